@@ -1,0 +1,141 @@
+//! The cursor contract: how every sorted source of entries is walked.
+//!
+//! A cursor stands on one entry or nowhere (`valid() == false`). Entries come in internal-key order:
+//! user key ascending, then sequence number descending. Range tombstones are not entries; sources
+//! hand them out apart.
+//!
+//! Rules, for every implementation:
+//! 1. A new cursor stands nowhere. `next` and `prev` may only be called while it is valid.
+//! 2. Walking off either end makes it invalid; from there only a `seek*` call moves it again.
+//! 3. After its first error a cursor is invalid for ever and every later move returns that error.
+//! 4. `key` and `value` lend bytes that live until the next move; calling them while invalid is a
+//!    programmer's mistake and panics.
+//! 5. Direction may change at any step, and costs the same both ways up to a constant.
+
+use crate::{InternalKey, Kind, OpCost, Result, SeqNo};
+
+/// A walk over sorted entries. See the module for the rules.
+pub trait Cursor {
+    /// Stand on the first entry.
+    fn seek_first(&mut self) -> Result<()>;
+    /// Stand on the last entry.
+    fn seek_last(&mut self) -> Result<()>;
+    /// Stand on the first entry at or after `target` in internal order.
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()>;
+    /// Stand on the last entry strictly before `target` in internal order.
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()>;
+    /// Step to the following entry.
+    fn next(&mut self) -> Result<()>;
+    /// Step to the preceding entry.
+    fn prev(&mut self) -> Result<()>;
+    /// Whether the cursor stands on an entry.
+    fn valid(&self) -> bool;
+    /// The entry's user key.
+    fn key(&self) -> &[u8];
+    /// The entry's sequence number.
+    fn seqno(&self) -> SeqNo;
+    /// The entry's kind.
+    fn kind(&self) -> Kind;
+    /// The entry's value (empty for a tombstone, the operand for a merge).
+    fn value(&self) -> &[u8];
+    /// Add what this cursor has cost so far to `cost` (blocks, seeks, bytes) and start again at zero.
+    fn drain_cost(&mut self, cost: &mut OpCost);
+
+    /// The entry's internal key.
+    #[inline]
+    fn internal_key(&self) -> InternalKey<'_> {
+        InternalKey { user: self.key(), seqno: self.seqno() }
+    }
+}
+
+/// A sorted `Vec` as a cursor: the reference implementation that tests compare others with, and the
+/// source for small in-memory pieces.
+#[derive(Clone, Debug, Default)]
+pub struct VecCursor {
+    entries: Vec<OwnedEntry>,
+    /// Index of the current entry; `entries.len()` when invalid.
+    at: usize,
+}
+
+/// An entry that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedEntry {
+    /// The user key.
+    pub key: Vec<u8>,
+    /// The write's number.
+    pub seqno: SeqNo,
+    /// What the write did.
+    pub kind: Kind,
+    /// Its value or operand.
+    pub value: Vec<u8>,
+}
+
+impl OwnedEntry {
+    /// The entry's internal key.
+    pub fn internal_key(&self) -> InternalKey<'_> {
+        InternalKey { user: &self.key, seqno: self.seqno }
+    }
+}
+
+impl VecCursor {
+    /// A cursor over `entries`, which are sorted first.
+    pub fn new(mut entries: Vec<OwnedEntry>) -> Self {
+        entries.sort_by(|a, b| a.internal_key().cmp(&b.internal_key()));
+        let at = entries.len();
+        VecCursor { entries, at }
+    }
+
+    fn here(&self) -> &OwnedEntry {
+        &self.entries[self.at]
+    }
+
+    /// Index of the first entry not before `target`.
+    fn lower_bound(&self, target: InternalKey<'_>) -> usize {
+        self.entries.partition_point(|e| e.internal_key() < target)
+    }
+}
+
+impl Cursor for VecCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.at = 0;
+        Ok(())
+    }
+    fn seek_last(&mut self) -> Result<()> {
+        self.at = self.entries.len().saturating_sub(1);
+        Ok(())
+    }
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.at = self.lower_bound(target);
+        Ok(())
+    }
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.at = self.lower_bound(target).checked_sub(1).unwrap_or(self.entries.len());
+        Ok(())
+    }
+    fn next(&mut self) -> Result<()> {
+        assert!(self.valid(), "next() on a cursor that stands nowhere");
+        self.at += 1;
+        Ok(())
+    }
+    fn prev(&mut self) -> Result<()> {
+        assert!(self.valid(), "prev() on a cursor that stands nowhere");
+        self.at = self.at.checked_sub(1).unwrap_or(self.entries.len());
+        Ok(())
+    }
+    fn valid(&self) -> bool {
+        self.at < self.entries.len()
+    }
+    fn key(&self) -> &[u8] {
+        &self.here().key
+    }
+    fn seqno(&self) -> SeqNo {
+        self.here().seqno
+    }
+    fn kind(&self) -> Kind {
+        self.here().kind
+    }
+    fn value(&self) -> &[u8] {
+        &self.here().value
+    }
+    fn drain_cost(&mut self, _cost: &mut OpCost) {}
+}

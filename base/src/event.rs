@@ -1,0 +1,97 @@
+//! Typed events with reasons: what the engine did in the background, and why.
+
+use std::time::Duration;
+
+use crate::{Error, FileNumber, KeyspaceId};
+
+/// Something that happened. Listeners get it on the thread that did the work, which holds no lock.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A memtable was closed to writes and a new log begun.
+    MemtableSealed {
+        /// The log that belongs to the sealed memtable.
+        log: FileNumber,
+        /// Bytes in the memtable.
+        bytes: u64,
+        /// Why it was sealed.
+        reason: SealReason,
+    },
+    /// A memtable became tables in level 0.
+    Flushed {
+        /// The log whose entries are in tables now.
+        log: FileNumber,
+        /// The new tables, with their size in bytes.
+        tables: Vec<(KeyspaceId, FileNumber, u64)>,
+        /// How long it took, by the database's clock.
+        took: Duration,
+    },
+    /// Tables were merged, or moved down without rewriting.
+    Compacted {
+        /// The keyspace.
+        keyspace: KeyspaceId,
+        /// The first input level.
+        from_level: u8,
+        /// The output level.
+        to_level: u8,
+        /// Input tables.
+        inputs: Vec<FileNumber>,
+        /// Output tables; equal to `inputs` after a trivial move.
+        outputs: Vec<FileNumber>,
+        /// Bytes read.
+        bytes_in: u64,
+        /// Bytes written.
+        bytes_out: u64,
+        /// Why it was picked, for people.
+        reason: String,
+        /// How long it took, by the database's clock.
+        took: Duration,
+    },
+    /// A background job failed. Reads go on; see the error for what happens to writes.
+    JobFailed {
+        /// The job's name.
+        job: &'static str,
+        /// What went wrong.
+        error: Error,
+        /// Whether the job will be tried again by itself.
+        will_retry: bool,
+    },
+    /// Writers are being slowed down or have to wait.
+    WriteStall {
+        /// What they wait for.
+        reason: &'static str,
+        /// How long one writer waited.
+        waited: Duration,
+    },
+    /// An earlier failure stopped writes on this handle.
+    WritesStopped {
+        /// The failure.
+        error: Error,
+    },
+}
+
+/// Why a memtable was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SealReason {
+    /// It reached its size.
+    Full,
+    /// Somebody called `flush`, `persist` without a log, or `checkpoint`.
+    Asked,
+    /// The database is closing.
+    Closing,
+    /// The log had failed and a new one was begun.
+    LogFailed,
+}
+
+/// Receives events. Must not block; a panic is contained and reported as an error of the job.
+pub trait Listener: Send + Sync {
+    /// `event` has happened.
+    fn on_event(&self, event: &Event);
+}
+
+impl<F: Fn(&Event) + Send + Sync> Listener for F {
+    fn on_event(&self, event: &Event) {
+        self(event);
+    }
+}

@@ -1,0 +1,19 @@
+//! Magic numbers and format versions of the three kinds of file that hold bytes.
+//!
+//! A file starts (logs, manifests) or ends (tables) with its magic number and version. A build reads
+//! every version up to its own and refuses a newer one with
+//! [`Error::FormatTooNew`](crate::Error::FormatTooNew).
+
+/// First bytes of a log.
+pub const LOG_MAGIC: [u8; 8] = *b"eskerLOG";
+/// First bytes of a manifest's log header's place: a manifest is a log with this magic.
+pub const MANIFEST_MAGIC: [u8; 8] = *b"eskerMAN";
+/// Last bytes of a table.
+pub const TABLE_MAGIC: [u8; 8] = *b"eskerSST";
+
+/// The newest log format this build reads and writes.
+pub const LOG_VERSION: u32 = 1;
+/// The newest manifest format this build reads and writes.
+pub const MANIFEST_VERSION: u32 = 1;
+/// The newest table format this build reads and writes.
+pub const TABLE_VERSION: u32 = 1;

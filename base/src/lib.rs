@@ -1,0 +1,30 @@
+//! Floor 0 of the `esker` storage engine: what a key, an entry, an error is.
+//!
+//! Everything here is plain data or a contract that more than one floor above speaks: keys and
+//! sequence numbers ([`key`]), the cursor contract ([`cursor`]), errors ([`error`]), what a call costs
+//! ([`cost`]), checked byte coding ([`coding`]) and checksums ([`checksum`]), file names, limits and
+//! format versions. Nothing here does I/O.
+//!
+//! This crate is an inner floor of the package `esker`; it promises no semver of its own.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod coding;
+pub mod cost;
+pub mod cursor;
+pub mod error;
+pub mod event;
+pub mod filename;
+pub mod format;
+pub mod gate;
+pub mod key;
+pub mod ledger;
+pub mod limits;
+pub mod merge_operator;
+pub mod sync;
+
+pub use cost::OpCost;
+pub use cursor::Cursor;
+pub use error::{Error, Result};
+pub use key::{DatabaseId, FileNumber, InternalKey, KeyspaceId, Kind, SeqNo};
+pub use merge_operator::MergeOperator;

@@ -1,0 +1,2 @@
+//! The `esker` command.
+fn main() {}

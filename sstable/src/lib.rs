@@ -1,0 +1,1 @@
+//! Sorted entries in a file: the tables of the esker storage engine.

@@ -1,0 +1,1 @@
+//! Does it hold: crash, property, golden and interface suites for the esker storage engine.

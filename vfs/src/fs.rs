@@ -1,0 +1,157 @@
+//! The filesystem seam.
+//!
+//! Contract, kept by every implementation and leaned on by every floor above:
+//! 1. Bytes written are readable at once, by any handle; they survive power loss only after
+//!    [`File::sync`] (or [`File::sync_data`]) returned Ok.
+//! 2. A created, renamed, linked or removed name survives power loss only after [`Fs::sync_dir`] on
+//!    its directory returned Ok.
+//! 3. Short reads, short writes and interrupted calls are handled here: a call does all or errs.
+//! 4. An error names the operation and the path. After a failed call that writes, the affected range
+//!    holds old bytes, new bytes or a mix; after a failed sync nothing is known about any byte
+//!    written since the last successful one, and a later Ok proves nothing about them.
+//! 5. Nothing follows a symbolic link in the last component of a path.
+//! 6. Paths are those of the database's directory joined with one file name; no call leaves it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::Result;
+
+/// What a directory entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, pipe, device or socket: never opened.
+    Other,
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, without its directory. Names that are not UTF-8 are left out of listings: no file
+    /// of a database has one.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its length in bytes; 0 for anything but a file.
+    pub len: u64,
+}
+
+/// A filesystem.
+pub trait Fs: Send + Sync {
+    /// Create a file that must not exist yet, readable and writable. Its name is not durable before
+    /// [`Fs::sync_dir`].
+    fn create(&self, path: &Path) -> Result<Arc<dyn File>>;
+    /// Open an existing regular file for reading; writing through it is an error.
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>>;
+    /// Open an existing regular file for reading and writing.
+    fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>>;
+    /// The whole of an existing file as bytes that live as long as the result, mapped where the
+    /// system can. See [`crate::fs`] and the engine's `TableSource::Mapped` for the hazards.
+    fn map(&self, path: &Path) -> Result<Bytes>;
+    /// Give `from` the name `to`, replacing a file of that name.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Remove a file's name.
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Give the file `from` a second name `to`, which must not exist. Across filesystems, or where
+    /// links are not to be had, this errs and the caller copies.
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Create a directory; Ok if it exists.
+    fn create_dir(&self, path: &Path) -> Result<()>;
+    /// Remove an empty directory.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
+    /// What stands at `path`, or `None`.
+    fn stat(&self, path: &Path) -> Result<Option<DirEntry>>;
+    /// Make every name created, renamed or removed in `dir` so far durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    /// Lock the file at `path` (created if absent) against every other handle, in this process or
+    /// another, until the result is dropped. [`Error::Locked`](esker_base::Error::Locked) at once if
+    /// somebody has it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+    /// Bytes that a write into `dir` could still use, or `None` where that is not known.
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
+}
+
+/// A lock on a file; dropping it releases the lock.
+pub trait FileLock: Send + Sync {
+    /// Whether the locked file still stands under its name (rule: a directory moved or replaced under
+    /// an open database stops its writes).
+    fn still_in_place(&self) -> Result<bool>;
+}
+
+/// An open file. All methods take `&self`: one thread may sync while another writes behind the
+/// synced range.
+pub trait File: Send + Sync {
+    /// The path it was opened under, for messages.
+    fn path(&self) -> &Path;
+    /// Its length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Whether it is empty.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Read up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+    /// Write all of `bytes` at `offset`, growing the file as needed.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
+    /// Make the file `len` bytes long, cutting or filling with zeros.
+    fn set_len(&self, len: u64) -> Result<()>;
+    /// Reserve space for the first `len` bytes, so that writing them cannot fail for lack of space,
+    /// and make the file at least that long (new bytes read as zeros). Where the system cannot
+    /// reserve, only the length changes.
+    fn allocate(&self, len: u64) -> Result<()>;
+    /// Make written bytes, and the length needed to read them, durable.
+    fn sync_data(&self) -> Result<()>;
+    /// Make written bytes and all of the file's metadata durable.
+    fn sync(&self) -> Result<()>;
+}
+
+/// Read exactly `len` bytes at `offset`, which the caller has checked against the file's length; a
+/// file that turns out shorter is [`Error::Corruption`](esker_base::Error::Corruption).
+pub fn read_exact_at(file: &dyn File, offset: u64, len: usize) -> Result<Vec<u8>> {
+    let mut buffer = vec![0; len];
+    let read = file.read_at(&mut buffer, offset)?;
+    if read < len {
+        return Err(esker_base::Error::corruption(
+            file.path(),
+            offset + read as u64,
+            format!("the file ends {} bytes early", len - read),
+        ));
+    }
+    Ok(buffer)
+}
+
+/// The whole content of a file of at most `max` bytes.
+pub fn read_all(fs: &dyn Fs, path: &Path, max: u64) -> Result<Vec<u8>> {
+    let file = fs.open(path)?;
+    let len = file.len()?;
+    match usize::try_from(len) {
+        Ok(fits) if len <= max => read_exact_at(&*file, 0, fits),
+        _ => Err(esker_base::Error::corruption(
+            path,
+            0,
+            format!("it is {len} bytes long, at most {max} were expected"),
+        )),
+    }
+}
+
+/// Write `bytes` as the file `dir/name` so that after a crash either the old content or the new is
+/// there: write `dir/temporary`, sync it, rename, sync the directory.
+pub fn replace(fs: &dyn Fs, dir: &Path, name: &str, temporary: &str, bytes: &[u8]) -> Result<()> {
+    let staged: PathBuf = dir.join(temporary);
+    if fs.stat(&staged)?.is_some() {
+        fs.remove(&staged)?;
+    }
+    let file = fs.create(&staged)?;
+    file.write_at(bytes, 0)?;
+    file.sync()?;
+    drop(file);
+    fs.rename(&staged, &dir.join(name))?;
+    fs.sync_dir(dir)
+}

@@ -1,0 +1,1 @@
+//! Opaque records, in order, durable: the write-ahead log of the esker storage engine.

@@ -1,0 +1,2 @@
+//! One-command checks.
+fn main() {}
