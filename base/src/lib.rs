@@ -21,7 +21,9 @@ pub mod key;
 pub mod ledger;
 pub mod limits;
 pub mod merge_operator;
+pub mod range_tombstone;
 pub mod sync;
+pub mod table_meta;
 
 pub use cost::OpCost;
 pub use cursor::Cursor;

@@ -1,0 +1,133 @@
+//! Range tombstones: one record that deletes every key in `[start, end)` written before it.
+//!
+//! Sources keep them apart from entries, *fragmented*: cut at each other's bounds, so that fragments
+//! do not overlap and each carries the sequence numbers of all tombstones that cover it, newest
+//! first. One binary search then tells what covers a key.
+
+use std::collections::BTreeSet;
+
+use crate::SeqNo;
+
+/// One deletion of a range, owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeTombstone {
+    /// First key deleted.
+    pub start: Vec<u8>,
+    /// First key not deleted any more; after `start`.
+    pub end: Vec<u8>,
+    /// The deletion's number: it hides entries with smaller numbers.
+    pub seqno: SeqNo,
+}
+
+/// A piece of key space and the tombstones that cover all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// First key covered.
+    pub start: Vec<u8>,
+    /// First key not covered any more.
+    pub end: Vec<u8>,
+    /// The covering tombstones' numbers, newest first, at least one.
+    pub seqnos: Vec<SeqNo>,
+}
+
+impl Fragment {
+    /// The newest covering tombstone that a reader at `upper` sees.
+    #[inline]
+    pub fn newest(&self, upper: SeqNo) -> Option<SeqNo> {
+        self.seqnos.iter().copied().find(|&seqno| seqno <= upper)
+    }
+}
+
+/// Non-overlapping fragments in key order. Immutable; shared as `Arc<Fragments>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fragments {
+    list: Vec<Fragment>,
+}
+
+impl Fragments {
+    /// Fragment `tombstones`, given in any order.
+    ///
+    /// ```
+    /// use esker_base::range_tombstone::{Fragments, RangeTombstone};
+    /// use esker_base::SeqNo;
+    /// let cover = |s: &str, e: &str, n| RangeTombstone { start: s.into(), end: e.into(), seqno: SeqNo(n) };
+    /// let fragments = Fragments::build(&[cover("a", "m", 5), cover("g", "z", 9)]);
+    /// assert_eq!(fragments.list().len(), 3); // a..g @5, g..m @9 @5, m..z @9
+    /// assert_eq!(fragments.covering(b"h", SeqNo(8)), Some(SeqNo(5)));
+    /// assert_eq!(fragments.covering(b"z", SeqNo::MAX), None);
+    /// ```
+    pub fn build(tombstones: &[RangeTombstone]) -> Fragments {
+        // Sweep over the bounds, keeping the set of tombstones that are open at each.
+        let mut bounds: Vec<(&[u8], bool, SeqNo)> = Vec::with_capacity(tombstones.len() * 2);
+        for tombstone in tombstones.iter().filter(|t| t.start < t.end) {
+            bounds.push((&tombstone.start, true, tombstone.seqno));
+            bounds.push((&tombstone.end, false, tombstone.seqno));
+        }
+        bounds.sort_unstable();
+        let mut list: Vec<Fragment> = Vec::new();
+        // One commit may delete several ranges under numbers of their own, so the numbers are unique
+        // but for copies of one tombstone that were cut apart: count those.
+        let mut open: BTreeSet<(SeqNo, usize)> = BTreeSet::new();
+        let mut from: &[u8] = &[];
+        for (at, starts, seqno) in bounds {
+            if at > from && !open.is_empty() {
+                let mut seqnos: Vec<SeqNo> = open.iter().rev().map(|&(seqno, _)| seqno).collect();
+                seqnos.dedup();
+                list.push(Fragment { start: from.to_vec(), end: at.to_vec(), seqnos });
+            }
+            from = at;
+            let copies = open.range((seqno, 0)..=(seqno, usize::MAX)).count();
+            if starts {
+                open.insert((seqno, copies));
+            } else {
+                open.remove(&(seqno, copies.wrapping_sub(1)));
+            }
+        }
+        Fragments { list }
+    }
+
+    /// Fragments that are already cut and sorted, as read from a table. `None` if they are not.
+    pub fn from_sorted(list: Vec<Fragment>) -> Option<Fragments> {
+        let each = list.iter().all(|f| {
+            f.start < f.end && !f.seqnos.is_empty() && f.seqnos.windows(2).all(|w| w[0] > w[1])
+        });
+        let between = list.windows(2).all(|w| w[0].end <= w[1].start);
+        (each && between).then_some(Fragments { list })
+    }
+
+    /// The fragments in key order.
+    pub fn list(&self) -> &[Fragment] {
+        &self.list
+    }
+
+    /// Whether nothing is deleted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The newest tombstone not after `upper` that covers `key`.
+    #[inline]
+    pub fn covering(&self, key: &[u8], upper: SeqNo) -> Option<SeqNo> {
+        self.fragment_at(key)?.newest(upper)
+    }
+
+    /// The fragment that covers `key`.
+    #[inline]
+    pub fn fragment_at(&self, key: &[u8]) -> Option<&Fragment> {
+        let after = self.list.partition_point(|f| f.start.as_slice() <= key);
+        let fragment = self.list.get(after.checked_sub(1)?)?;
+        (key < fragment.end.as_slice()).then_some(fragment)
+    }
+
+    /// The tombstones again, one for each number of each fragment.
+    pub fn tombstones(&self) -> impl Iterator<Item = RangeTombstone> + '_ {
+        self.list.iter().flat_map(|f| {
+            f.seqnos.iter().map(|&seqno| RangeTombstone {
+                start: f.start.clone(),
+                end: f.end.clone(),
+                seqno,
+            })
+        })
+    }
+}
