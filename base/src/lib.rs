@@ -20,6 +20,7 @@ pub mod gate;
 pub mod key;
 pub mod ledger;
 pub mod limits;
+pub mod merge;
 pub mod merge_operator;
 pub mod range_tombstone;
 pub mod sync;

@@ -1,0 +1,257 @@
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cursor::{OwnedEntry, VecCursor};
+
+fn entry(key: &[u8], seqno: u64) -> OwnedEntry {
+    let value = format!("{seqno}").into_bytes();
+    OwnedEntry { key: key.to_vec(), seqno: SeqNo(seqno), kind: Kind::Put, value }
+}
+
+fn walk(merge: &mut impl Cursor) -> Vec<(Vec<u8>, u64)> {
+    let mut seen = Vec::new();
+    merge.seek_first().expect("sources in memory");
+    while merge.valid() {
+        seen.push((merge.key().to_vec(), merge.seqno().0));
+        merge.next().expect("sources in memory");
+    }
+    seen
+}
+
+#[test]
+fn no_source_and_empty_sources_stand_nowhere() {
+    let mut none = Merge::<VecCursor>::new(vec![]);
+    let mut empty = Merge::new(vec![VecCursor::default(), VecCursor::default()]);
+    for merge in [&mut none, &mut empty] {
+        for _ in 0..2 {
+            merge.seek_first().expect("nothing to fail");
+            assert!(!merge.valid() && merge.leader().is_none());
+            merge.seek_before(InternalKey::before_all(b"x")).expect("nothing to fail");
+            assert!(!merge.valid());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "stands nowhere")]
+fn stepping_from_nowhere_is_a_mistake() {
+    let _ = Merge::new(vec![VecCursor::default()]).next();
+}
+
+#[test]
+fn a_source_moved_alone_is_taken_up_by_resettle() {
+    let left = VecCursor::new((0..10).map(|n| entry(&[n], 1)).collect());
+    let right = VecCursor::new((0..10).map(|n| entry(&[n], 2)).collect());
+    let mut merge = Merge::new(vec![left, right]);
+    merge.seek_first().expect("memory");
+    merge.sources_mut()[1].seek(InternalKey::before_all(&[7])).expect("memory");
+    merge.resettle().expect("memory");
+    let mut seen = Vec::new();
+    while merge.valid() {
+        seen.push((merge.key()[0], merge.leader()));
+        merge.next().expect("memory");
+    }
+    let only_left = (0..7).map(|n| (n, Some(0)));
+    let both = (7..10).flat_map(|n| [(n, Some(1)), (n, Some(0))]);
+    assert_eq!(seen, only_left.chain(both).collect::<Vec<_>>());
+}
+
+/// Counts its key reads and may fail at a given move.
+struct Probe {
+    inner: VecCursor,
+    moves_left: u32,
+    keys: std::cell::Cell<u32>,
+}
+
+impl Probe {
+    fn new(entries: Vec<OwnedEntry>, moves_left: u32) -> Self {
+        Probe { inner: VecCursor::new(entries), moves_left, keys: 0.into() }
+    }
+    fn tick(&mut self) -> Result<()> {
+        if self.moves_left == 0 {
+            return Err(Error::corruption(PathBuf::from("probe"), 7, "planted"));
+        }
+        self.moves_left -= 1;
+        Ok(())
+    }
+}
+
+impl Cursor for Probe {
+    fn seek_first(&mut self) -> Result<()> {
+        self.tick()?;
+        self.inner.seek_first()
+    }
+    fn seek_last(&mut self) -> Result<()> {
+        self.tick()?;
+        self.inner.seek_last()
+    }
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.tick()?;
+        self.inner.seek(target)
+    }
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.tick()?;
+        self.inner.seek_before(target)
+    }
+    fn next(&mut self) -> Result<()> {
+        self.tick()?;
+        self.inner.next()
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.tick()?;
+        self.inner.prev()
+    }
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+    fn key(&self) -> &[u8] {
+        self.keys.set(self.keys.get() + 1);
+        self.inner.key()
+    }
+    fn seqno(&self) -> SeqNo {
+        self.inner.seqno()
+    }
+    fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+    fn value(&self) -> &[u8] {
+        self.inner.value()
+    }
+    fn drain_cost(&mut self, cost: &mut OpCost) {
+        cost.seeks += 1;
+    }
+}
+
+#[test]
+fn an_error_is_final() {
+    let good = Probe::new((0..9).map(|n| entry(&[n, 0], 1)).collect(), 1000);
+    let bad = Probe::new((0..9).map(|n| entry(&[n, 1], 1)).collect(), 4);
+    let mut merge = Merge::new(vec![good, bad]);
+    merge.seek_first().expect("the first move is good");
+    let mut rows = 0;
+    let error = loop {
+        rows += 1;
+        if let Err(error) = merge.next() {
+            break error;
+        }
+    };
+    assert_eq!(rows, 8, "four moves of the bad source: one seek, three steps");
+    assert!(error.is_corruption() && !merge.valid());
+    for again in [merge.next(), merge.prev(), merge.seek_first(), merge.seek_last(), merge.resettle()] {
+        assert!(again.is_err_and(|e| e.is_corruption()));
+    }
+    assert!(!merge.valid());
+}
+
+#[test]
+fn a_run_costs_one_comparison_a_row() {
+    // Keys with distinct heads: the merge reads a key once to take its head, and never again.
+    let run = Probe::new((0..100).map(|n| entry(&[1, n], 1)).collect(), 1000);
+    let others = (2..9u8).map(|first| Probe::new(vec![entry(&[first], 1)], 1000));
+    let mut merge = Merge::new(std::iter::once(run).chain(others).collect());
+    assert_eq!(walk(&mut merge).len(), 107);
+    let keys = merge.sources()[0].keys.get();
+    assert_eq!(keys, 200, "100 heads and the 100 reads of this test");
+    let mut cost = OpCost::default();
+    merge.drain_cost(&mut cost);
+    assert_eq!(cost.seeks, 8);
+}
+
+#[derive(Clone, Debug)]
+enum Move {
+    First,
+    Last,
+    Seek(Vec<u8>, u64),
+    SeekBefore(Vec<u8>, u64),
+    Next(u8),
+    Prev(u8),
+}
+
+/// Few distinct keys, some with equal heads, so that ties are common.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(0u8..3, 0..4),
+        prop::collection::vec(0u8..3, 0..3).prop_map(|tail| [b"longhead".as_slice(), &tail].concat()),
+        Just(vec![0xFF; 8]),
+        Just(vec![0xFF; 9]),
+    ]
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        1 => Just(Move::First),
+        1 => Just(Move::Last),
+        2 => (key(), 0u64..80).prop_map(|(k, n)| Move::Seek(k, n)),
+        2 => (key(), 0u64..80).prop_map(|(k, n)| Move::SeekBefore(k, n)),
+        6 => (1u8..12).prop_map(Move::Next),
+        6 => (1u8..12).prop_map(Move::Prev),
+    ];
+    prop::collection::vec(one, 1..40)
+}
+
+fn apply(cursor: &mut impl Cursor, step: &Move) -> Vec<Option<OwnedEntry>> {
+    let mut seen = Vec::new();
+    let mut note = |c: &dyn Cursor| {
+        seen.push(c.valid().then(|| OwnedEntry {
+            key: c.key().to_vec(),
+            seqno: c.seqno(),
+            kind: c.kind(),
+            value: c.value().to_vec(),
+        }));
+    };
+    match step {
+        Move::First => cursor.seek_first().expect("memory"),
+        Move::Last => cursor.seek_last().expect("memory"),
+        Move::Seek(k, n) => cursor.seek(InternalKey::new(k, SeqNo(*n))).expect("memory"),
+        Move::SeekBefore(k, n) => cursor.seek_before(InternalKey::new(k, SeqNo(*n))).expect("memory"),
+        Move::Next(times) => {
+            for _ in 0..*times {
+                if cursor.valid() {
+                    cursor.next().expect("memory");
+                }
+                note(cursor);
+            }
+        }
+        Move::Prev(times) => {
+            for _ in 0..*times {
+                if cursor.valid() {
+                    cursor.prev().expect("memory");
+                }
+                note(cursor);
+            }
+        }
+    }
+    note(cursor);
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 512 }))]
+
+    #[test]
+    fn equals_one_cursor_over_everything(
+        rows in prop::collection::vec((key(), 0usize..9), 0..60),
+        sources in 1usize..9,
+        moves in moves(),
+    ) {
+        let mut parts = vec![Vec::new(); sources];
+        let mut all = Vec::new();
+        for (n, (key, source)) in rows.into_iter().enumerate() {
+            let entry = entry(&key, n as u64 + 1);
+            parts[source % sources].push(entry.clone());
+            all.push(entry);
+        }
+        let mut expected = VecCursor::new(all);
+        let mut merge = Merge::new(parts.into_iter().map(VecCursor::new).collect());
+        for step in &moves {
+            prop_assert_eq!(apply(&mut merge, step), apply(&mut expected, step), "after {:?}", step);
+            if let Some(leader) = merge.leader() {
+                prop_assert_eq!(merge.sources()[leader].internal_key(), expected.internal_key());
+            }
+        }
+        let sources: Vec<VecCursor> = merge.into_sources();
+        prop_assert!(!sources.is_empty());
+    }
+}
