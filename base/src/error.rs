@@ -93,7 +93,9 @@ pub enum Error {
         name: String,
     },
     /// A keyspace exists with other options than those given.
-    #[error("keyspace {name:?} was created with {option} = {stored}, not {given}; open it with the stored value")]
+    #[error(
+        "keyspace {name:?} was created with {option} = {stored}, not {given}; open it with the stored value"
+    )]
     OptionMismatch {
         /// The keyspace.
         name: String,
@@ -139,7 +141,9 @@ pub enum Error {
         attempts: u32,
     },
     /// The writer asked not to wait (or to wait no longer), and back-pressure would make it wait.
-    #[error("the write would have to wait for {reason} ({waited:?} so far); try again later or wait without a deadline")]
+    #[error(
+        "the write would have to wait for {reason} ({waited:?} so far); try again later or wait without a deadline"
+    )]
     WouldStall {
         /// What it would wait for.
         reason: &'static str,

@@ -58,6 +58,10 @@ impl Gate {
 
     /// Wait until the epoch differs from `seen` or `timeout` has passed; whether the gate opened.
     #[cfg(not(any(loom, shuttle)))]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "schedulers wait through this, everybody else through them"
+    )]
     pub fn wait_for(&self, seen: u64, timeout: std::time::Duration) -> bool {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock.lock();

@@ -88,9 +88,9 @@ impl Fragments {
 
     /// Fragments that are already cut and sorted, as read from a table. `None` if they are not.
     pub fn from_sorted(list: Vec<Fragment>) -> Option<Fragments> {
-        let each = list.iter().all(|f| {
-            f.start < f.end && !f.seqnos.is_empty() && f.seqnos.windows(2).all(|w| w[0] > w[1])
-        });
+        let each = list
+            .iter()
+            .all(|f| f.start < f.end && !f.seqnos.is_empty() && f.seqnos.windows(2).all(|w| w[0] > w[1]));
         let between = list.windows(2).all(|w| w[0].end <= w[1].start);
         (each && between).then_some(Fragments { list })
     }
