@@ -150,9 +150,23 @@ pub fn head(key: &[u8]) -> u64 {
 }
 
 /// The length of the prefix that `a` and `b` share.
+///
+/// ```
+/// use esker_base::key::shared_prefix;
+/// assert_eq!(shared_prefix(b"user/0001/name", b"user/0001/note"), 11);
+/// ```
 #[inline]
 pub fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let mut shared = 0;
+    // Eight bytes a step: block encoding and in-block searches spend much of their time here.
+    for (x, y) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return shared + difference.trailing_zeros() as usize / 8;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
 }
 
 /// The smallest key after every key that starts with `prefix`, or `None` if there is none (an empty
