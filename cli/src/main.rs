@@ -1,2 +1,4 @@
 //! The `esker` command.
+#![forbid(unsafe_code)]
+
 fn main() {}

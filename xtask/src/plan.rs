@@ -1,0 +1,192 @@
+//! The commands as lists of steps, and the steps that start other programs.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds};
+use crate::steps::{Outcome, Step};
+use crate::{audit, tidy};
+
+/// The steps of a command, in order: the quick ones first.
+pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
+    let check: [Step; 7] = [
+        ("format", format),
+        ("tidy", tidy::run),
+        ("audit", audit::run),
+        ("clippy", clippy),
+        ("tests", tests),
+        ("doctests", doctests),
+        ("docs", docs),
+    ];
+    let slower: [Step; 7] = [
+        ("crash", crash),
+        ("zstd", zstd),
+        ("downstream", downstream),
+        ("package", package),
+        ("loom", loom),
+        ("miri", miri),
+        ("lab", lab),
+    ];
+    match command {
+        "check" => Some(check.to_vec()),
+        "ci" => Some([check, slower].concat()),
+        "audit" => Some(vec![("audit", audit::run)]),
+        "tidy" => Some(vec![("tidy", tidy::run)]),
+        _ => None,
+    }
+}
+
+fn format() -> Outcome {
+    if !succeeds(cargo(&["fmt", "--version"])) {
+        return Outcome::Skipped("rustfmt is not installed (rustup component add rustfmt)".to_owned());
+    }
+    run(cargo(&["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Outcome {
+    if !succeeds(cargo(&["clippy", "--version"])) {
+        return Outcome::Skipped("clippy is not installed (rustup component add clippy)".to_owned());
+    }
+    run(cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+}
+
+/// Everything but the doctests, which nextest does not run.
+fn tests() -> Outcome {
+    if succeeds(cargo(&["nextest", "--version"])) {
+        // A workspace without a test is not an error of nextest's to find.
+        return run(cargo(&["nextest", "run", "--workspace", "--locked", "--no-tests", "pass"]));
+    }
+    run(cargo(&["test", "--workspace", "--locked", "--lib", "--bins", "--tests"]))
+}
+
+fn doctests() -> Outcome {
+    run(cargo(&["test", "--workspace", "--locked", "--doc"]))
+}
+
+fn docs() -> Outcome {
+    let mut command = cargo(&["doc", "--workspace", "--locked", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    run(command)
+}
+
+/// The suites of `tests/`, at the size a merge request can wait for.
+fn crash() -> Outcome {
+    match has_test_target("esker-tests", "crash") {
+        Ok(true) => {
+            let mut command = cargo(&["test", "--package", "esker-tests", "--locked", "--tests"]);
+            command.env("ESKER_SUITE", "ci");
+            run(command)
+        }
+        Ok(false) => Outcome::Skipped("esker-tests has no target named crash".to_owned()),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn has_test_target(package: &str, part: &str) -> Result<bool, String> {
+    let all = packages(&["--no-deps"])?;
+    Ok(all.iter().any(|one| one.name == package && one.targets.iter().any(|(name, _)| name.contains(part))))
+}
+
+/// The codec that is behind a feature, because its library is C.
+fn zstd() -> Outcome {
+    if !succeeds(program("cc", &["--version"])) {
+        return Outcome::Skipped("no C compiler (cc)".to_owned());
+    }
+    let test = |package, feature| cargo(&["test", "--package", package, "--locked", "--features", feature]);
+    run_all([test("esker-sstable", "zstd"), test("esker", "zstd")])
+}
+
+/// A crate outside the workspace, as a user would write it.
+fn downstream() -> Outcome {
+    // Resolve to the versions the workspace was tested with; cargo leaves out what is not needed.
+    let lock = root().join("tests/downstream/Cargo.lock");
+    if let Err(error) = std::fs::copy(root().join("Cargo.lock"), &lock) {
+        return Outcome::Failed(format!("cannot write {}: {error}", lock.display()));
+    }
+    let mut command = cargo(&["run", "--manifest-path", "tests/downstream/Cargo.toml"]);
+    command.env("CARGO_TARGET_DIR", target_dir());
+    run(command)
+}
+
+fn target_dir() -> std::path::PathBuf {
+    let asked = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(asked)
+}
+
+/// What a registry would get builds by itself. Cargo refuses a tree with uncommitted changes.
+fn package() -> Outcome {
+    let unpublished = ["--exclude", "esker-tests", "--exclude", "xtask"];
+    run(cargo(&[&["package", "--workspace", "--locked", "--quiet"], &unpublished[..]].concat()))
+}
+
+/// Model-checked tests: modules behind `cfg(all(test, loom))`, with `loom` in their path.
+fn loom() -> Outcome {
+    models(&format!("cfg(all(test, {}))", "loom"), |package| {
+        let mut command = cargo(&["test", "--package", package, "--locked", "--lib", "loom"]);
+        // A directory of its own: the flag changes every crate, and the others need theirs unchanged.
+        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
+        command
+    })
+}
+
+/// The modules with `unsafe` that Miri can run: all but the system calls of `vfs::os`.
+fn miri() -> Outcome {
+    if !succeeds(program("rustup", &["run", "nightly", "cargo", "miri", "--version"])) {
+        let how = "rustup component add miri rust-src --toolchain nightly";
+        return Outcome::Skipped(format!("the nightly component Miri is not installed ({how})"));
+    }
+    models("// SAFETY:", |package| {
+        let mut command = program("rustup", &["run", "nightly", "cargo", "miri", "test", "--locked"]);
+        command.args(["--package", package, "--lib"]);
+        match package {
+            "esker" => command.args(["--", "memtable"]),
+            "esker-vfs" => command.args(["--", "--skip", "os::"]),
+            _ => &mut command,
+        };
+        // Files and clocks of the machine are of use to property tests' failure records only.
+        command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "4");
+        command.env("CARGO_TARGET_DIR", target_dir().join("miri"));
+        command
+    })
+}
+
+/// One command for each library of the workspace whose source holds `mark`.
+fn models(mark: &str, command: impl Fn(&str) -> Command) -> Outcome {
+    let all = match packages(&["--no-deps"]) {
+        Ok(all) => all,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let tree = match tidy::tree::Tree::load(&root()) {
+        Ok(tree) => tree,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let libraries = all.iter().filter(|package| package.name != "xtask");
+    let marked: Vec<&str> = libraries
+        .filter(|package| {
+            let source = package.dir.strip_prefix(root()).unwrap_or(Path::new("")).join("src");
+            tree.sources().any(|(path, text)| Path::new(path).starts_with(&source) && text.contains(mark))
+        })
+        .map(|package| package.name.as_str())
+        .collect();
+    if marked.is_empty() {
+        return Outcome::Skipped(format!("no source holds {mark:?}"));
+    }
+    run_all(marked.into_iter().map(command))
+}
+
+/// The lab on a real graph, if the data set lies beside the repository.
+fn lab() -> Outcome {
+    const GRAPH: &str = "../shared/data/wiki-vote/wiki-Vote.txt.gz";
+    if !root().join(GRAPH).is_file() {
+        return Outcome::Skipped(format!("{GRAPH} is not there"));
+    }
+    match output(cargo(&["run", "--release", "--locked", "--quiet", "--", "--help"])) {
+        Ok(help) if help.lines().any(|line| line.trim_start().starts_with("lab ")) => {}
+        Ok(_) => return Outcome::Skipped("the command line has no lab".to_owned()),
+        Err(why) => return Outcome::Failed(why),
+    }
+    let report = target_dir().join("lab-smoke");
+    let mut command = cargo(&["run", "--release", "--locked", "--quiet", "--", "lab", "--scale", "smoke"]);
+    command.args(["--graph", GRAPH, "--report"]).arg(&report);
+    run(command)
+}
