@@ -1,0 +1,280 @@
+//! Shows a log to a person: every field with its place, its value and whether it checks.
+//!
+//! Unlike the reader it goes on behind what does not check, to show as much as there is, and takes the
+//! log's identity from the log itself. It says nothing about whether the records are in force. Memory is
+//! bounded as the reader's is; any bytes will do.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use esker_base::Result;
+use esker_base::checksum::ChecksumSeed;
+use esker_base::error::printable;
+use esker_vfs::fs::Fs;
+
+use crate::header::{HEADER_LEN, LogHeader, LogKind, hex};
+use crate::record::{self, FragmentKind, RECORD_HEADER_LEN, RawRecordHeader, RecordHeader};
+use crate::scan::find_header;
+use crate::window::Window;
+
+/// Whether a field's bytes are what was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// A checksum covers it and agrees.
+    Ok,
+    /// A checksum does not agree, or the bytes are none of the format's.
+    Bad,
+    /// The checksum that covers it does not agree, so it may be right or wrong.
+    Unchecked,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Verdict::Ok => "ok",
+            Verdict::Bad => "bad",
+            Verdict::Unchecked => "unchecked",
+        })
+    }
+}
+
+/// One field of a file. The fields of a file, in order, cover each byte once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Where it stands, in bytes from the start of the file.
+    pub offset: u64,
+    /// How many bytes it takes.
+    pub len: u64,
+    /// Its name in FORMAT.md.
+    pub name: &'static str,
+    /// Its value, for reading; long payloads are cut.
+    pub value: String,
+    /// Whether it checks.
+    pub verdict: Verdict,
+}
+
+/// The fields of the log at `path`, from its start to its end. An error of the system ends them.
+///
+/// # Example
+///
+/// ```no_run
+/// # fn main() -> esker_base::Result<()> {
+/// # let fs: std::sync::Arc<dyn esker_vfs::fs::Fs> = unimplemented!();
+/// for field in esker_wal::inspect(&*fs, "db/000012.log".as_ref())? {
+///     let field = field?;
+///     println!("{:>8} {:<16} {} ({})", field.offset, field.name, field.value, field.verdict);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
+    let window = Window::open(fs, path)?;
+    Ok(Inspection {
+        window,
+        seed: None,
+        at: 0,
+        fields: VecDeque::new(),
+        failed: false,
+    })
+}
+
+/// An iterator over the fields of a log. Made by [`inspect`].
+pub struct Inspection {
+    window: Window,
+    /// `None` until the header has been read.
+    seed: Option<ChecksumSeed>,
+    /// Everything before this offset has been turned into fields.
+    at: u64,
+    /// Fields not yet handed out.
+    fields: VecDeque<Field>,
+    failed: bool,
+}
+
+impl Iterator for Inspection {
+    type Item = Result<Field>;
+
+    fn next(&mut self) -> Option<Result<Field>> {
+        if self.fields.is_empty() && !self.failed && self.at < self.window.end() {
+            let done = match self.seed {
+                None => self.header(),
+                Some(seed) => self.record(seed),
+            };
+            if let Err(error) = done {
+                self.failed = true;
+                return Some(Err(error));
+            }
+        }
+        self.fields.pop_front().map(Ok)
+    }
+}
+
+impl Inspection {
+    /// Hand out the next `len` bytes as a field.
+    fn push(&mut self, len: u64, name: &'static str, value: String, verdict: Verdict) {
+        self.fields.push_back(Field {
+            offset: self.at,
+            len,
+            name,
+            value,
+            verdict,
+        });
+        self.at = self.at.saturating_add(len);
+    }
+
+    fn header(&mut self) -> Result<()> {
+        let bytes = self.window.bytes(0, HEADER_LEN)?;
+        let bytes = bytes.get(..HEADER_LEN).unwrap_or(bytes).to_vec();
+        let Ok(header) = LogHeader::parse(&bytes) else {
+            self.seed = Some(ChecksumSeed::new(
+                esker_base::DatabaseId([0; 16]),
+                esker_base::FileNumber(0),
+            ));
+            self.push(
+                bytes.len() as u64,
+                "header",
+                format!("cut short: {}", printable(&bytes)),
+                Verdict::Bad,
+            );
+            return Ok(());
+        };
+        self.seed = Some(ChecksumSeed::new(header.database, header.number));
+        let expected = header.expected_checksum(&bytes);
+        let checks = header.checksum == expected;
+        let covered = if checks {
+            Verdict::Ok
+        } else {
+            Verdict::Unchecked
+        };
+        let kind = LogKind::from_magic(header.magic);
+        let unless = |wrong: bool| if wrong { Verdict::Bad } else { covered };
+
+        let magic = match kind {
+            Some(kind) => format!("{} ({kind})", printable(&header.magic)),
+            None => format!("{} (no log's)", printable(&header.magic)),
+        };
+        self.push(8, "magic", magic, unless(kind.is_none()));
+        let known = kind.is_some_and(|kind| (1..=kind.version()).contains(&header.version));
+        self.push(4, "version", header.version.to_string(), unless(!known));
+        self.push(
+            4,
+            "has predecessor",
+            header.has_predecessor.to_string(),
+            unless(header.has_predecessor > 1),
+        );
+        self.push(16, "database", hex(&header.database.0), covered);
+        self.push(8, "number", header.number.to_string(), covered);
+        self.push(
+            8,
+            "predecessor",
+            header.predecessor.number.to_string(),
+            covered,
+        );
+        self.push(
+            8,
+            "predecessor len",
+            header.predecessor.len.to_string(),
+            covered,
+        );
+        self.push(
+            4,
+            "reserved",
+            header.reserved.to_string(),
+            unless(header.reserved != 0),
+        );
+        self.checksum("header checksum", header.checksum, Some(expected));
+        Ok(())
+    }
+
+    /// Hand out a checksum; `expected` is what it ought to be, if that is known.
+    fn checksum(&mut self, name: &'static str, found: u32, expected: Option<u32>) {
+        let (value, verdict) = match expected {
+            None => (format!("{found:08x}"), Verdict::Unchecked),
+            Some(expected) if expected == found => (format!("{found:08x}"), Verdict::Ok),
+            Some(expected) => (
+                format!("{found:08x}, computed {expected:08x}"),
+                Verdict::Bad,
+            ),
+        };
+        self.push(4, name, value, verdict);
+    }
+
+    /// The fields of the fragment at `at`, or what stands there instead, up to the next fragment.
+    fn record(&mut self, seed: ChecksumSeed) -> Result<()> {
+        let at = self.at;
+        let bytes = self.window.bytes(at, RECORD_HEADER_LEN)?;
+        if let Some(header) = RecordHeader::decode(bytes, seed, at)
+            && let Ok(raw) = RawRecordHeader::parse(bytes)
+        {
+            return self.fragment(seed, header, raw.header_checksum);
+        }
+        let next = find_header(&mut self.window, seed, at, None)?;
+        let end = next.map_or(self.window.end(), |(offset, _)| offset);
+        match self.window.first_nonzero(at)? {
+            Some(nonzero) if nonzero < end => {
+                let bytes = self.window.bytes(at, 64)?;
+                let shown = usize::try_from(end - at)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len())
+                    .min(65);
+                let value = printable(bytes.get(..shown).unwrap_or_default());
+                self.push(end - at, "no record", value, Verdict::Bad);
+            }
+            _ => self.push(end - at, "unused", "zeros".to_owned(), Verdict::Ok),
+        }
+        Ok(())
+    }
+
+    /// The fields of the fragment at `at`, whose header checks.
+    fn fragment(
+        &mut self,
+        seed: ChecksumSeed,
+        header: RecordHeader,
+        header_checksum: u32,
+    ) -> Result<()> {
+        let at = self.at;
+        let len = header.payload_len();
+        let payload_at = at.saturating_add(RECORD_HEADER_LEN as u64);
+        let there = usize::try_from(self.window.remaining(payload_at))
+            .unwrap_or(usize::MAX)
+            .min(len);
+        let payload = self.window.bytes(payload_at, there)?;
+        let payload = payload.get(..there).unwrap_or_default();
+        let text = printable(payload);
+        let computed = (there == len).then(|| record::payload_checksum(seed, at, &[payload]));
+
+        self.checksum("header checksum", header_checksum, Some(header_checksum));
+        self.checksum("payload checksum", header.payload_checksum, computed);
+        self.push(4, "length", len.to_string(), Verdict::Ok);
+        let kind = match header.kind {
+            FragmentKind::Full => "full",
+            FragmentKind::First => "first",
+            FragmentKind::Middle => "middle",
+            FragmentKind::Last => "last",
+        };
+        self.push(
+            1,
+            "kind",
+            format!("{} ({kind})", header.kind as u8),
+            Verdict::Ok,
+        );
+        self.push(8, "tag", header.tag.to_string(), Verdict::Ok);
+        self.push(8, "durable-up-to", header.durable.to_string(), Verdict::Ok);
+        if there < len {
+            self.push(
+                there as u64,
+                "payload",
+                format!("cut short: {text}"),
+                Verdict::Bad,
+            );
+        } else if len > 0 {
+            let checks = computed == Some(header.payload_checksum);
+            self.push(
+                len as u64,
+                "payload",
+                text,
+                if checks { Verdict::Ok } else { Verdict::Bad },
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Makes what a log's writer wrote durable, from any thread, while the writer goes on writing.
+//!
+//! Invariants:
+//! 1. `durable` ≤ `written`, and both only grow.
+//! 2. Every byte before `durable` survives power loss: it was written before a sync that returned Ok
+//!    began. A sync reads `written` *before* it asks the system to sync and publishes that value after;
+//!    what the writer appends in between waits for the next one.
+//! 3. Once a sync has failed, every later sync and write of this log fails. After a failed sync the
+//!    system may have dropped the unsynced bytes and marked them clean, so that the next sync says Ok
+//!    and proves nothing.
+//!
+//! Threads and locks: `write` comes from the writer's one thread, `sync` from any. Syncs of one log
+//! take turns under `turn`, because the system reports an error once: a second sync running beside a
+//! failing one would be told Ok. Nothing else is ever locked while `turn` is held but the failure's
+//! own mutex, a leaf, and nobody else takes `turn`.
+//!
+//! Durability: syncing a new log does not make its name durable; its creator syncs the directory.
+
+use esker_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use esker_base::sync::{Arc, Mutex};
+use esker_base::{Error, Result};
+use esker_vfs::fs::File;
+
+/// What a writer and its syncers share.
+pub(crate) struct Shared {
+    pub(crate) file: std::sync::Arc<dyn File>,
+    /// End of the last write that succeeded.
+    written: AtomicU64,
+    /// Everything before this offset is durable.
+    durable: AtomicU64,
+    /// Held for the length of a sync.
+    turn: Mutex<()>,
+    /// Whether `failure` holds something: one load on the path of every write.
+    failed: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Shared {
+    pub(crate) fn new(file: std::sync::Arc<dyn File>, written: u64) -> Shared {
+        Shared {
+            file,
+            written: AtomicU64::new(written),
+            durable: AtomicU64::new(0),
+            turn: Mutex::new(()),
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Publish that everything before `end` is written.
+    pub(crate) fn publish_written(&self, end: u64) {
+        // Release: a sync that reads `end` begins after the write that reached it.
+        self.written.store(end, Ordering::Release);
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Stop this log for good. The first cause is kept.
+    pub(crate) fn poison(&self, cause: &Error) {
+        let mut failure = self.failure.lock();
+        if failure.is_none() {
+            *failure = Some(cause.clone());
+        }
+        drop(failure);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// An error if the log was stopped.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &*self.failure.lock() {
+            Some(cause) => Err(Error::Poisoned {
+                cause: Box::new(cause.clone()),
+            }),
+            None => Ok(()), // not reached: `failed` is set after the cause
+        }
+    }
+
+    /// Sync; with `always`, even if everything published is durable already.
+    pub(crate) fn sync(&self, always: bool) -> Result<u64> {
+        self.check()?;
+        let wanted = self.written.load(Ordering::Acquire);
+        let durable = self.durable();
+        if durable >= wanted && !always {
+            return Ok(durable);
+        }
+        let _turn = self.turn.lock();
+        // The sync waited for may have failed, or have covered what this one is for.
+        self.check()?;
+        let durable = self.durable();
+        if durable >= wanted && !always {
+            return Ok(durable);
+        }
+        let written = self.written.load(Ordering::Acquire);
+        if let Err(cause) = self.file.sync_data() {
+            self.poison(&cause);
+            return Err(cause);
+        }
+        self.durable.store(written, Ordering::Release);
+        Ok(written)
+    }
+}
+
+/// Makes a log durable. Cheap to clone; every clone speaks of the same log.
+#[derive(Clone)]
+pub struct LogSyncer {
+    shared: Arc<Shared>,
+}
+
+impl LogSyncer {
+    pub(crate) fn new(shared: Arc<Shared>) -> LogSyncer {
+        LogSyncer { shared }
+    }
+
+    /// Make everything durable that was written before this call; the result is the offset that is
+    /// durable now, which records staged from now on carry. Returns at once if there is nothing to do.
+    ///
+    /// Calls from several threads take turns, and one sync serves all who waited for it.
+    ///
+    /// Errors: the first failure as it is ([`Error::Io`]), every later call [`Error::Poisoned`], also
+    /// when it was the writer that failed.
+    pub fn sync(&self) -> Result<u64> {
+        self.shared.sync(false)
+    }
+
+    /// Everything before this offset, in bytes, survives power loss (given a durable name).
+    pub fn durable(&self) -> u64 {
+        self.shared.durable()
+    }
+
+    /// The end of what was written, in bytes: what a `sync` now would make durable.
+    pub fn written(&self) -> u64 {
+        self.shared.written.load(Ordering::Acquire)
+    }
+
+    /// Ok while the log takes writes; the error that `sync` would return once it does not.
+    pub fn check(&self) -> Result<()> {
+        self.shared.check()
+    }
+}

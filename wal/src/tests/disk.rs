@@ -1,0 +1,252 @@
+//! A disk in memory that does as it is told: it fails the calls it was told to fail, keeps a part of a
+//! failed write, and knows which bytes a power loss would spare.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use esker_base::{Error, Result};
+use esker_vfs::fs::{DirEntry, EntryKind, File, FileLock, Fs};
+
+/// What happens to one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Good,
+    /// It fails; a write leaves its first bytes, this many, behind.
+    Bad(usize),
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    durable: Vec<u8>,
+    /// What happens to the next writes, syncs, cuts; good once they are used up.
+    writes: Vec<Outcome>,
+    syncs: Vec<Outcome>,
+    cuts: Vec<Outcome>,
+    /// Every write that was asked for: offset, length.
+    written: Vec<(u64, usize)>,
+    sync_count: usize,
+}
+
+/// One file.
+pub(super) struct MemoryFile {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct Disk {
+    files: Mutex<BTreeMap<PathBuf, Arc<MemoryFile>>>,
+}
+
+fn take(plan: &mut Vec<Outcome>) -> Outcome {
+    if plan.is_empty() {
+        Outcome::Good
+    } else {
+        plan.remove(0)
+    }
+}
+
+impl Disk {
+    pub(super) fn file(&self, path: &Path) -> Arc<MemoryFile> {
+        Arc::clone(&self.files.lock().expect("no panic under it")[path])
+    }
+}
+
+impl MemoryFile {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic under it")
+    }
+
+    fn fail(&self, op: &'static str, kind: ErrorKind) -> Error {
+        Error::io(op, &self.path, io::Error::from(kind))
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.state().bytes.clone()
+    }
+
+    /// What a power loss now would leave, if it took everything that was not synced.
+    pub(super) fn durable(&self) -> Vec<u8> {
+        self.state().durable.clone()
+    }
+
+    pub(super) fn plan_writes(&self, plan: &[Outcome]) {
+        self.state().writes = plan.to_vec();
+    }
+
+    pub(super) fn plan_syncs(&self, plan: &[Outcome]) {
+        self.state().syncs = plan.to_vec();
+    }
+
+    pub(super) fn plan_cuts(&self, plan: &[Outcome]) {
+        self.state().cuts = plan.to_vec();
+    }
+
+    pub(super) fn written(&self) -> Vec<(u64, usize)> {
+        self.state().written.clone()
+    }
+
+    pub(super) fn sync_count(&self) -> usize {
+        self.state().sync_count
+    }
+}
+
+impl File for MemoryFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.state().bytes.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let state = self.state();
+        let from = state.bytes.len().min(offset as usize);
+        let len = buffer.len().min(state.bytes.len() - from);
+        buffer[..len].copy_from_slice(&state.bytes[from..from + len]);
+        Ok(len)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut state = self.state();
+        let offset = offset as usize;
+        state.written.push((offset as u64, bytes.len()));
+        let outcome = take(&mut state.writes);
+        let kept = match outcome {
+            Outcome::Good => bytes.len(),
+            Outcome::Bad(kept) => kept.min(bytes.len()),
+        };
+        if kept > 0 && state.bytes.len() < offset + kept {
+            state.bytes.resize(offset + kept, 0);
+        }
+        state.bytes[offset..offset + kept].copy_from_slice(&bytes[..kept]);
+        if outcome == Outcome::Good {
+            Ok(())
+        } else {
+            Err(self.fail("write", ErrorKind::StorageFull))
+        }
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        let mut state = self.state();
+        if take(&mut state.cuts) != Outcome::Good {
+            return Err(self.fail("cut", ErrorKind::Other));
+        }
+        state.bytes.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> Result<()> {
+        let mut state = self.state();
+        if state.bytes.len() < len as usize {
+            state.bytes.resize(len as usize, 0);
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        let mut state = self.state();
+        state.sync_count += 1;
+        if take(&mut state.syncs) != Outcome::Good {
+            return Err(self.fail("sync", ErrorKind::Other));
+        }
+        state.durable = state.bytes.clone();
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.sync_data()
+    }
+}
+
+impl Fs for Disk {
+    fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let mut files = self.files.lock().expect("no panic under it");
+        if files.contains_key(path) {
+            return Err(Error::io(
+                "create",
+                path,
+                io::Error::from(ErrorKind::AlreadyExists),
+            ));
+        }
+        let file = Arc::new(MemoryFile {
+            path: path.to_path_buf(),
+            state: Mutex::default(),
+        });
+        files.insert(path.to_path_buf(), Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        match self.files.lock().expect("no panic under it").get(path) {
+            Some(file) => Ok(Arc::clone(file) as Arc<dyn File>),
+            None => Err(Error::io(
+                "open",
+                path,
+                io::Error::from(ErrorKind::NotFound),
+            )),
+        }
+    }
+
+    fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
+        let files = self.files.lock().expect("no panic under it");
+        let Some(file) = files.get(path) else {
+            return Ok(None);
+        };
+        Ok(Some(DirEntry {
+            name: String::new(),
+            kind: EntryKind::File,
+            len: file.len()?,
+        }))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.files.lock().expect("no panic under it").remove(path);
+        Ok(())
+    }
+
+    fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.open(path)
+    }
+
+    fn map(&self, _: &Path) -> Result<Bytes> {
+        unreachable!("a log is never mapped")
+    }
+
+    fn rename(&self, _: &Path, _: &Path) -> Result<()> {
+        unreachable!("a log is never renamed")
+    }
+
+    fn hard_link(&self, _: &Path, _: &Path) -> Result<()> {
+        unreachable!("a log is never linked")
+    }
+
+    fn create_dir(&self, _: &Path) -> Result<()> {
+        unreachable!("a log makes no directory")
+    }
+
+    fn remove_dir(&self, _: &Path) -> Result<()> {
+        unreachable!("a log removes no directory")
+    }
+
+    fn list(&self, _: &Path) -> Result<Vec<DirEntry>> {
+        unreachable!("a log lists no directory")
+    }
+
+    fn sync_dir(&self, _: &Path) -> Result<()> {
+        unreachable!("its creator syncs the directory")
+    }
+
+    fn lock(&self, _: &Path) -> Result<Box<dyn FileLock>> {
+        unreachable!("a log is not locked")
+    }
+
+    fn free_space(&self, _: &Path) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,295 @@
+//! Appends records to a log.
+//!
+//! Records are staged in memory and written as one group with one positional write. Which bytes of it
+//! a power loss spares is up to the device; the checksums and the reader's tail rule sort that out.
+//!
+//! Invariants:
+//! 1. `written` is the end of the last good record; nothing before it is ever written again.
+//! 2. Beyond `written` there is nothing that a reader could take for a record of this log: the file
+//!    ends there or holds zeros, but for the moments in which a write, or its undoing, is under way.
+//! 3. A staged record carries the offset it will stand at, so the buffer is written at `written` or not
+//!    at all.
+//!
+//! **A write that fails** at offset *o* may have left any part of its group behind. It is undone: all of
+//! the group's range that lies inside the file is overwritten with zeros (or, if even that fails, the
+//! file is cut at *o*), and the file is synced. If that succeeds the answer is
+//! [`WriteFailure::Undone`], otherwise the log is stopped and the answer is [`WriteFailure::Unknown`].
+//! Zeroing the group's first header alone would not do: another group, written at *o* next, might end
+//! exactly where a left-over record of the failed one begins, and that one checks.
+//!
+//! What a power loss leaves, by its moment:
+//! - before the sync of the zeros returned: any mix of old bytes, the group, and zeros. Nobody has had
+//!   an answer yet, so a prefix of the group may come back, as after a power loss during any write. No
+//!   record of the group says that anything from *o* on is durable, so a later record of it that
+//!   survives behind a hole is a torn tail and never reported as damage.
+//! - after: the zeros are durable, no record of the group is in the file, and it never will be.
+//! - after a failed sync of the zeros: anything, now or at the next open. That is what `Unknown` says,
+//!   and why nothing may be written after it.
+//!
+//! A process kill, as opposed to a power loss, leaves what the system had been handed: the same list
+//! with fewer possibilities.
+//!
+//! Threads and locks: one owner; `write` takes no lock (undoing one takes the syncers' turn). Syncers
+//! run beside it, see [`crate::syncer`].
+
+use std::path::Path;
+
+use esker_base::checksum::ChecksumSeed;
+use esker_base::sync::Arc;
+use esker_base::{Error, FileNumber, Result};
+use esker_vfs::fs::Fs;
+
+use crate::header::{LogHeader, LogIdentity, Predecessor};
+use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
+use crate::syncer::{LogSyncer, Shared};
+
+/// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
+/// its memory for the life of the log.
+const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
+
+/// Zeros are written in pieces of this many bytes.
+const ZEROS: &[u8] = &[0; 64 << 10];
+
+/// Appends records to one log file. See the [module](crate::writer).
+pub struct LogWriter {
+    shared: Arc<Shared>,
+    number: FileNumber,
+    seed: ChecksumSeed,
+    /// Staged fragments, encoded for the place they will have from `written` on.
+    buffer: Vec<u8>,
+    written: u64,
+    /// [`FRAGMENT_BYTES_MAX`]; smaller in tests.
+    fragment_bytes_max: usize,
+}
+
+/// Why a group was not written, and what that means for its records.
+#[derive(Clone, Debug)]
+pub enum WriteFailure {
+    /// The write failed and was undone: the staged records are not in the file and never will be. The
+    /// writer goes on at the same offset.
+    Undone(Error),
+    /// The write failed and so did undoing it: the staged records may be read after the next open, all
+    /// or a prefix of them. The log takes no more writes.
+    Unknown(Error),
+    /// An earlier failure, of a write or of a sync, has stopped this log ([`Error::Poisoned`]). The
+    /// staged records never reached the file and never will.
+    Refused(Error),
+}
+
+impl WriteFailure {
+    /// The error inside.
+    pub fn error(&self) -> &Error {
+        match self {
+            WriteFailure::Undone(error)
+            | WriteFailure::Unknown(error)
+            | WriteFailure::Refused(error) => error,
+        }
+    }
+}
+
+/// As a commit reports it: `Undone` is [`Error::Aborted`], `Unknown` is [`Error::InDoubt`], `Refused` is
+/// its [`Error::Poisoned`].
+impl From<WriteFailure> for Error {
+    fn from(failure: WriteFailure) -> Error {
+        match failure {
+            WriteFailure::Undone(cause) => Error::Aborted {
+                cause: Box::new(cause),
+            },
+            WriteFailure::Unknown(cause) => Error::InDoubt {
+                cause: Box::new(cause),
+            },
+            WriteFailure::Refused(error) => error,
+        }
+    }
+}
+
+impl LogWriter {
+    /// Create the log `identity` in `dir` and write its header. Nothing is synced: neither the header
+    /// (the first [`LogSyncer::sync`] covers it) nor the name (the caller syncs the directory).
+    ///
+    /// Space for `allocate_bytes` is reserved and reads as zeros until it is written; 0 reserves
+    /// nothing. A log may outgrow its reservation. `predecessor` is the log before this one, if any.
+    ///
+    /// Errors: [`Error::Io`] if the file exists or cannot be made. A file that was made is removed again
+    /// as far as that goes; a left-over one reads as a blank log.
+    pub fn create(
+        fs: &dyn Fs,
+        dir: &Path,
+        identity: LogIdentity,
+        predecessor: Option<Predecessor>,
+        allocate_bytes: u64,
+    ) -> Result<LogWriter> {
+        let path = dir.join(identity.file_name().to_string());
+        let file = fs.create(&path)?;
+        let header = LogHeader::encode(&identity, predecessor);
+        let allocated = if allocate_bytes > 0 {
+            file.allocate(allocate_bytes)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = allocated.and_then(|()| file.write_at(&header, 0)) {
+            drop(file);
+            // Best effort: the error to report is the first one.
+            let _ = fs.remove(&path);
+            return Err(error);
+        }
+        let written = header.len() as u64;
+        Ok(LogWriter {
+            shared: Arc::new(Shared::new(file, written)),
+            number: identity.number,
+            seed: identity.seed(),
+            buffer: Vec::new(),
+            written,
+            fragment_bytes_max: FRAGMENT_BYTES_MAX,
+        })
+    }
+
+    /// The log's file number.
+    pub fn number(&self) -> FileNumber {
+        self.number
+    }
+
+    /// Add one record to the group that [`LogWriter::write`] will write: `tag`, and the concatenation of
+    /// `payload`. Any length will do, 0 too.
+    #[inline]
+    pub fn stage(&mut self, tag: u64, payload: &[&[u8]]) {
+        let len: usize = payload.iter().map(|part| part.len()).sum();
+        if len <= self.fragment_bytes_max {
+            self.stage_fragment(FragmentKind::Full, tag, len, payload, self.shared.durable());
+        } else {
+            self.stage_long(tag, payload, len);
+        }
+    }
+
+    /// Encode one fragment, of at most the maximum length, behind what is staged.
+    #[inline]
+    fn stage_fragment(
+        &mut self,
+        kind: FragmentKind,
+        tag: u64,
+        len: usize,
+        parts: &[&[u8]],
+        durable: u64,
+    ) {
+        let offset = self.written + self.buffer.len() as u64;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most FRAGMENT_BYTES_MAX"
+        )]
+        let len = len as u32;
+        let payload_checksum = record::payload_checksum(self.seed, offset, parts);
+        let header = RecordHeader {
+            payload_checksum,
+            len,
+            kind,
+            tag,
+            durable,
+        };
+        self.buffer
+            .extend_from_slice(&header.encode(self.seed, offset));
+        for part in parts {
+            self.buffer.extend_from_slice(part);
+        }
+    }
+
+    /// Stage a record too long for one fragment.
+    #[cold]
+    fn stage_long(&mut self, tag: u64, payload: &[&[u8]], len: usize) {
+        let durable = self.shared.durable();
+        let mut rest = payload.to_vec();
+        let mut remaining = len;
+        let mut kind = FragmentKind::First;
+        while remaining > self.fragment_bytes_max {
+            let fragment = cut(&mut rest, self.fragment_bytes_max);
+            self.stage_fragment(kind, tag, self.fragment_bytes_max, &fragment, durable);
+            remaining -= self.fragment_bytes_max;
+            kind = FragmentKind::Middle;
+        }
+        self.stage_fragment(FragmentKind::Last, tag, remaining, &rest, durable);
+    }
+
+    /// Bytes staged and not yet written, headers included.
+    pub fn staged_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Write everything staged with one positional write, and return the end of it: the offset that a
+    /// [`LogSyncer::sync`] has to reach for these records to be durable. With nothing staged, nothing is
+    /// written. Either way, failed or not, nothing is staged afterwards.
+    pub fn write(&mut self) -> Result<u64, WriteFailure> {
+        let end = self.written + self.buffer.len() as u64;
+        let outcome = match self.shared.check() {
+            Err(error) => Err(WriteFailure::Refused(error)),
+            Ok(()) if self.buffer.is_empty() => Ok(end),
+            Ok(()) => match self.shared.file.write_at(&self.buffer, self.written) {
+                Ok(()) => {
+                    self.written = end;
+                    self.shared.publish_written(end);
+                    Ok(end)
+                }
+                Err(cause) => Err(self.undo(end, cause)),
+            },
+        };
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
+        outcome
+    }
+
+    /// Remove all trace of a failed write of the range from `written` to `end`.
+    #[cold]
+    fn undo(&self, end: u64, cause: Error) -> WriteFailure {
+        let file = &self.shared.file;
+        let blanked = self.blank(end).or_else(|_| file.set_len(self.written));
+        if blanked.and_then(|()| self.shared.sync(true)).is_ok() {
+            return WriteFailure::Undone(cause);
+        }
+        self.shared.poison(&cause);
+        WriteFailure::Unknown(cause)
+    }
+
+    /// Write zeros from `written` to `end`, or to the end of the file if that comes first: there is
+    /// nothing to erase beyond it, and growing the file may be what failed.
+    fn blank(&self, end: u64) -> Result<()> {
+        let file = &self.shared.file;
+        let end = end.min(file.len()?);
+        let mut at = self.written;
+        while at < end {
+            let len = usize::try_from(end - at)
+                .unwrap_or(ZEROS.len())
+                .min(ZEROS.len());
+            let zeros = ZEROS.get(..len).unwrap_or(ZEROS);
+            file.write_at(zeros, at)?;
+            at += zeros.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// The end, in bytes, of what was written: where the next group will start.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// A handle that makes what was written durable, from any thread.
+    pub fn syncer(&self) -> LogSyncer {
+        LogSyncer::new(Arc::clone(&self.shared))
+    }
+}
+
+/// Take the first `len` bytes off the front of `parts`, which hold more.
+fn cut<'a>(parts: &mut Vec<&'a [u8]>, len: usize) -> Vec<&'a [u8]> {
+    let mut taken = Vec::new();
+    let mut missing = len;
+    let mut whole = 0;
+    for part in parts.iter_mut() {
+        if let Some((front, back)) = part.split_at_checked(missing) {
+            taken.push(front);
+            *part = back;
+            break;
+        }
+        taken.push(part);
+        missing -= part.len();
+        whole += 1;
+    }
+    parts.drain(..whole);
+    taken
+}
