@@ -1,1 +1,36 @@
-//! Which files make the tree: edits, versions and recovery of the esker storage engine.
+//! Floor 3 of the `esker` storage engine: which files make the tree.
+//!
+//! The state of a database is a set of tables, ordered into a [`Tree`] for each keyspace, and a few marks
+//! about its logs. It changes only by *commits*: lists of [`Edit`]s that take effect together. Every commit
+//! is a record in the manifest and a new immutable [`Version`]; readers hold versions and never wait.
+//!
+//! | file | concept |
+//! |---|---|
+//! | [`edit`] | a change, and its bytes |
+//! | [`table_handle`] | a table somebody may read: opened late, removed when nobody can |
+//! | [`level`], [`tree`], [`version`] | tables in the order a lookup wants them |
+//! | `state` | the rules: which edit fits which state |
+//!
+//! This crate is an inner floor of the package `esker`; it promises no semver of its own.
+//!
+#![doc = include_str!("../FORMAT.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
+pub mod edit;
+pub mod level;
+pub mod limits;
+mod state;
+pub mod table_handle;
+#[cfg(test)]
+mod testing;
+pub mod tree;
+pub mod version;
+
+pub use edit::Edit;
+pub use level::Level;
+pub use limits::LEVELS;
+pub use table_handle::TableHandle;
+pub use tree::Tree;
+pub use version::{KeyspaceState, Marks, Version};

@@ -1,0 +1,18 @@
+//! Bounds on what the manifest takes, from disk or from the engine.
+//!
+//! No database in this world reaches them. Their use: whatever bytes a directory holds, no number, sum or
+//! successor that the engine computes from them overflows.
+
+use esker_base::SeqNo;
+
+/// Levels of a tree, level 0 included.
+pub const LEVELS: usize = 7;
+/// File numbers stay below this.
+pub const FILE_NUMBER_END: u64 = 1 << 48;
+/// Keyspace ids stay below this.
+pub const KEYSPACE_ID_END: u32 = 1 << 31;
+/// Sequence numbers in the manifest stay below this: half of what the format of keys allows, so that a
+/// recovered database always has numbers left.
+pub const SEQNO_END: SeqNo = SeqNo(1 << 55);
+/// Sizes in bytes, counts, and times in milliseconds stay below this.
+pub const COUNT_END: u64 = 1 << 48;

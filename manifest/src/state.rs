@@ -1,0 +1,330 @@
+//! The state that edits lead to, and the rules for which edit fits: the one place that knows them.
+//!
+//! 1. [`State::apply`] takes one edit, checks it against everything here, and changes the state or leaves it
+//!    as it was. Recovery applies what it reads; a commit applies what it is about to write.
+//! 2. Every change since [`State::begin`] can be taken back with [`State::undo`]: a commit that cannot be
+//!    written leaves no trace.
+//! 3. Each edit costs the logarithm of the number of tables, whatever the level: replaying a manifest of a
+//!    hundred thousand edits is not quadratic. The flat arrays that lookups want are made by
+//!    [`State::publish`], for the touched levels alone.
+//! 4. Within one record, a table that is removed and added again keeps its handle.
+//!
+//! Threads: none of its own; the version set keeps it under its commit lock.
+
+mod keyspace;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use esker_base::table_meta::TableMeta;
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
+
+use crate::edit::Edit;
+use crate::table_handle::{TableFiles, TableHandle};
+use crate::version::{KeyspaceState, Marks, Version};
+
+use keyspace::Keyspace;
+
+/// Why an edit does not fit, for people.
+pub(crate) type Misfit = String;
+
+/// The state that edits lead to. See the module.
+pub(crate) struct State {
+    files: Arc<TableFiles>,
+    keyspaces: BTreeMap<KeyspaceId, Keyspace>,
+    /// The id behind each name.
+    names: BTreeMap<Arc<str>, KeyspaceId>,
+    /// Every live table, with its level.
+    tables: BTreeMap<FileNumber, (u8, Arc<TableHandle>)>,
+    marks: Marks,
+    /// The greatest file number that any edit has named.
+    greatest_number: FileNumber,
+    /// How to take back what was applied since `begin`, newest last.
+    undo: Vec<Undo>,
+    /// `marks` as of `begin`.
+    marks_before: Marks,
+    /// Tables removed since `begin`: those that come back keep their handle.
+    departed: BTreeMap<FileNumber, Arc<TableHandle>>,
+    /// As of the last `publish`; `None` when a keyspace has come or gone since.
+    directory: Option<Directory>,
+}
+
+/// The parts of a version that change only when a keyspace comes or goes.
+#[derive(Clone)]
+struct Directory {
+    ids: Arc<[KeyspaceId]>,
+    names: Arc<[(Arc<str>, KeyspaceId)]>,
+}
+
+enum Undo {
+    Created(KeyspaceId),
+    Dropped(KeyspaceId, Box<Keyspace>),
+    Removed(u8, Arc<TableHandle>),
+    Added(FileNumber),
+}
+
+impl State {
+    /// The state of a database without a past. Handles report their end to `files`.
+    pub(crate) fn new(files: Arc<TableFiles>) -> State {
+        State {
+            files,
+            keyspaces: BTreeMap::new(),
+            names: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            marks: Marks::default(),
+            greatest_number: FileNumber(0),
+            undo: Vec::new(),
+            marks_before: Marks::default(),
+            departed: BTreeMap::new(),
+            directory: None,
+        }
+    }
+
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Every live table.
+    pub(crate) fn tables(&self) -> impl ExactSizeIterator<Item = &Arc<TableHandle>> {
+        self.tables.values().map(|(_, table)| table)
+    }
+
+    /// A number above every one that an edit has named.
+    pub(crate) fn first_free_number(&self) -> FileNumber {
+        self.marks.next_file.max(FileNumber(self.greatest_number.0 + 1))
+    }
+
+    /// A record of edits begins: forget how to take back the one before.
+    pub(crate) fn begin(&mut self) {
+        self.undo.clear();
+        self.departed.clear();
+        self.marks_before.clone_from(&self.marks);
+        self.marks.clean_close = None;
+    }
+
+    /// The record stands. The tables that it removed for good.
+    pub(crate) fn settle(&mut self) -> Vec<Arc<TableHandle>> {
+        self.undo.clear();
+        let live = &self.tables;
+        let departed = std::mem::take(&mut self.departed);
+        departed.into_values().filter(|table| !live.contains_key(&table.number())).collect()
+    }
+
+    /// Take back everything since `begin`.
+    pub(crate) fn undo(&mut self) {
+        while let Some(change) = self.undo.pop() {
+            match change {
+                Undo::Created(id) => {
+                    if let Some(keyspace) = self.keyspaces.remove(&id) {
+                        self.names.remove(&keyspace.name);
+                    }
+                }
+                Undo::Dropped(id, keyspace) => {
+                    self.names.insert(Arc::clone(&keyspace.name), id);
+                    for (level, table) in keyspace.tables() {
+                        self.tables.insert(table.number(), (level, Arc::clone(table)));
+                    }
+                    self.keyspaces.insert(id, *keyspace);
+                }
+                Undo::Removed(level, table) => self.place(level, table),
+                Undo::Added(number) => {
+                    self.displace(number);
+                }
+            }
+        }
+        self.departed.clear();
+        self.directory = None;
+        self.marks.clone_from(&self.marks_before);
+    }
+
+    /// Apply one edit, or say why it does not fit and change nothing.
+    pub(crate) fn apply(&mut self, edit: Edit) -> Result<(), Misfit> {
+        edit.check()?;
+        match edit {
+            Edit::DropKeyspace { id } => self.drop_keyspace(id),
+            Edit::CreateKeyspace { id, name, options } => self.create_keyspace(id, name, options),
+            Edit::RemoveTable { keyspace, level, number } => self.remove_table(keyspace, level, number),
+            Edit::AddTable { level, meta } => self.add_table(level, meta),
+            Edit::ClosedLog { number, len } => self.close_log(number, len),
+            Edit::ForgetLogs { before } => self.forget_logs(before),
+            Edit::LastSeqNo(seqno) => self.advance_seqno(seqno),
+            Edit::NextFile(number) => {
+                self.marks.next_file = number;
+                Ok(())
+            }
+            Edit::NextKeyspace(id) => {
+                ensure(id >= self.marks.next_keyspace, || {
+                    format!("keyspace ids from {} on are in use", id.0)
+                })?;
+                self.marks.next_keyspace = id;
+                Ok(())
+            }
+            Edit::CleanClose { log, len } => {
+                self.see(log);
+                self.marks.clean_close = Some((log, len));
+                Ok(())
+            }
+        }
+    }
+
+    fn see(&mut self, number: FileNumber) {
+        self.greatest_number = self.greatest_number.max(number);
+    }
+
+    fn create_keyspace(&mut self, id: KeyspaceId, name: String, options: Vec<u8>) -> Result<(), Misfit> {
+        ensure(id >= self.marks.next_keyspace, || format!("keyspace id {} was used before", id.0))?;
+        ensure(!self.names.contains_key(name.as_str()), || {
+            format!("there is a keyspace {name:?} already")
+        })?;
+        let shared: Arc<str> = name.as_str().into();
+        self.names.insert(Arc::clone(&shared), id);
+        let published = Arc::new(KeyspaceState { id, name, options, tree: Arc::default() });
+        self.keyspaces.insert(id, Keyspace::new(shared, published));
+        self.marks.next_keyspace = KeyspaceId(id.0 + 1);
+        self.directory = None;
+        self.undo.push(Undo::Created(id));
+        Ok(())
+    }
+
+    fn drop_keyspace(&mut self, id: KeyspaceId) -> Result<(), Misfit> {
+        let keyspace = self.keyspaces.remove(&id).ok_or_else(|| unknown(id))?;
+        self.names.remove(&keyspace.name);
+        for (_, table) in keyspace.tables() {
+            self.tables.remove(&table.number());
+            self.departed.insert(table.number(), Arc::clone(table));
+        }
+        self.directory = None;
+        self.undo.push(Undo::Dropped(id, Box::new(keyspace)));
+        Ok(())
+    }
+
+    fn remove_table(&mut self, keyspace: KeyspaceId, level: u8, number: FileNumber) -> Result<(), Misfit> {
+        let found = self.tables.get(&number);
+        ensure(found.is_some_and(|(at, table)| *at == level && table.meta.keyspace == keyspace), || {
+            format!("table {number} is not in level {level} of keyspace {}", keyspace.0)
+        })?;
+        if let Some((level, table)) = self.displace(number) {
+            self.departed.insert(number, Arc::clone(&table));
+            self.undo.push(Undo::Removed(level, table));
+        }
+        Ok(())
+    }
+
+    fn add_table(&mut self, level: u8, meta: TableMeta) -> Result<(), Misfit> {
+        let number = meta.number;
+        let keyspace = self.keyspaces.get(&meta.keyspace).ok_or_else(|| unknown(meta.keyspace))?;
+        ensure(!self.tables.contains_key(&number), || format!("table {number} is in the tree already"))?;
+        if let Some(other) = keyspace.overlapping(level, &meta) {
+            let other = other.number();
+            return Err(format!("tables {number} and {other} overlap in level {level}"));
+        }
+        let table = match self.departed.get(&number) {
+            Some(departed) if departed.meta == meta => Arc::clone(departed),
+            Some(_) => return Err(format!("table {number} comes back with another description")),
+            None => TableHandle::new(meta, &self.files),
+        };
+        self.see(number);
+        self.place(level, table);
+        self.undo.push(Undo::Added(number));
+        Ok(())
+    }
+
+    fn close_log(&mut self, number: FileNumber, len: u64) -> Result<(), Misfit> {
+        let marks = &mut self.marks;
+        ensure(number >= marks.first_log, || format!("log {number} was forgotten and is now closed"))?;
+        ensure(!marks.closed_logs.contains_key(&number), || format!("log {number} is closed twice"))?;
+        marks.closed_logs.insert(number, len);
+        self.see(number);
+        Ok(())
+    }
+
+    fn forget_logs(&mut self, before: FileNumber) -> Result<(), Misfit> {
+        let marks = &mut self.marks;
+        ensure(before >= marks.first_log, || {
+            format!("logs before {} were forgotten and {before} is needed again", marks.first_log)
+        })?;
+        marks.closed_logs = marks.closed_logs.split_off(&before);
+        marks.first_log = before;
+        self.see(before);
+        Ok(())
+    }
+
+    fn advance_seqno(&mut self, seqno: SeqNo) -> Result<(), Misfit> {
+        let last = self.marks.last_seqno;
+        ensure(seqno >= last, || format!("the last sequence number goes back from {last} to {seqno}"))?;
+        self.marks.last_seqno = seqno;
+        Ok(())
+    }
+
+    /// Put a table where it is known to fit.
+    fn place(&mut self, level: u8, table: Arc<TableHandle>) {
+        if let Some(keyspace) = self.keyspaces.get_mut(&table.meta.keyspace) {
+            keyspace.insert(level, &table);
+            self.tables.insert(table.number(), (level, table));
+        }
+    }
+
+    /// Take a live table out.
+    fn displace(&mut self, number: FileNumber) -> Option<(u8, Arc<TableHandle>)> {
+        let (level, table) = self.tables.remove(&number)?;
+        if let Some(keyspace) = self.keyspaces.get_mut(&table.meta.keyspace) {
+            keyspace.remove(level, &table);
+        }
+        Some((level, table))
+    }
+
+    /// The edits that lead from nothing to this state.
+    pub(crate) fn snapshot(&self) -> Vec<Edit> {
+        let mut edits = Vec::with_capacity(self.keyspaces.len() + self.tables.len() + 8);
+        edits.extend(self.keyspaces.values().map(|keyspace| Edit::CreateKeyspace {
+            id: keyspace.published.id,
+            name: keyspace.published.name.clone(),
+            options: keyspace.published.options.clone(),
+        }));
+        edits.extend(
+            self.tables
+                .values()
+                .map(|(level, table)| Edit::AddTable { level: *level, meta: table.meta.clone() }),
+        );
+        self.marks.snapshot(&mut edits);
+        edits
+    }
+
+    /// A version of this state. Costs the size of the touched levels and the number of keyspaces.
+    pub(crate) fn publish(&mut self) -> Version {
+        for keyspace in self.keyspaces.values_mut() {
+            keyspace.publish();
+        }
+        let directory = self.directory.get_or_insert_with(|| Directory {
+            ids: self.keyspaces.keys().copied().collect(),
+            names: self.names.iter().map(|(name, id)| (Arc::clone(name), *id)).collect(),
+        });
+        Version {
+            keyspaces: self.keyspaces.values().map(|keyspace| Arc::clone(&keyspace.published)).collect(),
+            ids: Arc::clone(&directory.ids),
+            names: Arc::clone(&directory.names),
+            marks: self.marks.clone(),
+        }
+    }
+}
+
+impl Marks {
+    /// Append the edits that lead from a database without a past to these marks; a clean close is over.
+    fn snapshot(&self, edits: &mut Vec<Edit>) {
+        edits.extend(self.closed_logs.iter().map(|(&number, &len)| Edit::ClosedLog { number, len }));
+        edits.push(Edit::ForgetLogs { before: self.first_log });
+        edits.push(Edit::LastSeqNo(self.last_seqno));
+        edits.push(Edit::NextFile(self.next_file));
+        edits.push(Edit::NextKeyspace(self.next_keyspace));
+    }
+}
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> Misfit) -> Result<(), Misfit> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
+fn unknown(id: KeyspaceId) -> Misfit {
+    format!("there is no keyspace {}", id.0)
+}

@@ -1,0 +1,116 @@
+//! A version: which keyspaces there are and which tables make each, at one moment.
+//!
+//! 1. A version is immutable and complete: whoever holds it can read everything in it, whatever commits
+//!    follow. Holding it keeps its tables' files.
+//! 2. A commit makes a new version that shares every tree it does not touch, and every level of a touched
+//!    tree that it does not touch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
+
+use crate::tree::Tree;
+
+/// One keyspace of a version.
+#[derive(Clone, Debug)]
+pub struct KeyspaceState {
+    /// Its id.
+    pub id: KeyspaceId,
+    /// Its name, unique in the version.
+    pub name: String,
+    /// What the engine stored with it when it was created.
+    pub options: Vec<u8>,
+    /// Its tables.
+    pub tree: Arc<Tree>,
+}
+
+/// What the manifest knows of the write-ahead logs, and of the numbers in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// Logs with smaller numbers hold nothing that is not in tables.
+    pub first_log: FileNumber,
+    /// Final length in bytes of each closed log from `first_log` on.
+    pub closed_logs: BTreeMap<FileNumber, u64>,
+    /// The newest sequence number that a commit named. Logs may hold newer ones.
+    pub last_seqno: SeqNo,
+    /// The last log and its length, if nothing was committed since the database was closed in order.
+    pub clean_close: Option<(FileNumber, u64)>,
+    /// File numbers from here on are not reserved yet.
+    pub next_file: FileNumber,
+    /// Keyspace ids from here on were never used.
+    pub next_keyspace: KeyspaceId,
+}
+
+impl Default for Marks {
+    /// Of a database without a past.
+    fn default() -> Self {
+        Marks {
+            first_log: FileNumber(0),
+            closed_logs: BTreeMap::new(),
+            last_seqno: SeqNo::ZERO,
+            clean_close: None,
+            next_file: FileNumber(1),
+            next_keyspace: KeyspaceId(1),
+        }
+    }
+}
+
+/// The keyspaces and tables at one moment. Shared as `Arc<Version>`.
+#[derive(Clone, Debug, Default)]
+pub struct Version {
+    /// Ascending by id.
+    pub(crate) keyspaces: Box<[Arc<KeyspaceState>]>,
+    /// The ids of `keyspaces`, side by side.
+    pub(crate) ids: Arc<[KeyspaceId]>,
+    /// Ascending by name.
+    pub(crate) names: Arc<[(Arc<str>, KeyspaceId)]>,
+    pub(crate) marks: Marks,
+}
+
+impl Version {
+    /// The keyspace with this id.
+    #[inline]
+    pub fn keyspace(&self, id: KeyspaceId) -> Option<&Arc<KeyspaceState>> {
+        // Ids are handed out one after the other: unless keyspaces were dropped, this hits.
+        let first = self.ids.first()?;
+        let guess = id.0.checked_sub(first.0)? as usize;
+        let index =
+            if self.ids.get(guess) == Some(&id) { guess } else { self.ids.binary_search(&id).ok()? };
+        self.keyspaces.get(index)
+    }
+
+    /// Every keyspace, ascending by id.
+    #[inline]
+    pub fn keyspaces(&self) -> &[Arc<KeyspaceState>] {
+        &self.keyspaces
+    }
+
+    /// The keyspace with this name.
+    pub fn by_name(&self, name: &str) -> Option<&Arc<KeyspaceState>> {
+        let index = self.names.binary_search_by(|(candidate, _)| (**candidate).cmp(name)).ok()?;
+        self.keyspace(self.names.get(index)?.1)
+    }
+
+    /// An id for a new keyspace, never used before.
+    #[inline]
+    pub fn next_keyspace(&self) -> KeyspaceId {
+        self.marks.next_keyspace
+    }
+
+    /// Logs and numbers, as of this version.
+    #[inline]
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// How many tables all keyspaces have.
+    pub fn table_count(&self) -> usize {
+        self.keyspaces.iter().map(|keyspace| keyspace.tree.table_count()).sum()
+    }
+
+    /// Size of all tables, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.keyspaces.iter().fold(0, |sum, keyspace| sum.saturating_add(keyspace.tree.bytes()))
+    }
+}
