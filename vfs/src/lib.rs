@@ -9,9 +9,13 @@
 
 pub mod clock;
 pub mod fs;
+pub mod mem;
+pub mod os;
 pub mod scheduler;
 
 use std::sync::Arc;
+
+use esker_base::Result;
 
 /// The world a database lives in. Cheap to clone.
 #[derive(Clone)]
@@ -22,4 +26,26 @@ pub struct Env {
     pub clock: Arc<dyn clock::Clock>,
     /// Background work.
     pub scheduler: Arc<dyn scheduler::Scheduler>,
+}
+
+impl Env {
+    /// The operating system's files and clock, and threads: one for flushes, `compaction_threads`
+    /// (at least 1) for compactions, one for upkeep. Errs if the threads cannot be started.
+    pub fn os(compaction_threads: usize) -> Result<Env> {
+        Ok(Env {
+            fs: Arc::new(os::OsFs::new()),
+            clock: Arc::new(clock::OsClock::new()),
+            scheduler: Arc::new(scheduler::threads::Threads::new(compaction_threads)?),
+        })
+    }
+
+    /// Files in memory, gone with the last handle; the operating system's clock; threads as
+    /// [`Env::os`] has them, with one for compactions.
+    pub fn memory() -> Result<Env> {
+        Ok(Env {
+            fs: Arc::new(mem::MemFs::new()),
+            clock: Arc::new(clock::OsClock::new()),
+            scheduler: Arc::new(scheduler::threads::Threads::new(1)?),
+        })
+    }
 }

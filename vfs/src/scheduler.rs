@@ -13,6 +13,8 @@
 //! 4. Nobody who holds a lock that a job may want calls [`Scheduler::wait`] or
 //!    [`Scheduler::breathe`].
 
+pub mod threads;
+
 use std::time::Duration;
 
 use esker_base::gate::Gate;

@@ -1,0 +1,305 @@
+//! The operating system's files.
+//!
+//! Invariants:
+//! 1. A file is opened only if it is a regular one; nothing follows a symbolic link in the last
+//!    component, and a pipe or device in a file's place errs instead of blocking.
+//! 2. A call reads or writes all it was asked for or errs; short and interrupted calls go on.
+//! 3. No descriptor 0, 1 or 2 is ever kept: a stray print must not land in a table.
+//! 4. Descriptors are not inherited by programs that this process starts.
+//!
+//! Threads: any number, through `&self`; the only lock is that of the registry of locked files,
+//! held for a hash lookup. What differs between systems is in `os::sys`: on Unix rustix provides what
+//! std lacks. Elsewhere std alone must do: links are refused by a check before the open instead of by
+//! the open itself, space is not reserved, directories are not synced. That side compiles but is
+//! not tested.
+
+mod lock;
+#[cfg(not(unix))]
+#[path = "os/sys_portable.rs"]
+mod sys;
+#[cfg(unix)]
+#[path = "os/sys_unix.rs"]
+mod sys;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::{Error, Result};
+
+use crate::fs::{DirEntry, EntryKind, File, FileLock, Fs};
+
+/// The operating system's filesystem.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsFs;
+
+/// A file of the operating system.
+struct OsFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl OsFs {
+    /// The filesystem.
+    pub fn new() -> Self {
+        OsFs
+    }
+}
+
+fn kind_of(metadata: &Metadata) -> EntryKind {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        EntryKind::File
+    } else if kind.is_dir() {
+        EntryKind::Directory
+    } else {
+        EntryKind::Other
+    }
+}
+
+fn entry(name: String, metadata: &Metadata) -> DirEntry {
+    let kind = kind_of(metadata);
+    let len = if kind == EntryKind::File {
+        metadata.len()
+    } else {
+        0
+    };
+    DirEntry { name, kind, len }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidInput,
+        "it is not a regular file (links are not followed)",
+    )
+}
+
+/// Open `path` without following a link, and make sure that a regular file was opened.
+fn open_regular(path: &Path, options: &mut OpenOptions, creates: bool) -> io::Result<fs::File> {
+    if !creates && kind_of(&fs::symlink_metadata(path)?) != EntryKind::File {
+        // Before the open, because merely opening some devices has effects.
+        return Err(not_a_file());
+    }
+    sys::harden(options);
+    let file = sys::above_stdio(options.open(path)?)?;
+    // After the open, because the name may have changed hands in between.
+    if kind_of(&file.metadata()?) == EntryKind::File {
+        Ok(file)
+    } else {
+        Err(not_a_file())
+    }
+}
+
+fn open_as(
+    op: &'static str,
+    path: &Path,
+    options: &mut OpenOptions,
+    creates: bool,
+) -> Result<OsFile> {
+    match open_regular(path, options, creates) {
+        Ok(file) => Ok(OsFile {
+            file,
+            path: path.to_path_buf(),
+        }),
+        Err(source) => Err(Error::io(op, path, source)),
+    }
+}
+
+impl Fs for OsFs {
+    fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let file = open_as(
+            "create",
+            path,
+            OpenOptions::new().read(true).write(true).create_new(true),
+            true,
+        )?;
+        Ok(Arc::new(file))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(open_as(
+            "open",
+            path,
+            OpenOptions::new().read(true),
+            false,
+        )?))
+    }
+
+    fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(open_as(
+            "open",
+            path,
+            OpenOptions::new().read(true).write(true),
+            false,
+        )?))
+    }
+
+    fn map(&self, path: &Path) -> Result<Bytes> {
+        let file = open_as("map", path, OpenOptions::new().read(true), false)?;
+        if file.len()? == 0 {
+            return Ok(Bytes::new());
+        }
+        let mapped = map_whole(&file.file).map_err(|source| Error::io("map", path, source))?;
+        Ok(Bytes::from_owner(mapped))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|source| Error::io("rename", from, source))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|source| Error::io("remove", path, source))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        let link = || match kind_of(&fs::symlink_metadata(from)?) {
+            EntryKind::File => fs::hard_link(from, to),
+            _ => Err(not_a_file()),
+        };
+        link().map_err(|source| Error::io("link", from, source))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        match fs::create_dir(path) {
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => {
+                let is_dir = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+                if is_dir {
+                    Ok(())
+                } else {
+                    Err(Error::io("create directory", path, source))
+                }
+            }
+            result => result.map_err(|source| Error::io("create directory", path, source)),
+        }
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(|source| Error::io("remove directory", path, source))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        let scan = || -> io::Result<Vec<DirEntry>> {
+            let mut entries = Vec::new();
+            for found in fs::read_dir(dir)? {
+                let found = found?;
+                let Ok(name) = found.file_name().into_string() else {
+                    continue;
+                };
+                match found.metadata() {
+                    Ok(metadata) => entries.push(entry(name, &metadata)),
+                    // Removed since the name was read.
+                    Err(gone) if gone.kind() == ErrorKind::NotFound => {}
+                    Err(other) => return Err(other),
+                }
+            }
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(entries)
+        };
+        scan().map_err(|source| Error::io("list", dir, source))
+    }
+
+    fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => {
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                Ok(Some(entry(name, &metadata)))
+            }
+            Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::io("look up", path, source)),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        sys::sync_dir(dir).map_err(|source| Error::io("sync directory", dir, source))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        Ok(Box::new(lock::OsLock::take(path)?))
+    }
+
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
+        sys::free_space(dir).map_err(|source| Error::io("ask the free space of", dir, source))
+    }
+}
+
+/// The bytes of `file`.
+#[expect(unsafe_code, reason = "mapping a file has no safe form")]
+fn map_whole(file: &fs::File) -> io::Result<memmap2::Mmap> {
+    // SAFETY: a map is unsound if the mapped bytes change under a `&[u8]`.
+    // 1. Only table files are mapped, and those are never written again once they are finished and
+    //    synced: their names are used once, and the engine holds the directory's lock.
+    // 2. The map is read-only and private to this process's readers.
+    // 3. That another program changes or truncates the file meanwhile cannot be excluded. It is the
+    //    documented hazard of `TableSource::Mapped`, which is not the default; decoders of mapped
+    //    bytes treat them as hostile and copy before they check what they then rely on.
+    unsafe { memmap2::Mmap::map(file) }
+}
+
+impl OsFile {
+    fn check<T>(&self, op: &'static str, result: io::Result<T>) -> Result<T> {
+        result.map_err(|source| Error::io(op, &self.path, source))
+    }
+}
+
+impl File for OsFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.check(
+            "ask the length of",
+            self.file.metadata().map(|metadata| metadata.len()),
+        )
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match sys::read_at(&self.file, rest, offset.saturating_add(filled as u64)) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(again) if again.kind() == ErrorKind::Interrupted => {}
+                Err(source) => return self.check("read", Err(source)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match sys::write_at(&self.file, rest, offset.saturating_add(written as u64)) {
+                Ok(0) => return self.check("write", Err(ErrorKind::WriteZero.into())),
+                Ok(count) => written += count,
+                Err(again) if again.kind() == ErrorKind::Interrupted => {}
+                Err(source) => return self.check("write", Err(source)),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.check("set the length of", self.file.set_len(len))
+    }
+
+    fn allocate(&self, len: u64) -> Result<()> {
+        self.check("reserve space for", sys::allocate(&self.file, len))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.check("sync", self.file.sync_data())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.check("sync", self.file.sync_all())
+    }
+}

@@ -1,0 +1,96 @@
+//! What std has no portable form for, on Unix.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Do not follow a link in the last component, and do not wait for the other end of a pipe.
+pub(super) fn harden(options: &mut OpenOptions) {
+    // std adds O_CLOEXEC itself.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.custom_flags(flags.bits().cast_signed());
+}
+
+/// `file` under a descriptor above standard input, output and error.
+pub(super) fn above_stdio(file: File) -> io::Result<File> {
+    if file.as_raw_fd() > 2 {
+        return Ok(file);
+    }
+    Ok(rustix::io::fcntl_dupfd_cloexec(&file, 3)?.into())
+}
+
+/// One read call.
+pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.read_at(buffer, offset)
+}
+
+/// One write call.
+pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    file.write_at(bytes, offset)
+}
+
+/// Reserve space for the first `len` bytes and make the file at least that long.
+pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    loop {
+        use rustix::io::Errno;
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            // The filesystem cannot reserve.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => break,
+            Err(other) => return Err(other.into()),
+        }
+    }
+    if file.metadata()?.len() < len {
+        file.set_len(len)
+    } else {
+        Ok(())
+    }
+}
+
+/// Make the names in `dir` durable.
+pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed());
+    options.open(dir)?.sync_all()
+}
+
+/// Bytes an unprivileged write into `dir` could use.
+pub(super) fn free_space(dir: &Path) -> io::Result<Option<u64>> {
+    let stat = rustix::fs::statvfs(dir)?;
+    Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+}
+
+/// What identifies a file whatever its names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// The identity of an open file.
+pub(super) fn identity(file: &File, _path: &Path) -> io::Result<Identity> {
+    file.metadata().map(|metadata| of(&metadata))
+}
+
+/// The identity of what stands at `path`.
+pub(super) fn identity_at(path: &Path) -> io::Result<Identity> {
+    fs::symlink_metadata(path).map(|metadata| of(&metadata))
+}
+
+fn of(metadata: &Metadata) -> Identity {
+    Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    }
+}

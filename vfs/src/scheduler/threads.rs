@@ -1,0 +1,269 @@
+//! Background work on threads: one for flushes, a few for compactions, one for upkeep.
+//!
+//! Each lane has a queue of its own, whose jobs take turns step by step: a long job cannot keep a
+//! timed one waiting. A worker without work sleeps on the lane's condition variable, until the next
+//! timer at the latest; nothing polls.
+//!
+//! Locks: one mutex a lane, held for queue operations only, never across a step or the drop of a job.
+
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use esker_base::gate::Gate;
+use esker_base::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+
+use super::{Job, Lane, Progress, Scheduler};
+
+/// The production scheduler. Dropping it stops it.
+pub struct Threads {
+    flush: Arc<Queue>,
+    compaction: Arc<Queue>,
+    upkeep: Arc<Queue>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    worker_ids: Vec<ThreadId>,
+    compaction_width: usize,
+}
+
+/// The jobs of one lane.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Signalled when there is something to do for a worker, or to stop for.
+    work: Condvar,
+    /// Signalled when a worker has ended.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Box<dyn Job>>,
+    /// Jobs that wait for a moment, by that moment; the number keeps equal moments in order.
+    timers: BTreeMap<(Instant, u64), Box<dyn Job>>,
+    timers_made: u64,
+    stopping: bool,
+    workers: usize,
+}
+
+impl Threads {
+    /// Start the threads, `compaction_threads` (at least 1) of them for compactions. Errs if the
+    /// system has no thread to give; those already started are stopped again.
+    pub fn new(compaction_threads: usize) -> Result<Threads> {
+        let compaction_threads = compaction_threads.max(1);
+        let mut threads = Threads {
+            flush: Arc::default(),
+            compaction: Arc::default(),
+            upkeep: Arc::default(),
+            workers: Mutex::default(),
+            worker_ids: Vec::new(),
+            compaction_width: compaction_threads,
+        };
+        // Names fit the 15 bytes that Linux shows.
+        threads.start(Lane::Flush, "esker-flush".to_owned())?;
+        for number in 0..compaction_threads {
+            threads.start(Lane::Compaction, format!("esker-compact{number}"))?;
+        }
+        threads.start(Lane::Upkeep, "esker-upkeep".to_owned())?;
+        Ok(threads)
+    }
+
+    fn start(&mut self, lane: Lane, name: String) -> Result<()> {
+        let queue = Arc::clone(self.queue(lane));
+        queue.state.lock().workers += 1;
+        let handle = thread::Builder::new().name(name.clone()).spawn({
+            let queue = Arc::clone(&queue);
+            move || work(&queue)
+        });
+        match handle {
+            Ok(handle) => {
+                self.worker_ids.push(handle.thread().id());
+                self.workers.get_mut().push(handle);
+                Ok(())
+            }
+            Err(source) => {
+                queue.state.lock().workers -= 1;
+                Err(Error::io("start thread", name, source))
+            }
+        }
+    }
+
+    fn queue(&self, lane: Lane) -> &Arc<Queue> {
+        match lane {
+            Lane::Flush => &self.flush,
+            Lane::Compaction => &self.compaction,
+            Lane::Upkeep => &self.upkeep,
+        }
+    }
+
+    fn queues(&self) -> [&Arc<Queue>; 3] {
+        [&self.flush, &self.compaction, &self.upkeep]
+    }
+}
+
+/// A worker's life.
+fn work(queue: &Queue) {
+    while let Some(mut job) = next(queue) {
+        let outcome = step(&mut *job);
+        let mut state = queue.state.lock();
+        match outcome {
+            Progress::More if !state.stopping => {
+                state.ready.push_back(job);
+                continue;
+            }
+            Progress::After(pause) if !state.stopping => {
+                if let Some(due) = Instant::now().checked_add(pause) {
+                    let number = state.timers_made;
+                    state.timers_made += 1;
+                    state.timers.insert((due, number), job);
+                    // A sleeping worker may have to wake earlier than it meant to; this one looks at
+                    // the timers itself.
+                    drop(state);
+                    queue.work.notify_one();
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        drop(state);
+        discard(job);
+    }
+    queue.state.lock().workers -= 1;
+    queue.ended.notify_all();
+}
+
+/// The next job to step, once there is one; `None` to end.
+fn next(queue: &Queue) -> Option<Box<dyn Job>> {
+    let mut state = queue.state.lock();
+    loop {
+        if state.stopping {
+            return None;
+        }
+        // Jobs whose moment has come go behind those that are ready already.
+        let mut next_due = None;
+        while let Some(timer) = state.timers.first_entry() {
+            let due = timer.key().0;
+            if due > Instant::now() {
+                next_due = Some(due);
+                break;
+            }
+            let job = timer.remove();
+            state.ready.push_back(job);
+        }
+        if let Some(job) = state.ready.pop_front() {
+            // Whoever was told of work may have found this worker faster: pass the word on.
+            if !state.ready.is_empty() {
+                queue.work.notify_one();
+            }
+            return Some(job);
+        }
+        match next_due {
+            Some(due) => {
+                queue.work.wait_until(&mut state, due);
+            }
+            None => queue.work.wait(&mut state),
+        }
+    }
+}
+
+/// One step; a panic in it ends the job.
+fn step(job: &mut dyn Job) -> Progress {
+    match catch_unwind(AssertUnwindSafe(|| job.step())) {
+        Ok(progress) => progress,
+        Err(panic) => {
+            let message = message_of(&*panic);
+            // If reporting the panic panics too, the job is beyond help; it is dropped either way.
+            let _ = catch_unwind(AssertUnwindSafe(|| job.panicked(&message)));
+            Progress::Done
+        }
+    }
+}
+
+/// Drop a job; a panic in its `Drop` must not end the thread.
+fn discard(job: Box<dyn Job>) {
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(job)));
+}
+
+/// What a panic said.
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic without a message".to_owned()
+    }
+}
+
+impl Scheduler for Threads {
+    fn spawn(&self, lane: Lane, job: Box<dyn Job>) {
+        let queue = self.queue(lane);
+        let mut state = queue.state.lock();
+        if state.stopping {
+            drop(state);
+            discard(job);
+            return;
+        }
+        state.ready.push_back(job);
+        drop(state);
+        queue.work.notify_one();
+    }
+
+    fn breathe(&self) {}
+
+    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool {
+        if let Some(timeout) = timeout {
+            return gate.wait_for(seen, timeout);
+        }
+        gate.wait(seen);
+        true
+    }
+
+    /// Called from a job's step, this does not wait for the steps under way: one of them is the
+    /// caller.
+    fn stop(&self) {
+        for queue in self.queues() {
+            queue.state.lock().stopping = true;
+            queue.work.notify_all();
+        }
+        if self.worker_ids.contains(&thread::current().id()) {
+            return;
+        }
+        for queue in self.queues() {
+            let mut state = queue.state.lock();
+            while state.workers > 0 {
+                queue.ended.wait(&mut state);
+            }
+            let jobs = (
+                std::mem::take(&mut state.ready),
+                std::mem::take(&mut state.timers),
+            );
+            drop(state);
+            jobs.0
+                .into_iter()
+                .chain(jobs.1.into_values())
+                .for_each(discard);
+        }
+        let workers = std::mem::take(&mut *self.workers.lock());
+        for worker in workers {
+            // A worker catches every panic of a job; should it have died all the same, it is ended.
+            let _ = worker.join();
+        }
+    }
+
+    fn width(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Compaction => self.compaction_width,
+            Lane::Flush | Lane::Upkeep => 1,
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
