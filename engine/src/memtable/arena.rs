@@ -1,0 +1,306 @@
+//! The memory of one memtable: append-only chunks that never move and are freed all at once, and
+//! the layout of the entries in them.
+//!
+//! An [`Arena`] owns the chunks; an [`ArenaWriter`] carves pieces off its newest chunk. A memtable has
+//! two writers over one arena, one for entries and one for index nodes, so that the index stays dense.
+//!
+//! Invariants:
+//! 1. A chunk is neither moved nor freed before its arena is dropped; a piece handed out therefore
+//!    stays where it is for as long as somebody holds the `Arc<Arena>`.
+//! 2. Pieces do not overlap, and an `ArenaWriter` hands each out once.
+//! 3. An entry's bytes never change after [`Entry::write`] has returned.
+//!
+//! Threads: an `ArenaWriter` belongs to one thread at a time (`&mut`). The chunk list is behind a
+//! mutex that is taken once a chunk, never by readers. `bytes` may be read by anyone.
+#![expect(
+    unsafe_code,
+    reason = "entries are laid out by hand in memory that is freed as a whole"
+)]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
+use esker_base::{InternalKey, Kind, SeqNo};
+
+/// Chunks start on a cache line.
+const CHUNK_ALIGN: usize = 64;
+/// The first chunk of a writer, in bytes.
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// The largest shared chunk, in bytes; a larger piece gets a chunk of its own.
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// Owns the chunks of one memtable.
+#[derive(Debug)]
+pub(super) struct Arena {
+    chunks: Mutex<Vec<Chunk>>,
+    /// Bytes of all chunks.
+    bytes: AtomicU64,
+}
+
+/// One allocation.
+#[derive(Debug)]
+struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a chunk owns its allocation and touches it in `drop` alone; which thread frees it does not
+// matter to the allocator.
+unsafe impl Send for Chunk {}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Arena::grow`); (2) a chunk
+        // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, after which
+        // invariant 1 promises nothing.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+impl Arena {
+    /// An arena without memory.
+    pub(super) fn new() -> Self {
+        Arena {
+            chunks: Mutex::new(Vec::new()),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes taken from the allocator so far. One relaxed load.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Memory::Relaxed)
+    }
+
+    /// Take a chunk of `bytes` bytes (not 0).
+    fn grow(&self, bytes: usize) -> NonNull<u8> {
+        let layout = Layout::from_size_align(bytes, CHUNK_ALIGN).expect("sizes fit an allocation");
+        // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else {
+            handle_alloc_error(layout)
+        };
+        self.chunks.lock().push(Chunk { start, layout });
+        self.bytes.fetch_add(bytes as u64, Memory::Relaxed);
+        start
+    }
+}
+
+/// Carves pieces off an arena; one owner.
+#[derive(Debug)]
+pub(super) struct ArenaWriter {
+    arena: Arc<Arena>,
+    /// The unused rest of the current chunk: where it starts and how long it is.
+    free: NonNull<u8>,
+    free_bytes: usize,
+    /// Bytes of all chunks this writer has taken.
+    taken: usize,
+}
+
+// SAFETY: `free` points into memory that `arena` owns and that no other writer hands out (invariant
+// 2), so the owner may move to another thread.
+unsafe impl Send for ArenaWriter {}
+
+impl ArenaWriter {
+    /// A writer that takes its first chunk when it is first asked for a piece.
+    pub(super) fn new(arena: Arc<Arena>) -> Self {
+        ArenaWriter {
+            arena,
+            free: NonNull::dangling(),
+            free_bytes: 0,
+            taken: 0,
+        }
+    }
+
+    /// A piece of `layout.size()` bytes (not 0), uninitialised, alive as long as the arena.
+    #[inline]
+    pub(super) fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
+        assert!(
+            layout.size() > 0 && layout.align() <= CHUNK_ALIGN,
+            "a piece the arena can place"
+        );
+        let padding = self.free.as_ptr().align_offset(layout.align());
+        let Some(rest) = padding
+            .checked_add(layout.size())
+            .and_then(|need| self.free_bytes.checked_sub(need))
+        else {
+            return self.allocate_slow(layout);
+        };
+        // SAFETY: (1) `padding + size <= free_bytes`, and `free_bytes` bytes from `free` lie in one
+        // allocation, so both sums stay inside it or one past its end; (2) not null for that reason.
+        let (piece, free) = unsafe {
+            let piece = self.free.add(padding);
+            (piece, piece.add(layout.size()))
+        };
+        self.free = free;
+        self.free_bytes = rest;
+        piece
+    }
+
+    /// As [`allocate`](Self::allocate), from a new chunk. Chunks grow with what is held, so that the
+    /// unused rest stays near a quarter; a large piece gets a chunk of its own and the current one
+    /// goes on.
+    #[cold]
+    fn allocate_slow(&mut self, layout: Layout) -> NonNull<u8> {
+        let shared = (self.taken / 4)
+            .next_power_of_two()
+            .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        if layout.size() > shared / 4 {
+            let size = layout.pad_to_align().size();
+            self.taken += size;
+            return self.arena.grow(size);
+        }
+        self.free = self.arena.grow(shared);
+        self.free_bytes = shared;
+        self.taken += shared;
+        self.allocate(layout)
+    }
+}
+
+/// Bytes before an entry's key: `tag: u64` (sequence number above the kind's byte), `value_len: u32`,
+/// `key_len: u16`, two unused.
+const HEADER_BYTES: usize = 16;
+/// Where `value_len` and `key_len` stand.
+const VALUE_LEN_AT: usize = 8;
+const KEY_LEN_AT: usize = 12;
+
+/// An entry in an arena: a pointer to its header, key, value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    at: NonNull<u8>,
+    arena: PhantomData<&'a Arena>,
+}
+
+impl<'a> Entry<'a> {
+    /// Copy an entry into the arena. The result's lifetime is the caller's to choose, up to that of
+    /// the writer's arena: hence `unsafe`.
+    ///
+    /// # Safety
+    /// `'a` must not outlive the `Arena` of `writer`.
+    pub(super) unsafe fn write(
+        writer: &mut ArenaWriter,
+        key: InternalKey<'_>,
+        kind: Kind,
+        value: &[u8],
+    ) -> Entry<'a> {
+        let key_len = u16::try_from(key.user.len()).expect("keys are at most 65,535 bytes");
+        let value_len = u32::try_from(value.len()).expect("values are at most 1 GiB");
+        let size = HEADER_BYTES + key.user.len() + value.len();
+        let layout = Layout::from_size_align(size, align_of::<u64>()).expect("fits an allocation");
+        let at = writer.allocate(layout);
+        let tag = key.seqno.0 << 8 | kind as u64;
+        // SAFETY: (1) the piece is `size` bytes, aligned to 8, and nobody else has it; (2) every write
+        // below ends at or before `size`; (3) the fields stand at multiples of their alignment; (4) the
+        // sources are borrowed slices, and a fresh piece overlaps neither.
+        unsafe {
+            at.cast::<u64>().write(tag);
+            at.add(VALUE_LEN_AT).cast::<u32>().write(value_len);
+            at.add(KEY_LEN_AT).cast::<u16>().write(key_len);
+            let bytes = at.add(HEADER_BYTES);
+            bytes.copy_from_nonoverlapping(NonNull::from(key.user).cast(), key.user.len());
+            bytes
+                .add(key.user.len())
+                .copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
+        }
+        Entry {
+            at,
+            arena: PhantomData,
+        }
+    }
+
+    /// The entry at `at`.
+    ///
+    /// # Safety
+    /// `at` came from [`as_ptr`](Self::as_ptr) of an entry whose arena outlives `'a`, and the write of
+    /// that entry happened before this call.
+    #[inline]
+    pub(super) unsafe fn from_ptr(at: NonNull<u8>) -> Self {
+        Entry {
+            at,
+            arena: PhantomData,
+        }
+    }
+
+    /// The pointer to hand to [`from_ptr`](Self::from_ptr).
+    #[inline]
+    pub(super) fn as_ptr(self) -> NonNull<u8> {
+        self.at
+    }
+
+    #[inline]
+    fn tag(self) -> u64 {
+        // SAFETY: `at` points to an entry that `write` filled, alive for `'a` and never changed.
+        unsafe { self.at.cast::<u64>().read() }
+    }
+
+    /// The entry's sequence number.
+    #[inline]
+    pub(super) fn seqno(self) -> SeqNo {
+        SeqNo(self.tag() >> 8)
+    }
+
+    /// The entry's kind.
+    #[inline]
+    pub(super) fn kind(self) -> Kind {
+        Kind::from_byte((self.tag() & 0xFF) as u8).expect("a kind was written")
+    }
+
+    #[inline]
+    fn key_len(self) -> usize {
+        // SAFETY: as in `tag`; the field stands at a multiple of its alignment.
+        usize::from(unsafe { self.at.add(KEY_LEN_AT).cast::<u16>().read() })
+    }
+
+    /// The user key.
+    #[inline]
+    pub(super) fn key(self) -> &'a [u8] {
+        // SAFETY: (1) `write` put `key_len` bytes behind the header; (2) they live for `'a` and never
+        // change.
+        unsafe { NonNull::slice_from_raw_parts(self.at.add(HEADER_BYTES), self.key_len()).as_ref() }
+    }
+
+    /// The value.
+    #[inline]
+    pub(super) fn value(self) -> &'a [u8] {
+        // SAFETY: (1) `write` put `value_len` bytes behind the key; (2) they live for `'a` and never
+        // change; (3) the length stands at a multiple of its alignment.
+        unsafe {
+            let len = self.at.add(VALUE_LEN_AT).cast::<u32>().read() as usize;
+            NonNull::slice_from_raw_parts(self.at.add(HEADER_BYTES + self.key_len()), len).as_ref()
+        }
+    }
+
+    /// The entry's internal key.
+    #[inline]
+    pub(super) fn internal_key(self) -> InternalKey<'a> {
+        InternalKey {
+            user: self.key(),
+            seqno: self.seqno(),
+        }
+    }
+
+    /// How `target` compares with this entry's internal key.
+    #[inline]
+    pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {
+        target
+            .user
+            .cmp(self.key())
+            .then_with(|| self.seqno().cmp(&target.seqno))
+    }
+}
+
+/// Ask for the cache line at `at`. Never faults, whatever `at` is.
+#[inline]
+pub(super) fn prefetch<T>(at: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing the program can observe, and faults on no address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}

@@ -1,0 +1,120 @@
+//! A walk over one keyspace of a memtable.
+//!
+//! The cursor keeps the memtable alive. It sees every entry that was inserted before its last `seek*`
+//! call and may or may not see later ones; whoever reads at a sequence number loads that number
+//! first, seeks then, and passes over what is newer.
+
+use std::sync::Arc;
+
+use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
+
+use super::Memtable;
+use super::arena::Entry;
+use super::index::Pinned;
+
+/// A cursor over one keyspace's entries, in internal order. `Send`; owns its memtable.
+#[derive(Debug)]
+pub(crate) struct MemtableCursor {
+    memtable: Arc<Memtable>,
+    keyspace: KeyspaceId,
+    position: Pinned,
+    /// Positionings since the cost was last drained.
+    seeks: u64,
+}
+
+impl MemtableCursor {
+    pub(super) fn new(memtable: Arc<Memtable>, keyspace: KeyspaceId) -> Self {
+        let position = Pinned::nowhere(Arc::clone(&memtable.arena));
+        MemtableCursor {
+            memtable,
+            keyspace,
+            position,
+            seeks: 0,
+        }
+    }
+
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        self.position
+            .entry()
+            .expect("the cursor stands on an entry")
+    }
+}
+
+impl Cursor for MemtableCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.seeks += 1;
+        if let Some(found) = self.memtable.directory.get(self.keyspace) {
+            self.position.set(&found.index, |index| index.first());
+        }
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.seeks += 1;
+        if let Some(found) = self.memtable.directory.get(self.keyspace) {
+            self.position.set(&found.index, |index| index.last());
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.seeks += 1;
+        if let Some(found) = self.memtable.directory.get(self.keyspace) {
+            self.position.set(&found.index, |index| index.seek(target));
+        }
+        Ok(())
+    }
+
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.seeks += 1;
+        if let Some(found) = self.memtable.directory.get(self.keyspace) {
+            self.position
+                .set(&found.index, |index| index.seek(target).prev());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        assert!(self.valid(), "next() on a cursor that stands nowhere");
+        self.position.next();
+        Ok(())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        assert!(self.valid(), "prev() on a cursor that stands nowhere");
+        self.position.prev();
+        Ok(())
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.position.entry().is_some()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.entry().key()
+    }
+
+    #[inline]
+    fn seqno(&self) -> SeqNo {
+        self.entry().seqno()
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.entry().kind()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.entry().value()
+    }
+
+    fn drain_cost(&mut self, cost: &mut OpCost) {
+        cost.seeks += std::mem::take(&mut self.seeks);
+    }
+}

@@ -1,0 +1,188 @@
+//! The memtable: recent writes of all keyspaces, sorted, in memory.
+//!
+//! One writer (whoever holds the commit lane) inserts through the only [`MemtableWriter`]; any number
+//! of readers get, walk and list through `Arc<Memtable>` without a lock. Entries and index nodes lie
+//! in one append-only arena ([`arena`]); every keyspace has an ordered [`index`] of its own, found
+//! through the [`directory`]; range tombstones are kept apart ([`tombstones`]).
+//!
+//! Invariants:
+//! 1. An entry is complete before an index links to it: a reader sees all of it or nothing.
+//! 2. The writer publishes a sequence number (release, in the commit lane) after the inserts it
+//!    covers; a reader loads its number (acquire) before it calls `get`, `seek*` or `tombstones`, and
+//!    then finds every entry and tombstone up to that number. It may also meet newer ones, and passes
+//!    over them.
+//! 3. Nothing is changed or freed before the memtable is dropped as a whole.
+//!
+//! Durability: none of its own; the log segment of the same number holds the same writes.
+
+mod arena;
+mod cursor;
+mod directory;
+#[path = "skiplist.rs"]
+mod index;
+mod tombstones;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use esker_base::range_tombstone::Fragments;
+use esker_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
+
+use arena::Arena;
+pub(crate) use cursor::MemtableCursor;
+use directory::Directory;
+use index::IndexWriter;
+
+/// Bytes a range tombstone takes beside its bounds, about: the list's element and its share of the
+/// fragments.
+const TOMBSTONE_BYTES: u64 = 96;
+
+/// Recent writes, sorted. See the module.
+#[derive(Debug)]
+pub(crate) struct Memtable {
+    directory: Directory,
+    /// Entries in all keyspaces.
+    entries: AtomicU64,
+    /// Whether any keyspace has a range tombstone.
+    has_tombstones: AtomicBool,
+    /// Bytes of the range tombstones, which lie outside the arena.
+    tombstone_bytes: AtomicU64,
+    arena: Arc<Arena>,
+}
+
+/// The right to write to one memtable. There is one for each.
+#[derive(Debug)]
+pub(crate) struct MemtableWriter {
+    memtable: Arc<Memtable>,
+    index: IndexWriter,
+}
+
+/// What a lookup found: one version of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemEntry<'a> {
+    /// The write's number.
+    pub(crate) seqno: SeqNo,
+    /// What the write did.
+    pub(crate) kind: Kind,
+    /// Its value or operand.
+    pub(crate) value: &'a [u8],
+}
+
+impl Memtable {
+    /// An empty memtable and its only writer.
+    pub(crate) fn new() -> (Arc<Memtable>, MemtableWriter) {
+        let (arena, index) = IndexWriter::new();
+        let memtable = Arc::new(Memtable {
+            directory: Directory::new(),
+            entries: AtomicU64::new(0),
+            has_tombstones: AtomicBool::new(false),
+            tombstone_bytes: AtomicU64::new(0),
+            arena,
+        });
+        let writer = MemtableWriter {
+            memtable: Arc::clone(&memtable),
+            index,
+        };
+        (memtable, writer)
+    }
+
+    /// The newest version of `key` with a number not above `upper`. Range tombstones are not
+    /// consulted.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        upper: SeqNo,
+    ) -> Option<MemEntry<'_>> {
+        let index = &self.directory.get(keyspace)?.index;
+        let entry = index.seek(InternalKey::new(key, upper)).entry()?;
+        (entry.key() == key).then(|| MemEntry {
+            seqno: entry.seqno(),
+            kind: entry.kind(),
+            value: entry.value(),
+        })
+    }
+
+    /// The keyspace's range tombstones; `None`, after one relaxed load, while no keyspace has any.
+    #[inline]
+    pub(crate) fn tombstones(&self, keyspace: KeyspaceId) -> Option<Arc<Fragments>> {
+        if !self.has_tombstones.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.directory.get(keyspace)?.tombstones.fragments()
+    }
+
+    /// A cursor over the keyspace's entries, standing nowhere.
+    pub(crate) fn cursor(self: &Arc<Self>, keyspace: KeyspaceId) -> MemtableCursor {
+        MemtableCursor::new(Arc::clone(self), keyspace)
+    }
+
+    /// The keyspaces with entries or range tombstones, by ascending number.
+    pub(crate) fn keyspaces(&self) -> Vec<KeyspaceId> {
+        self.directory.list()
+    }
+
+    /// Bytes of memory held: the arena's chunks, used or not, and the range tombstones. Two relaxed
+    /// loads.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arena.bytes() + self.tombstone_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Entries inserted, range tombstones not counted. One relaxed load.
+    #[inline]
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+}
+
+impl MemtableWriter {
+    /// Insert one entry. `key` and `seqno` together are new to the keyspace; the key is at most
+    /// 65,535 bytes and the value at most 1 GiB long, or this panics.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+    ) {
+        let memtable = &*self.memtable;
+        let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
+        self.index
+            .insert(&found.index, InternalKey::new(key, seqno), kind, value);
+        // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
+        let entries = memtable.entries.load(Ordering::Relaxed);
+        memtable.entries.store(entries + 1, Ordering::Relaxed);
+    }
+
+    /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
+    pub(crate) fn delete_range(
+        &mut self,
+        keyspace: KeyspaceId,
+        start: &[u8],
+        end: &[u8],
+        seqno: SeqNo,
+    ) {
+        if start >= end {
+            return;
+        }
+        let memtable = &*self.memtable;
+        let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
+        found.tombstones.add(start, end, seqno);
+        let bytes = (start.len() + end.len()) as u64 + TOMBSTONE_BYTES;
+        memtable.tombstone_bytes.fetch_add(bytes, Ordering::Relaxed);
+        memtable.has_tombstones.store(true, Ordering::Release);
+    }
+
+    /// The memtable this writes to.
+    #[inline]
+    pub(crate) fn memtable(&self) -> &Arc<Memtable> {
+        &self.memtable
+    }
+}

@@ -1,0 +1,344 @@
+//! The memtable against models: what it holds, how it is walked, what readers see beside a writer.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use esker_base::{Cursor, KeyspaceId, Kind, OpCost, SeqNo};
+use proptest::prelude::*;
+
+use super::*;
+
+#[cfg(not(loom))]
+mod measure;
+#[cfg(not(loom))]
+mod threads;
+
+const SPACE: KeyspaceId = KeyspaceId(1);
+
+/// Entries in internal order.
+type Model = BTreeMap<(Vec<u8>, Reverse<SeqNo>), (Kind, Vec<u8>)>;
+
+fn model_get(model: &Model, key: &[u8], upper: SeqNo) -> Option<(SeqNo, Kind, Vec<u8>)> {
+    let from = (key.to_vec(), Reverse(upper));
+    let ((found, seqno), (kind, value)) = model.range(from..).next()?;
+    (found == key).then(|| (seqno.0, *kind, value.clone()))
+}
+
+fn owned(entry: MemEntry<'_>) -> (SeqNo, Kind, Vec<u8>) {
+    (entry.seqno, entry.kind, entry.value.to_vec())
+}
+
+fn here(cursor: &MemtableCursor) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
+    cursor.valid().then(|| {
+        (
+            cursor.key().to_vec(),
+            cursor.seqno(),
+            cursor.kind(),
+            cursor.value().to_vec(),
+        )
+    })
+}
+
+fn of_model(
+    found: Option<(&(Vec<u8>, Reverse<SeqNo>), &(Kind, Vec<u8>))>,
+) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
+    found.map(|((key, seqno), (kind, value))| (key.clone(), seqno.0, *kind, value.clone()))
+}
+
+/// Everything a cursor says, forward and then backward.
+fn walk_both_ways(cursor: &mut MemtableCursor, model: &Model) {
+    cursor.seek_first().expect("moves");
+    for expected in model {
+        assert_eq!(here(cursor), of_model(Some(expected)));
+        cursor.next().expect("moves");
+    }
+    assert_eq!(here(cursor), None);
+    cursor.seek_last().expect("moves");
+    for expected in model.iter().rev() {
+        assert_eq!(here(cursor), of_model(Some(expected)));
+        cursor.prev().expect("moves");
+    }
+    assert_eq!(here(cursor), None);
+}
+
+/// Keys that collide, share long prefixes, differ only in length or past the first eight bytes.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(0u8..3, 0..4),
+        prop::collection::vec(prop::sample::select(vec![0u8, 1, 255]), 6..11),
+        (0u32..400).prop_map(|n| format!("table/user/{n:06}").into_bytes()),
+        (0u64..1 << 40).prop_map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec()),
+        (0u16..300).prop_map(|n| n.to_be_bytes().to_vec()),
+    ]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![Kind::Put, Kind::Put, Kind::Delete, Kind::Merge])
+}
+
+fn cases(cases: u32) -> ProptestConfig {
+    let cases = if cfg!(miri) { 2 } else { cases };
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+const INSERTS: usize = if cfg!(miri) { 150 } else { 1500 };
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    /// Gets at every snapshot, full walks, and cursors that seek, turn and go on, agree with a model.
+    #[test]
+    fn agrees_with_a_model(
+        inserts in prop::collection::vec((key(), kind(), prop::collection::vec(any::<u8>(), 0..20)), 1..INSERTS),
+        probes in prop::collection::vec((key(), 0u64..1600, prop::collection::vec(any::<bool>(), 0..40)), 1..60),
+    ) {
+        let (memtable, mut writer) = Memtable::new();
+        let mut model = Model::new();
+        for (at, (key, kind, value)) in inserts.iter().enumerate() {
+            let seqno = SeqNo(at as u64 + 1);
+            writer.insert(SPACE, key, seqno, *kind, value);
+            model.insert((key.clone(), Reverse(seqno)), (*kind, value.clone()));
+        }
+        prop_assert_eq!(memtable.entries(), model.len() as u64);
+        let mut cursor = memtable.cursor(SPACE);
+        prop_assert!(!cursor.valid());
+        walk_both_ways(&mut cursor, &model);
+
+        for (key, upper, turns) in &probes {
+            let upper = SeqNo(*upper);
+            prop_assert_eq!(memtable.get(SPACE, key, upper).map(owned), model_get(&model, key, upper));
+            let bound = (key.clone(), Reverse(upper));
+            let target = InternalKey::new(key, upper);
+            cursor.seek_before(target).expect("moves");
+            prop_assert_eq!(here(&cursor), of_model(model.range(..bound.clone()).next_back()));
+            cursor.seek(target).expect("moves");
+            prop_assert_eq!(here(&cursor), of_model(model.range(bound..).next()));
+            for &forward in turns {
+                let Some((key, seqno, ..)) = here(&cursor) else { break };
+                let at = (key, Reverse(seqno));
+                let expected = if forward {
+                    cursor.next().expect("moves");
+                    model.range((std::ops::Bound::Excluded(at), std::ops::Bound::Unbounded)).next()
+                } else {
+                    cursor.prev().expect("moves");
+                    model.range(..at).next_back()
+                };
+                prop_assert_eq!(here(&cursor), of_model(expected));
+            }
+        }
+    }
+
+    /// A cursor that stands still while the index changes under it goes on without losing, repeating
+    /// or reordering anything that was there when it sought.
+    #[test]
+    fn walks_while_written(
+        steps in prop::collection::vec((key(), 0usize..6, any::<bool>()), 1..INSERTS),
+    ) {
+        let (memtable, mut writer) = Memtable::new();
+        let mut model = Model::new();
+        let mut cursor = memtable.cursor(SPACE);
+        let mut upper = SeqNo::ZERO;
+        for (at, (key, moves, forward)) in steps.iter().enumerate() {
+            let seqno = SeqNo(at as u64 + 1);
+            writer.insert(SPACE, key, seqno, Kind::Put, b"v");
+            model.insert((key.clone(), Reverse(seqno)), (Kind::Put, b"v".to_vec()));
+            if !cursor.valid() {
+                upper = seqno;
+                if *forward { cursor.seek_first() } else { cursor.seek_last() }.expect("moves");
+            }
+            for _ in 0..*moves {
+                let Some((key, seqno, ..)) = here(&cursor) else { break };
+                let from = (key, Reverse(seqno));
+                let old = |entry: &(&(Vec<u8>, Reverse<SeqNo>), &(Kind, Vec<u8>))| entry.0.1.0 <= upper;
+                let expected = if *forward {
+                    let after = (std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded);
+                    model.range(after).find(old)
+                } else {
+                    model.range(..from).rev().find(old)
+                };
+                loop {
+                    if *forward { cursor.next() } else { cursor.prev() }.expect("moves");
+                    if !cursor.valid() || cursor.seqno() <= upper { break }
+                }
+                prop_assert_eq!(here(&cursor), of_model(expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_memtable_holds_nothing() {
+    let (memtable, writer) = Memtable::new();
+    assert!(Arc::ptr_eq(&memtable, writer.memtable()));
+    assert_eq!((memtable.bytes(), memtable.entries()), (0, 0));
+    assert_eq!(memtable.keyspaces(), []);
+    assert_eq!(memtable.get(SPACE, b"", SeqNo::MAX), None);
+    assert!(memtable.tombstones(SPACE).is_none());
+    let mut cursor = memtable.cursor(SPACE);
+    cursor.seek_first().expect("moves");
+    assert!(!cursor.valid());
+    cursor.seek_last().expect("moves");
+    assert!(!cursor.valid());
+    cursor
+        .seek_before(InternalKey::before_all(b"x"))
+        .expect("moves");
+    assert!(!cursor.valid());
+}
+
+/// A cursor made before its keyspace's first write finds that write when it seeks.
+#[test]
+fn a_cursor_finds_a_keyspace_that_came_later() {
+    let (memtable, mut writer) = Memtable::new();
+    let mut cursor = memtable.cursor(SPACE);
+    cursor.seek_first().expect("moves");
+    writer.insert(SPACE, b"k", SeqNo(1), Kind::Put, b"v");
+    assert!(!cursor.valid());
+    cursor.seek_last().expect("moves");
+    assert_eq!(
+        here(&cursor),
+        Some((b"k".to_vec(), SeqNo(1), Kind::Put, b"v".to_vec()))
+    );
+    let mut cost = OpCost::default();
+    cursor.drain_cost(&mut cost);
+    assert_eq!(cost.seeks, 2);
+    cursor.drain_cost(&mut cost);
+    assert_eq!(cost.seeks, 2, "drained costs start again at zero");
+}
+
+/// The cursor owns its memtable and may move to another thread.
+#[test]
+fn a_cursor_outlives_every_other_handle() {
+    let (memtable, mut writer) = Memtable::new();
+    for n in 0..200u64 {
+        writer.insert(SPACE, &n.to_be_bytes(), SeqNo(n + 1), Kind::Put, &[7; 50]);
+    }
+    let mut cursor = memtable.cursor(SPACE);
+    drop((memtable, writer));
+    let count = std::thread::spawn(move || {
+        let mut count = 0;
+        cursor.seek_first().expect("moves");
+        while cursor.valid() {
+            assert_eq!(cursor.value(), [7; 50]);
+            count += 1;
+            cursor.next().expect("moves");
+        }
+        count
+    });
+    assert_eq!(count.join().expect("the walk does not panic"), 200);
+}
+
+#[test]
+fn the_longest_keys_and_large_values() {
+    let (memtable, mut writer) = Memtable::new();
+    let mut model = Model::new();
+    let large = if cfg!(miri) { 1 << 12 } else { 5 << 20 };
+    let mut seqno = SeqNo::ZERO;
+    for last in [2u8, 0, 1] {
+        let mut key = vec![0xAB; 65_535];
+        key[65_534] = last;
+        for (key, value) in [
+            (key.clone(), vec![last; large]),
+            (key[..65_534].to_vec(), vec![]),
+            (vec![], vec![last; 3]),
+        ] {
+            seqno = seqno.plus(1);
+            writer.insert(SPACE, &key, seqno, Kind::Put, &value);
+            model.insert((key, Reverse(seqno)), (Kind::Put, value));
+        }
+    }
+    assert!(memtable.bytes() >= 3 * (large as u64 + 2 * 65_534));
+    for ((key, Reverse(at)), _) in &model {
+        assert_eq!(
+            memtable.get(SPACE, key, *at).map(owned),
+            model_get(&model, key, *at)
+        );
+        assert_eq!(
+            memtable.get(SPACE, key, SeqNo::MAX).map(owned),
+            model_get(&model, key, SeqNo::MAX)
+        );
+    }
+    walk_both_ways(&mut memtable.cursor(SPACE), &model);
+}
+
+#[test]
+#[should_panic(expected = "65,535")]
+fn a_longer_key_is_a_programmers_mistake() {
+    let (_memtable, mut writer) = Memtable::new();
+    writer.insert(SPACE, &vec![0; 65_536], SeqNo(1), Kind::Put, b"");
+}
+
+/// Numbers that share low bits, neighbours, and the largest.
+#[test]
+fn keyspaces_are_apart() {
+    let (memtable, mut writer) = Memtable::new();
+    let count = if cfg!(miri) { 40 } else { 10_000u32 };
+    let mut ids: Vec<u32> = (0..count)
+        .chain((1..200).map(|n| n << 20))
+        .chain([u32::MAX])
+        .collect();
+    for (at, &id) in ids.iter().enumerate() {
+        let seqno = SeqNo(at as u64 + 1);
+        writer.insert(KeyspaceId(id), b"same", seqno, Kind::Put, &id.to_le_bytes());
+    }
+    for &id in &ids {
+        let found = memtable
+            .get(KeyspaceId(id), b"same", SeqNo::MAX)
+            .expect("was inserted");
+        assert_eq!(found.value, id.to_le_bytes());
+    }
+    assert_eq!(
+        memtable.get(KeyspaceId(count + 64), b"same", SeqNo::MAX),
+        None
+    );
+    ids.sort_unstable();
+    assert_eq!(
+        memtable.keyspaces(),
+        ids.iter().map(|&id| KeyspaceId(id)).collect::<Vec<_>>()
+    );
+    let each = memtable.bytes() / ids.len() as u64;
+    assert!(
+        cfg!(miri) || each < 1024,
+        "{each} bytes a keyspace with one entry"
+    );
+}
+
+#[test]
+fn range_tombstones_are_fragmented_and_kept_up_to_date() {
+    let (memtable, mut writer) = Memtable::new();
+    writer.delete_range(SPACE, b"m", b"m", SeqNo(1));
+    assert!(
+        memtable.tombstones(SPACE).is_none(),
+        "an empty range deletes nothing"
+    );
+    assert_eq!(memtable.keyspaces(), []);
+
+    writer.delete_range(SPACE, b"a", b"m", SeqNo(2));
+    let first = memtable.tombstones(SPACE).expect("one was added");
+    assert_eq!(first.covering(b"b", SeqNo::MAX), Some(SeqNo(2)));
+    assert_eq!(first.covering(b"b", SeqNo(1)), None);
+    assert!(
+        Arc::ptr_eq(&first, &memtable.tombstones(SPACE).expect("still there")),
+        "cached"
+    );
+    assert!(
+        memtable.tombstones(KeyspaceId(2)).is_none(),
+        "another keyspace's"
+    );
+
+    writer.delete_range(SPACE, b"b", b"z", SeqNo(3));
+    let second = memtable.tombstones(SPACE).expect("two were added");
+    assert_eq!(second.covering(b"b", SeqNo::MAX), Some(SeqNo(3)));
+    assert_eq!(second.covering(b"a", SeqNo::MAX), Some(SeqNo(2)));
+    assert_eq!(
+        first.covering(b"n", SeqNo::MAX),
+        None,
+        "what was handed out does not change"
+    );
+    assert_eq!(memtable.keyspaces(), [SPACE]);
+    assert_eq!(memtable.entries(), 0);
+    assert!(memtable.bytes() > 0);
+}

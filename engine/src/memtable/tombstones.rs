@@ -1,0 +1,89 @@
+//! The range tombstones of one keyspace in one memtable: a list that grows, and its fragments, built
+//! by the first reader that wants them after a change.
+//!
+//! Why a reader never misses a tombstone that its sequence number covers: the writer (1) puts it on
+//! the list, (2) raises `count` and the memtable's flag, and only then (3) publishes the sequence
+//! number with a release store. A reader has loaded a number at least as large with acquire, so (1)
+//! and (2) happened before its reads, and reads of one atomic never go back behind a store that
+//! happened before them, relaxed ones neither. It therefore sees a `count` that includes the
+//! tombstone, finds the built fragments too old, and builds new ones from the list under its lock.
+//!
+//! Locks: `list`, for the length of one push or one build.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use esker_base::SeqNo;
+use esker_base::range_tombstone::{Fragments, RangeTombstone};
+use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicUsize, Ordering};
+
+/// Range tombstones and their fragments.
+#[derive(Debug)]
+pub(super) struct Tombstones {
+    list: Mutex<Vec<RangeTombstone>>,
+    /// Length of the list.
+    count: AtomicUsize,
+    built: ArcSwapOption<Built>,
+}
+
+/// The fragments of the list's first `count` tombstones.
+#[derive(Debug)]
+struct Built {
+    count: usize,
+    fragments: Arc<Fragments>,
+}
+
+impl Tombstones {
+    /// No tombstones.
+    pub(super) fn new() -> Self {
+        Tombstones {
+            list: Mutex::new(Vec::new()),
+            count: AtomicUsize::new(0),
+            built: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Delete `[start, end)`. For the one writer.
+    pub(super) fn add(&self, start: &[u8], end: &[u8], seqno: SeqNo) {
+        let mut list = self.list.lock();
+        list.push(RangeTombstone {
+            start: start.to_vec(),
+            end: end.to_vec(),
+            seqno,
+        });
+        self.count.store(list.len(), Ordering::Release);
+    }
+
+    /// The fragments of every tombstone added so far, or `None` if there is none.
+    pub(super) fn fragments(&self) -> Option<Arc<Fragments>> {
+        let count = self.count.load(Ordering::Acquire);
+        if count == 0 {
+            return None;
+        }
+        if let Some(built) = &*self.built.load()
+            && built.count >= count
+        {
+            return Some(Arc::clone(&built.fragments));
+        }
+        Some(self.build())
+    }
+
+    #[cold]
+    fn build(&self) -> Arc<Fragments> {
+        let list = self.list.lock();
+        // Another reader may have built while this one waited for the lock.
+        if let Some(built) = &*self.built.load()
+            && built.count == list.len()
+        {
+            return Arc::clone(&built.fragments);
+        }
+        let fragments = Arc::new(Fragments::build(&list));
+        let built = Built {
+            count: list.len(),
+            fragments: Arc::clone(&fragments),
+        };
+        self.built.store(Some(Arc::new(built)));
+        fragments
+    }
+}
