@@ -1,4 +1,8 @@
-//! The `esker` command.
+//! The `esker` command; its parts are in the library beside it.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    esker_cli::run(std::env::args_os()).into()
+}

@@ -1,0 +1,24 @@
+//! What the command line understands. Help texts are the documentation comments here.
+//!
+//! A command's arguments are plain data; running it is another module's business.
+
+mod count;
+pub mod db;
+pub mod inspect;
+pub mod lab;
+pub mod workload;
+
+pub use count::parse_count;
+
+use clap::Parser;
+
+/// esker: an embedded, ordered key-value engine and a laboratory for key layouts.
+///
+/// The engine is a log-structured merge tree: writes go to a log and to memory, memory is flushed to
+/// sorted tables, and tables are merged level by level.
+#[derive(Parser, Debug)]
+#[command(name = "esker", version, max_term_width = 100, after_long_help = crate::exit::HELP)]
+pub struct Cli {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The reader of tuple syntax: one pass, no backtracking past a word.
+
+use super::{DEPTH_MAX, Field};
+use crate::keys::{ParseError, hex, text};
+
+/// A position in what was given.
+pub(super) struct Scanner<'a> {
+    given: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(given: &'a str) -> Self {
+        Scanner { given, at: 0 }
+    }
+
+    /// An error at the current position.
+    pub(super) fn expected(&self, what: impl Into<String>) -> ParseError {
+        ParseError::new(self.given, self.at, what)
+    }
+
+    pub(super) fn at_end(&self) -> bool {
+        self.at == self.given.len()
+    }
+
+    pub(super) fn skip_spaces(&mut self) {
+        self.at = self.given.len() - self.rest().trim_start().len();
+    }
+
+    /// Step over `c` if it is next.
+    pub(super) fn eat(&mut self, c: char) -> bool {
+        let found = self.rest().starts_with(c);
+        if found {
+            self.at += c.len_utf8();
+        }
+        found
+    }
+
+    /// The fields up to the closing parenthesis of a tuple at `depth`, whose opening one was read.
+    pub(super) fn tuple(&mut self, depth: usize) -> Result<Vec<Field>, ParseError> {
+        if depth > DEPTH_MAX {
+            return Err(self.expected(format!("tuples nest deeper than {DEPTH_MAX}")));
+        }
+        let mut fields = Vec::new();
+        loop {
+            self.skip_spaces();
+            if self.eat(')') {
+                return Ok(fields);
+            }
+            fields.push(self.field(depth)?);
+            self.skip_spaces();
+            if !self.eat(',') && !self.rest().starts_with(')') {
+                return Err(self.expected("a comma or ) was expected"));
+            }
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.given[self.at..]
+    }
+
+    fn field(&mut self, depth: usize) -> Result<Field, ParseError> {
+        if self.eat('(') {
+            return Ok(Field::Tuple(self.tuple(depth + 1)?));
+        }
+        if self.rest().starts_with("b\"") {
+            self.at += 1;
+            return self.quoted(Quoted::Bytes).map(Field::Bytes);
+        }
+        if self.rest().starts_with('"') {
+            let bytes = self.quoted(Quoted::Text)?;
+            let text = String::from_utf8(bytes).expect("text escapes are ASCII or characters");
+            return Ok(Field::Text(text));
+        }
+        self.word()
+    }
+
+    /// What stands between quotes, with its escapes replaced.
+    fn quoted(&mut self, what: Quoted) -> Result<Vec<u8>, ParseError> {
+        let mut bytes = Vec::new();
+        self.at += 1;
+        while let Some(c) = self.rest().chars().next() {
+            match c {
+                '"' => {
+                    self.at += 1;
+                    return Ok(bytes);
+                }
+                '\\' => self.escape(what, &mut bytes)?,
+                c => {
+                    bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                    self.at += c.len_utf8();
+                }
+            }
+        }
+        Err(self.expected("a closing \" was expected"))
+    }
+
+    fn escape(&mut self, what: Quoted, bytes: &mut Vec<u8>) -> Result<(), ParseError> {
+        let rest = &self.rest()[1..];
+        if let Some((c, len)) = unicode_escape(rest) {
+            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            self.at += 1 + len;
+            return Ok(());
+        }
+        let Some((byte, len)) = text::escape(rest) else {
+            return Err(self.expected(r#"an escape is one of \xNN, \u{N}, \n, \r, \t, \0, \\, \" and \'"#));
+        };
+        if what == Quoted::Text && !byte.is_ascii() {
+            return Err(self.expected(r#"text takes \u{N} beyond \x7f; bytes are written b"\xff""#));
+        }
+        bytes.push(byte);
+        self.at += 1 + len;
+        Ok(())
+    }
+
+    /// A field that ends where a comma, a parenthesis or a space stands.
+    fn word(&mut self) -> Result<Field, ParseError> {
+        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"');
+        let word = self.rest().split(ends).next().unwrap_or_default();
+        let field = match word {
+            "null" => Field::Null,
+            "true" => Field::Bool(true),
+            "false" => Field::Bool(false),
+            _ if word.starts_with("0x") => {
+                let bytes = hex::parse(word).map_err(|inner| self.expected(inner.what))?;
+                Field::Bytes(bytes)
+            }
+            _ => number(word).or_else(|| uuid(word)).ok_or_else(|| {
+                self.expected(r#"null, true, false, a number, "text", 0x bytes, a UUID or ( was expected"#)
+            })?,
+        };
+        self.at += word.len();
+        Ok(field)
+    }
+}
+
+/// What a pair of quotes encloses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoted {
+    Text,
+    Bytes,
+}
+
+/// The character of `u{N}` at the start of `rest`, and its length.
+fn unicode_escape(rest: &str) -> Option<(char, usize)> {
+    let (digits, _) = rest.strip_prefix("u{")?.split_once('}')?;
+    let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+    Some((c, digits.len() + 3))
+}
+
+fn number(word: &str) -> Option<Field> {
+    // Digits alone are an integer or nothing: one beyond 128 bits must not become a float.
+    let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return word.parse().ok().map(Field::Int);
+    }
+    match word.strip_suffix("f32") {
+        Some(short) => short.parse().ok().map(Field::F32),
+        None => word.parse().ok().map(Field::F64),
+    }
+}
+
+/// `8-4-4-4-12` hexadecimal digits.
+fn uuid(word: &str) -> Option<Field> {
+    let lengths = word.split('-').map(str::len);
+    if !lengths.eq([8, 4, 4, 4, 12]) {
+        return None;
+    }
+    let bytes = hex::parse(&word.replace('-', "")).ok()?;
+    bytes.try_into().ok().map(Field::Uuid)
+}
