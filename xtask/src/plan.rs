@@ -7,6 +7,10 @@ use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeed
 use crate::steps::{Outcome, Step};
 use crate::{audit, tidy};
 
+/// Workspaces of their own inside this one, which `--workspace` does not reach.
+const INSIDE: [&str; 3] =
+    ["tests/downstream/Cargo.toml", "tests/fuzz/Cargo.toml", "benches/peers/Cargo.toml"];
+
 /// The steps of a command, in order: the quick ones first.
 pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
     let check: [Step; 7] = [
@@ -40,7 +44,9 @@ fn format() -> Outcome {
     if !succeeds(cargo(&["fmt", "--version"])) {
         return Outcome::Skipped("rustfmt is not installed (rustup component add rustfmt)".to_owned());
     }
-    run(cargo(&["fmt", "--all", "--check"]))
+    let inside = INSIDE.iter().filter(|manifest| root().join(manifest).is_file());
+    let inside = inside.map(|manifest| cargo(&["fmt", "--check", "--manifest-path", manifest]));
+    run_all(std::iter::once(cargo(&["fmt", "--all", "--check"])).chain(inside))
 }
 
 fn clippy() -> Outcome {
