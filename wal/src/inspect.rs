@@ -244,7 +244,16 @@ impl Inspection {
 
         self.checksum("header checksum", header_checksum, Some(header_checksum));
         self.checksum("payload checksum", header.payload_checksum, computed);
-        self.push(4, "length", len.to_string(), Verdict::Ok);
+        if there == len {
+            self.push(4, "length", len.to_string(), Verdict::Ok);
+        } else {
+            self.push(
+                4,
+                "length",
+                format!("{len}, of which the file has {there}"),
+                Verdict::Bad,
+            );
+        }
         let kind = match header.kind {
             FragmentKind::Full => "full",
             FragmentKind::First => "first",
@@ -259,17 +268,10 @@ impl Inspection {
         );
         self.push(8, "tag", header.tag.to_string(), Verdict::Ok);
         self.push(8, "durable-up-to", header.durable.to_string(), Verdict::Ok);
-        if there < len {
+        let checks = computed == Some(header.payload_checksum);
+        if there > 0 {
             self.push(
                 there as u64,
-                "payload",
-                format!("cut short: {text}"),
-                Verdict::Bad,
-            );
-        } else if len > 0 {
-            let checks = computed == Some(header.payload_checksum);
-            self.push(
-                len as u64,
                 "payload",
                 text,
                 if checks { Verdict::Ok } else { Verdict::Bad },

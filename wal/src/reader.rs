@@ -135,7 +135,7 @@ impl LogReader {
             reader.predecessor = header.predecessor();
         } else {
             reader.end(0, start, "the log's header does not check")?;
-            reader.tail.torn = true;
+            reader.tail.torn = closed_len.is_none();
             reader.state = State::Ended;
         }
         Ok(reader)
@@ -312,6 +312,7 @@ impl LogReader {
     #[cold]
     fn end(&mut self, start: u64, bad: u64, why: &str) -> Result<Option<Found>> {
         let path = self.window.path().to_path_buf();
+        self.tail.valid_len = start;
         if let Some(closed) = self.closed_len {
             if start == closed {
                 return Ok(None);
@@ -327,7 +328,6 @@ impl LogReader {
             );
             return Err(Error::corruption(path, start, what));
         }
-        self.tail.valid_len = start;
         self.tail.torn = bad > start || self.window.first_nonzero(start)?.is_some();
         Ok(None)
     }

@@ -1,7 +1,14 @@
 //! What the log promises, as tests; each file states one kind of promise.
 
+mod crash;
+mod damage;
 mod disk;
+mod faults;
 mod golden;
+mod inspection;
+mod round_trip;
+mod syncing;
+mod tails;
 
 use std::path::{Path, PathBuf};
 

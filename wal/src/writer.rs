@@ -59,7 +59,7 @@ pub struct LogWriter {
     buffer: Vec<u8>,
     written: u64,
     /// [`FRAGMENT_BYTES_MAX`]; smaller in tests.
-    fragment_bytes_max: usize,
+    pub(crate) fragment_bytes_max: usize,
 }
 
 /// Why a group was not written, and what that means for its records.

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bytes::Bytes;
 use esker_base::{Error, Result};
@@ -29,17 +30,34 @@ struct State {
     /// Every write that was asked for: offset, length.
     written: Vec<(u64, usize)>,
     sync_count: usize,
+    /// Every content since the last sync, oldest first: what a power loss picks sectors from.
+    versions: Option<Vec<Vec<u8>>>,
 }
+
+impl State {
+    fn changed(&mut self) {
+        let bytes = self.bytes.clone();
+        if let Some(versions) = &mut self.versions {
+            versions.push(bytes);
+        }
+    }
+}
+
+/// Runs inside every sync, before it takes effect.
+type SyncHook = Box<dyn Fn() + Send + Sync>;
 
 /// One file.
 pub(super) struct MemoryFile {
     path: PathBuf,
     state: Mutex<State>,
+    sync_hook: OnceLock<SyncHook>,
 }
 
 #[derive(Default)]
 pub(super) struct Disk {
     files: Mutex<BTreeMap<PathBuf, Arc<MemoryFile>>>,
+    /// Whether the next file created fails its first write.
+    doomed: AtomicBool,
 }
 
 fn take(plan: &mut Vec<Outcome>) -> Outcome {
@@ -53,6 +71,10 @@ fn take(plan: &mut Vec<Outcome>) -> Outcome {
 impl Disk {
     pub(super) fn file(&self, path: &Path) -> Arc<MemoryFile> {
         Arc::clone(&self.files.lock().expect("no panic under it")[path])
+    }
+
+    pub(super) fn fail_next_file(&self) {
+        self.doomed.store(true, Ordering::SeqCst);
     }
 }
 
@@ -72,6 +94,39 @@ impl MemoryFile {
     /// What a power loss now would leave, if it took everything that was not synced.
     pub(super) fn durable(&self) -> Vec<u8> {
         self.state().durable.clone()
+    }
+
+    /// Remember every content from now on, for [`MemoryFile::power_loss`].
+    pub(super) fn remember_versions(&self) {
+        self.state().versions = Some(Vec::new());
+    }
+
+    /// What a power loss may leave: each sector of `sector` bytes from the durable content or from any
+    /// content since, as `pick(n)`, below n, says; and so the length.
+    pub(super) fn power_loss(
+        &self,
+        sector: usize,
+        mut pick: impl FnMut(usize) -> usize,
+    ) -> Vec<u8> {
+        let state = self.state();
+        let mut versions = vec![state.durable.clone()];
+        versions.extend(state.versions.clone().expect("they are remembered"));
+        let mut image = vec![0; versions[pick(versions.len())].len()];
+        for (index, piece) in image.chunks_mut(sector).enumerate() {
+            let from = versions[pick(versions.len())]
+                .get(index * sector..)
+                .unwrap_or_default();
+            let len = piece.len().min(from.len());
+            piece[..len].copy_from_slice(&from[..len]);
+        }
+        image
+    }
+
+    pub(super) fn hook_syncs(&self, hook: impl Fn() + Send + Sync + 'static) {
+        assert!(
+            self.sync_hook.set(Box::new(hook)).is_ok(),
+            "one hook a file"
+        );
     }
 
     pub(super) fn plan_writes(&self, plan: &[Outcome]) {
@@ -124,7 +179,10 @@ impl File for MemoryFile {
         if kept > 0 && state.bytes.len() < offset + kept {
             state.bytes.resize(offset + kept, 0);
         }
-        state.bytes[offset..offset + kept].copy_from_slice(&bytes[..kept]);
+        if kept > 0 {
+            state.bytes[offset..offset + kept].copy_from_slice(&bytes[..kept]);
+        }
+        state.changed();
         if outcome == Outcome::Good {
             Ok(())
         } else {
@@ -138,6 +196,7 @@ impl File for MemoryFile {
             return Err(self.fail("cut", ErrorKind::Other));
         }
         state.bytes.resize(len as usize, 0);
+        state.changed();
         Ok(())
     }
 
@@ -150,12 +209,18 @@ impl File for MemoryFile {
     }
 
     fn sync_data(&self) -> Result<()> {
+        if let Some(hook) = self.sync_hook.get() {
+            hook();
+        }
         let mut state = self.state();
         state.sync_count += 1;
         if take(&mut state.syncs) != Outcome::Good {
             return Err(self.fail("sync", ErrorKind::Other));
         }
         state.durable = state.bytes.clone();
+        if let Some(versions) = &mut state.versions {
+            versions.clear();
+        }
         Ok(())
     }
 
@@ -177,7 +242,11 @@ impl Fs for Disk {
         let file = Arc::new(MemoryFile {
             path: path.to_path_buf(),
             state: Mutex::default(),
+            sync_hook: OnceLock::new(),
         });
+        if self.doomed.swap(false, Ordering::SeqCst) {
+            file.plan_writes(&[Outcome::Bad(7)]);
+        }
         files.insert(path.to_path_buf(), Arc::clone(&file));
         Ok(file)
     }

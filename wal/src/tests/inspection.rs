@@ -1,0 +1,157 @@
+//! What `inspect` shows.
+
+use esker_vfs::fs::Fs;
+
+use super::disk::Disk;
+use super::{LOG, create, path_of};
+use crate::{Verdict, inspect};
+
+/// The fields as lines of text, payload bytes cut where the tests do not care.
+fn shown(bytes: &[u8]) -> Vec<String> {
+    let disk = Disk::default();
+    disk.create(&path_of(LOG))
+        .expect("new")
+        .write_at(bytes, 0)
+        .expect("a sound disk");
+    inspect(&disk, &path_of(LOG))
+        .expect("it opens")
+        .map(|field| field.expect("a sound disk"))
+        .map(|f| {
+            format!(
+                "{} +{} {}: {} ({})",
+                f.offset, f.len, f.name, f.value, f.verdict
+            )
+        })
+        .collect()
+}
+
+fn sample() -> Vec<u8> {
+    let disk = Disk::default();
+    let mut writer = create(&disk);
+    writer.stage(9, &[b"key\0value"]);
+    writer.stage(10, &[]);
+    writer.write().expect("a sound disk");
+    disk.file(&path_of(LOG)).bytes()
+}
+
+#[test]
+fn a_good_log_field_by_field() {
+    let mut bytes = sample();
+    let len = bytes.len();
+    bytes.resize(len + 1000, 0);
+    let lines = shown(&bytes);
+    let without_checksums: Vec<_> = lines
+        .iter()
+        .filter(|line| !line.contains("checksum"))
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        without_checksums,
+        [
+            "0 +8 magic: eskerLOG (a write-ahead log) (ok)",
+            "8 +4 version: 1 (ok)",
+            "12 +4 has predecessor: 0 (ok)",
+            "16 +16 database: 07070707070707070707070707070707 (ok)",
+            "32 +8 number: 000003 (ok)",
+            "40 +8 predecessor: 000000 (ok)",
+            "48 +8 predecessor len: 0 (ok)",
+            "56 +4 reserved: 0 (ok)",
+            "72 +4 length: 9 (ok)",
+            "76 +1 kind: 1 (full) (ok)",
+            "77 +8 tag: 9 (ok)",
+            "85 +8 durable-up-to: 0 (ok)",
+            "93 +9 payload: key\\x00value (ok)",
+            "110 +4 length: 0 (ok)",
+            "114 +1 kind: 1 (full) (ok)",
+            "115 +8 tag: 10 (ok)",
+            "123 +8 durable-up-to: 0 (ok)",
+            "131 +1000 unused: zeros (ok)",
+        ]
+    );
+    let checksums = lines.iter().filter(|line| line.contains("checksum"));
+    assert_eq!(checksums.filter(|line| line.ends_with("(ok)")).count(), 5);
+}
+
+#[test]
+fn damage_shows_where_it_is() {
+    let bytes = sample();
+    let damaged = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x40;
+        shown(&bytes)
+    };
+    let bad = |lines: &[String]| -> Vec<String> {
+        lines
+            .iter()
+            .filter(|line| !line.ends_with("(ok)"))
+            .cloned()
+            .collect()
+    };
+    // In a payload: its checksum and itself; what follows is fine.
+    let lines = bad(&damaged(95));
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].starts_with("68 +4 payload checksum: ") && lines[0].contains(", computed "));
+    assert_eq!(lines[1], "93 +9 payload: ke9\\x00value (bad)");
+    // In a record's header: the record cannot be told, the next one is found.
+    let lines = damaged(80);
+    assert_eq!(bad(&lines).len(), 1);
+    assert!(
+        bad(&lines)[0].starts_with("64 +38 no record: "),
+        "{lines:?}"
+    );
+    assert!(lines.iter().any(|line| line == "115 +8 tag: 10 (ok)"));
+    // In the log's header: nothing in it can be relied on, and records may still be found.
+    let lines = damaged(50);
+    assert_eq!(
+        bad(&lines)
+            .iter()
+            .filter(|line| line.ends_with("(unchecked)"))
+            .count(),
+        8
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line == "93 +9 payload: key\\x00value (ok)")
+    );
+}
+
+#[test]
+fn a_cut_log_shows_what_is_left() {
+    let bytes = sample();
+    assert!(shown(&[]).is_empty());
+    assert_eq!(shown(&bytes[..5]), ["0 +5 header: cut short: esker (bad)"]);
+    let lines = shown(&bytes[..98]);
+    assert_eq!(
+        lines.last().map(String::as_str),
+        Some("93 +5 payload: key\\x00v (bad)")
+    );
+    let lines = shown(&bytes[..93]);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line == "72 +4 length: 9, of which the file has 0 (bad)")
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("payload checksum") && line.ends_with("(unchecked)"))
+    );
+}
+
+#[test]
+fn an_error_of_the_system_ends_it() {
+    let disk = Disk::default();
+    assert!(inspect(&disk, &path_of(LOG)).is_err_and(|error| error.is_not_found()));
+    let file = disk.create(&path_of(LOG)).expect("new");
+    file.write_at(&vec![1; 1_000_000], 0).expect("a sound disk");
+    let mut fields = inspect(&disk, &path_of(LOG)).expect("it opens");
+    assert!(
+        fields
+            .next()
+            .is_some_and(|field| field.is_ok_and(|field| field.verdict != Verdict::Ok))
+    );
+    file.set_len(300_000).expect("a sound disk");
+    assert!(fields.by_ref().any(|field| field.is_err()));
+    assert!(fields.next().is_none());
+}
