@@ -12,10 +12,7 @@
 //!
 //! Threads: an `ArenaWriter` belongs to one thread at a time (`&mut`). The chunk list is behind a
 //! mutex that is taken once a chunk, never by readers. `bytes` may be read by anyone.
-#![expect(
-    unsafe_code,
-    reason = "entries are laid out by hand in memory that is freed as a whole"
-)]
+#![expect(unsafe_code, reason = "entries are laid out by hand in memory that is freed as a whole")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
@@ -65,10 +62,7 @@ impl Drop for Chunk {
 impl Arena {
     /// An arena without memory.
     pub(super) fn new() -> Self {
-        Arena {
-            chunks: Mutex::new(Vec::new()),
-            bytes: AtomicU64::new(0),
-        }
+        Arena { chunks: Mutex::new(Vec::new()), bytes: AtomicU64::new(0) }
     }
 
     /// Bytes taken from the allocator so far. One relaxed load.
@@ -81,9 +75,7 @@ impl Arena {
         let layout = Layout::from_size_align(bytes, CHUNK_ALIGN).expect("sizes fit an allocation");
         // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
         let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(layout)
-        };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         self.chunks.lock().push(Chunk { start, layout });
         self.bytes.fetch_add(bytes as u64, Memory::Relaxed);
         start
@@ -108,25 +100,16 @@ unsafe impl Send for ArenaWriter {}
 impl ArenaWriter {
     /// A writer that takes its first chunk when it is first asked for a piece.
     pub(super) fn new(arena: Arc<Arena>) -> Self {
-        ArenaWriter {
-            arena,
-            free: NonNull::dangling(),
-            free_bytes: 0,
-            taken: 0,
-        }
+        ArenaWriter { arena, free: NonNull::dangling(), free_bytes: 0, taken: 0 }
     }
 
     /// A piece of `layout.size()` bytes (not 0), uninitialised, alive as long as the arena.
     #[inline]
     pub(super) fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
-        assert!(
-            layout.size() > 0 && layout.align() <= CHUNK_ALIGN,
-            "a piece the arena can place"
-        );
+        assert!(layout.size() > 0 && layout.align() <= CHUNK_ALIGN, "a piece the arena can place");
         let padding = self.free.as_ptr().align_offset(layout.align());
-        let Some(rest) = padding
-            .checked_add(layout.size())
-            .and_then(|need| self.free_bytes.checked_sub(need))
+        let Some(rest) =
+            padding.checked_add(layout.size()).and_then(|need| self.free_bytes.checked_sub(need))
         else {
             return self.allocate_slow(layout);
         };
@@ -146,9 +129,7 @@ impl ArenaWriter {
     /// goes on.
     #[cold]
     fn allocate_slow(&mut self, layout: Layout) -> NonNull<u8> {
-        let shared = (self.taken / 4)
-            .next_power_of_two()
-            .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let shared = (self.taken / 4).next_power_of_two().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         if layout.size() > shared / 4 {
             let size = layout.pad_to_align().size();
             self.taken += size;
@@ -172,8 +153,13 @@ const KEY_LEN_AT: usize = 12;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
     at: NonNull<u8>,
-    arena: PhantomData<&'a Arena>,
+    arena: PhantomData<&'a [u8]>,
 }
+
+// SAFETY: this is a shared reference in all but name, to bytes that never change (invariant 3).
+unsafe impl Send for Entry<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Entry<'_> {}
 
 impl<'a> Entry<'a> {
     /// Copy an entry into the arena. The result's lifetime is the caller's to choose, up to that of
@@ -202,14 +188,9 @@ impl<'a> Entry<'a> {
             at.add(KEY_LEN_AT).cast::<u16>().write(key_len);
             let bytes = at.add(HEADER_BYTES);
             bytes.copy_from_nonoverlapping(NonNull::from(key.user).cast(), key.user.len());
-            bytes
-                .add(key.user.len())
-                .copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
+            bytes.add(key.user.len()).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
         }
-        Entry {
-            at,
-            arena: PhantomData,
-        }
+        Entry { at, arena: PhantomData }
     }
 
     /// The entry at `at`.
@@ -219,10 +200,7 @@ impl<'a> Entry<'a> {
     /// that entry happened before this call.
     #[inline]
     pub(super) unsafe fn from_ptr(at: NonNull<u8>) -> Self {
-        Entry {
-            at,
-            arena: PhantomData,
-        }
+        Entry { at, arena: PhantomData }
     }
 
     /// The pointer to hand to [`from_ptr`](Self::from_ptr).
@@ -277,19 +255,13 @@ impl<'a> Entry<'a> {
     /// The entry's internal key.
     #[inline]
     pub(super) fn internal_key(self) -> InternalKey<'a> {
-        InternalKey {
-            user: self.key(),
-            seqno: self.seqno(),
-        }
+        InternalKey { user: self.key(), seqno: self.seqno() }
     }
 
     /// How `target` compares with this entry's internal key.
     #[inline]
     pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {
-        target
-            .user
-            .cmp(self.key())
-            .then_with(|| self.seqno().cmp(&target.seqno))
+        target.user.cmp(self.key()).then_with(|| self.seqno().cmp(&target.seqno))
     }
 }
 

@@ -10,7 +10,7 @@ use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use super::Memtable;
 use super::arena::Entry;
-use super::index::Pinned;
+use super::index::{Index, Pinned};
 
 /// A cursor over one keyspace's entries, in internal order. `Send`; owns its memtable.
 #[derive(Debug)]
@@ -25,19 +25,12 @@ pub(crate) struct MemtableCursor {
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>, keyspace: KeyspaceId) -> Self {
         let position = Pinned::nowhere(Arc::clone(&memtable.arena));
-        MemtableCursor {
-            memtable,
-            keyspace,
-            position,
-            seeks: 0,
-        }
+        MemtableCursor { memtable, keyspace, position, seeks: 0 }
     }
 
     #[inline]
     fn entry(&self) -> Entry<'_> {
-        self.position
-            .entry()
-            .expect("the cursor stands on an entry")
+        self.position.entry().expect("the cursor stands on an entry")
     }
 }
 
@@ -45,7 +38,7 @@ impl Cursor for MemtableCursor {
     fn seek_first(&mut self) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position.set(&found.index, |index| index.first());
+            self.position.set(&found.index, Index::first);
         }
         Ok(())
     }
@@ -53,7 +46,7 @@ impl Cursor for MemtableCursor {
     fn seek_last(&mut self) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position.set(&found.index, |index| index.last());
+            self.position.set(&found.index, Index::last);
         }
         Ok(())
     }
@@ -69,8 +62,7 @@ impl Cursor for MemtableCursor {
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position
-                .set(&found.index, |index| index.seek(target).prev());
+            self.position.set(&found.index, |index| index.seek_before(target));
         }
         Ok(())
     }

@@ -45,9 +45,7 @@ struct Node {
 impl Directory {
     /// A directory without keyspaces.
     pub(super) fn new() -> Self {
-        Directory {
-            top: std::array::from_fn(|_| Slot::new()),
-        }
+        Directory { top: std::array::from_fn(|_| Slot::new()) }
     }
 
     /// The keyspace's part of the memtable, if it was ever written to.
@@ -66,15 +64,8 @@ impl Directory {
     /// The same, made if it is not there. For the one writer.
     pub(super) fn get_or_create(&self, id: KeyspaceId, arena: &Arc<Arena>) -> &Keyspace {
         let create = || {
-            let keyspace = Keyspace {
-                index: Index::new(Arc::clone(arena)),
-                tombstones: Tombstones::new(),
-            };
-            Box::new(Node {
-                id,
-                keyspace,
-                others: std::array::from_fn(|_| Slot::new()),
-            })
+            let keyspace = Keyspace { index: Index::new(Arc::clone(arena)), tombstones: Tombstones::new() };
+            Box::new(Node { id, keyspace, others: std::array::from_fn(|_| Slot::new()) })
         };
         let mut bits = id.0 as usize;
         let mut node = self.top[bits % TOP].get_or_init(create);

@@ -18,7 +18,6 @@
 mod arena;
 mod cursor;
 mod directory;
-#[path = "skiplist.rs"]
 mod index;
 mod tombstones;
 
@@ -82,29 +81,17 @@ impl Memtable {
             tombstone_bytes: AtomicU64::new(0),
             arena,
         });
-        let writer = MemtableWriter {
-            memtable: Arc::clone(&memtable),
-            index,
-        };
+        let writer = MemtableWriter { memtable: Arc::clone(&memtable), index };
         (memtable, writer)
     }
 
     /// The newest version of `key` with a number not above `upper`. Range tombstones are not
     /// consulted.
     #[inline]
-    pub(crate) fn get(
-        &self,
-        keyspace: KeyspaceId,
-        key: &[u8],
-        upper: SeqNo,
-    ) -> Option<MemEntry<'_>> {
+    pub(crate) fn get(&self, keyspace: KeyspaceId, key: &[u8], upper: SeqNo) -> Option<MemEntry<'_>> {
         let index = &self.directory.get(keyspace)?.index;
-        let entry = index.seek(InternalKey::new(key, upper)).entry()?;
-        (entry.key() == key).then(|| MemEntry {
-            seqno: entry.seqno(),
-            kind: entry.kind(),
-            value: entry.value(),
-        })
+        let entry = index.get(InternalKey::new(key, upper))?;
+        Some(MemEntry { seqno: entry.seqno(), kind: entry.kind(), value: entry.value() })
     }
 
     /// The keyspace's range tombstones; `None`, after one relaxed load, while no keyspace has any.
@@ -154,21 +141,14 @@ impl MemtableWriter {
     ) {
         let memtable = &*self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
-        self.index
-            .insert(&found.index, InternalKey::new(key, seqno), kind, value);
+        self.index.insert(&found.index, InternalKey::new(key, seqno), kind, value);
         // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
         let entries = memtable.entries.load(Ordering::Relaxed);
         memtable.entries.store(entries + 1, Ordering::Relaxed);
     }
 
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
-    pub(crate) fn delete_range(
-        &mut self,
-        keyspace: KeyspaceId,
-        start: &[u8],
-        end: &[u8],
-        seqno: SeqNo,
-    ) {
+    pub(crate) fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8], seqno: SeqNo) {
         if start >= end {
             return;
         }

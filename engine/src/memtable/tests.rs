@@ -16,7 +16,9 @@ mod threads;
 const SPACE: KeyspaceId = KeyspaceId(1);
 
 /// Entries in internal order.
-type Model = BTreeMap<(Vec<u8>, Reverse<SeqNo>), (Kind, Vec<u8>)>;
+type Model = BTreeMap<ModelKey, ModelValue>;
+type ModelKey = (Vec<u8>, Reverse<SeqNo>);
+type ModelValue = (Kind, Vec<u8>);
 
 fn model_get(model: &Model, key: &[u8], upper: SeqNo) -> Option<(SeqNo, Kind, Vec<u8>)> {
     let from = (key.to_vec(), Reverse(upper));
@@ -29,19 +31,10 @@ fn owned(entry: MemEntry<'_>) -> (SeqNo, Kind, Vec<u8>) {
 }
 
 fn here(cursor: &MemtableCursor) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
-    cursor.valid().then(|| {
-        (
-            cursor.key().to_vec(),
-            cursor.seqno(),
-            cursor.kind(),
-            cursor.value().to_vec(),
-        )
-    })
+    cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.kind(), cursor.value().to_vec()))
 }
 
-fn of_model(
-    found: Option<(&(Vec<u8>, Reverse<SeqNo>), &(Kind, Vec<u8>))>,
-) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
+fn of_model(found: Option<(&ModelKey, &ModelValue)>) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
     found.map(|((key, seqno), (kind, value))| (key.clone(), seqno.0, *kind, value.clone()))
 }
 
@@ -78,11 +71,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 
 fn cases(cases: u32) -> ProptestConfig {
     let cases = if cfg!(miri) { 2 } else { cases };
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 const INSERTS: usize = if cfg!(miri) { 150 } else { 1500 };
@@ -153,7 +142,7 @@ proptest! {
             for _ in 0..*moves {
                 let Some((key, seqno, ..)) = here(&cursor) else { break };
                 let from = (key, Reverse(seqno));
-                let old = |entry: &(&(Vec<u8>, Reverse<SeqNo>), &(Kind, Vec<u8>))| entry.0.1.0 <= upper;
+                let old = |entry: &(&ModelKey, &ModelValue)| entry.0.1.0 <= upper;
                 let expected = if *forward {
                     let after = (std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded);
                     model.range(after).find(old)
@@ -183,9 +172,7 @@ fn an_empty_memtable_holds_nothing() {
     assert!(!cursor.valid());
     cursor.seek_last().expect("moves");
     assert!(!cursor.valid());
-    cursor
-        .seek_before(InternalKey::before_all(b"x"))
-        .expect("moves");
+    cursor.seek_before(InternalKey::before_all(b"x")).expect("moves");
     assert!(!cursor.valid());
 }
 
@@ -198,10 +185,7 @@ fn a_cursor_finds_a_keyspace_that_came_later() {
     writer.insert(SPACE, b"k", SeqNo(1), Kind::Put, b"v");
     assert!(!cursor.valid());
     cursor.seek_last().expect("moves");
-    assert_eq!(
-        here(&cursor),
-        Some((b"k".to_vec(), SeqNo(1), Kind::Put, b"v".to_vec()))
-    );
+    assert_eq!(here(&cursor), Some((b"k".to_vec(), SeqNo(1), Kind::Put, b"v".to_vec())));
     let mut cost = OpCost::default();
     cursor.drain_cost(&mut cost);
     assert_eq!(cost.seeks, 2);
@@ -211,6 +195,7 @@ fn a_cursor_finds_a_keyspace_that_came_later() {
 
 /// The cursor owns its memtable and may move to another thread.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a real thread is what is tested")]
 fn a_cursor_outlives_every_other_handle() {
     let (memtable, mut writer) = Memtable::new();
     for n in 0..200u64 {
@@ -240,11 +225,9 @@ fn the_longest_keys_and_large_values() {
     for last in [2u8, 0, 1] {
         let mut key = vec![0xAB; 65_535];
         key[65_534] = last;
-        for (key, value) in [
-            (key.clone(), vec![last; large]),
-            (key[..65_534].to_vec(), vec![]),
-            (vec![], vec![last; 3]),
-        ] {
+        for (key, value) in
+            [(key.clone(), vec![last; large]), (key[..65_534].to_vec(), vec![]), (vec![], vec![last; 3])]
+        {
             seqno = seqno.plus(1);
             writer.insert(SPACE, &key, seqno, Kind::Put, &value);
             model.insert((key, Reverse(seqno)), (Kind::Put, value));
@@ -252,14 +235,8 @@ fn the_longest_keys_and_large_values() {
     }
     assert!(memtable.bytes() >= 3 * (large as u64 + 2 * 65_534));
     for ((key, Reverse(at)), _) in &model {
-        assert_eq!(
-            memtable.get(SPACE, key, *at).map(owned),
-            model_get(&model, key, *at)
-        );
-        assert_eq!(
-            memtable.get(SPACE, key, SeqNo::MAX).map(owned),
-            model_get(&model, key, SeqNo::MAX)
-        );
+        assert_eq!(memtable.get(SPACE, key, *at).map(owned), model_get(&model, key, *at));
+        assert_eq!(memtable.get(SPACE, key, SeqNo::MAX).map(owned), model_get(&model, key, SeqNo::MAX));
     }
     walk_both_ways(&mut memtable.cursor(SPACE), &model);
 }
@@ -276,68 +253,41 @@ fn a_longer_key_is_a_programmers_mistake() {
 fn keyspaces_are_apart() {
     let (memtable, mut writer) = Memtable::new();
     let count = if cfg!(miri) { 40 } else { 10_000u32 };
-    let mut ids: Vec<u32> = (0..count)
-        .chain((1..200).map(|n| n << 20))
-        .chain([u32::MAX])
-        .collect();
+    let mut ids: Vec<u32> = (0..count).chain((1..200).map(|n| n << 20)).chain([u32::MAX]).collect();
     for (at, &id) in ids.iter().enumerate() {
         let seqno = SeqNo(at as u64 + 1);
         writer.insert(KeyspaceId(id), b"same", seqno, Kind::Put, &id.to_le_bytes());
     }
     for &id in &ids {
-        let found = memtable
-            .get(KeyspaceId(id), b"same", SeqNo::MAX)
-            .expect("was inserted");
+        let found = memtable.get(KeyspaceId(id), b"same", SeqNo::MAX).expect("was inserted");
         assert_eq!(found.value, id.to_le_bytes());
     }
-    assert_eq!(
-        memtable.get(KeyspaceId(count + 64), b"same", SeqNo::MAX),
-        None
-    );
+    assert_eq!(memtable.get(KeyspaceId(count + 64), b"same", SeqNo::MAX), None);
     ids.sort_unstable();
-    assert_eq!(
-        memtable.keyspaces(),
-        ids.iter().map(|&id| KeyspaceId(id)).collect::<Vec<_>>()
-    );
+    assert_eq!(memtable.keyspaces(), ids.iter().map(|&id| KeyspaceId(id)).collect::<Vec<_>>());
     let each = memtable.bytes() / ids.len() as u64;
-    assert!(
-        cfg!(miri) || each < 1024,
-        "{each} bytes a keyspace with one entry"
-    );
+    assert!(cfg!(miri) || each < 1024, "{each} bytes a keyspace with one entry");
 }
 
 #[test]
 fn range_tombstones_are_fragmented_and_kept_up_to_date() {
     let (memtable, mut writer) = Memtable::new();
     writer.delete_range(SPACE, b"m", b"m", SeqNo(1));
-    assert!(
-        memtable.tombstones(SPACE).is_none(),
-        "an empty range deletes nothing"
-    );
+    assert!(memtable.tombstones(SPACE).is_none(), "an empty range deletes nothing");
     assert_eq!(memtable.keyspaces(), []);
 
     writer.delete_range(SPACE, b"a", b"m", SeqNo(2));
     let first = memtable.tombstones(SPACE).expect("one was added");
     assert_eq!(first.covering(b"b", SeqNo::MAX), Some(SeqNo(2)));
     assert_eq!(first.covering(b"b", SeqNo(1)), None);
-    assert!(
-        Arc::ptr_eq(&first, &memtable.tombstones(SPACE).expect("still there")),
-        "cached"
-    );
-    assert!(
-        memtable.tombstones(KeyspaceId(2)).is_none(),
-        "another keyspace's"
-    );
+    assert!(Arc::ptr_eq(&first, &memtable.tombstones(SPACE).expect("still there")), "cached");
+    assert!(memtable.tombstones(KeyspaceId(2)).is_none(), "another keyspace's");
 
     writer.delete_range(SPACE, b"b", b"z", SeqNo(3));
     let second = memtable.tombstones(SPACE).expect("two were added");
     assert_eq!(second.covering(b"b", SeqNo::MAX), Some(SeqNo(3)));
     assert_eq!(second.covering(b"a", SeqNo::MAX), Some(SeqNo(2)));
-    assert_eq!(
-        first.covering(b"n", SeqNo::MAX),
-        None,
-        "what was handed out does not change"
-    );
+    assert_eq!(first.covering(b"n", SeqNo::MAX), None, "what was handed out does not change");
     assert_eq!(memtable.keyspaces(), [SPACE]);
     assert_eq!(memtable.entries(), 0);
     assert!(memtable.bytes() > 0);

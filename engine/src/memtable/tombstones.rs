@@ -47,11 +47,7 @@ impl Tombstones {
     /// Delete `[start, end)`. For the one writer.
     pub(super) fn add(&self, start: &[u8], end: &[u8], seqno: SeqNo) {
         let mut list = self.list.lock();
-        list.push(RangeTombstone {
-            start: start.to_vec(),
-            end: end.to_vec(),
-            seqno,
-        });
+        list.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno });
         self.count.store(list.len(), Ordering::Release);
     }
 
@@ -79,10 +75,7 @@ impl Tombstones {
             return Arc::clone(&built.fragments);
         }
         let fragments = Arc::new(Fragments::build(&list));
-        let built = Built {
-            count: list.len(),
-            fragments: Arc::clone(&fragments),
-        };
+        let built = Built { count: list.len(), fragments: Arc::clone(&fragments) };
         self.built.store(Some(Arc::new(built)));
         fragments
     }

@@ -1,4 +1,5 @@
 //! One writer and several readers at the same time.
+#![expect(clippy::disallowed_methods, reason = "real threads are what is tested")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -42,11 +43,7 @@ fn readers_see_everything_published() {
                         }
                     }
                     let forward = random().is_multiple_of(2);
-                    assert_eq!(
-                        walk(&mut cursor, forward, upper),
-                        upper,
-                        "published entries walked"
-                    );
+                    assert_eq!(walk(&mut cursor, forward, upper), upper, "published entries walked");
                     if upper == ROWS {
                         break;
                     }
@@ -64,33 +61,16 @@ fn readers_see_everything_published() {
 fn walk(cursor: &mut MemtableCursor, forward: bool, upper: u64) -> u64 {
     let mut met = 0;
     let mut last: Option<(Vec<u8>, SeqNo)> = None;
-    if forward {
-        cursor.seek_first()
-    } else {
-        cursor.seek_last()
-    }
-    .expect("moves");
+    if forward { cursor.seek_first() } else { cursor.seek_last() }.expect("moves");
     while cursor.valid() {
         assert_eq!(cursor.value(), cursor.seqno().0.to_le_bytes());
         if let Some((key, seqno)) = &last {
             let order = cursor.internal_key().cmp(&InternalKey::new(key, *seqno));
-            assert!(
-                if forward {
-                    order.is_gt()
-                } else {
-                    order.is_lt()
-                },
-                "out of order"
-            );
+            assert!(if forward { order.is_gt() } else { order.is_lt() }, "out of order");
         }
         met += u64::from(cursor.seqno().0 <= upper);
         last = Some((cursor.key().to_vec(), cursor.seqno()));
-        if forward {
-            cursor.next()
-        } else {
-            cursor.prev()
-        }
-        .expect("moves");
+        if forward { cursor.next() } else { cursor.prev() }.expect("moves");
     }
     met
 }
@@ -110,10 +90,7 @@ fn readers_see_every_published_tombstone() {
                     if upper > 0 {
                         let key = format!("{upper:06}");
                         let fragments = fragments.expect("a tombstone was published");
-                        assert_eq!(
-                            fragments.covering(key.as_bytes(), SeqNo(upper)),
-                            Some(SeqNo(upper))
-                        );
+                        assert_eq!(fragments.covering(key.as_bytes(), SeqNo(upper)), Some(SeqNo(upper)));
                     }
                     if upper == count {
                         break;

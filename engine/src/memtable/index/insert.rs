@@ -1,0 +1,302 @@
+//! The writer's side of the index: inserting, and replacing nodes that are full.
+
+use std::sync::Arc;
+
+use esker_base::key::shared_prefix;
+use esker_base::{InternalKey, Kind};
+
+use super::super::arena::{Arena, ArenaWriter, Entry};
+use super::Index;
+use super::node::{NodeRef, Order, SLOTS};
+
+/// The most levels a tree can have. Every level but the top multiplies the leaves by seven or so, and
+/// there are fewer than 2^48 of them.
+const LEVELS_MAX: usize = 24;
+
+/// The right to insert into the indexes over one arena. There is one for each arena.
+#[derive(Debug)]
+pub(in super::super) struct IndexWriter {
+    entries: ArenaWriter,
+    nodes: ArenaWriter,
+    arena: Arc<Arena>,
+}
+
+/// A node on the way from the root to a leaf.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    node: NodeRef<'a>,
+    order: Order,
+    /// Which child the way goes on to, or where in the leaf it ends.
+    rank: usize,
+    /// The bounds of the node's range; none where it is open.
+    start: Option<Entry<'a>>,
+    end: Option<Entry<'a>>,
+}
+
+/// What a full node became: `left` (perhaps the node itself) and, from `separator` on, `right`.
+#[derive(Clone, Copy)]
+struct Split<'a> {
+    left: NodeRef<'a>,
+    separator: Entry<'a>,
+    right: NodeRef<'a>,
+}
+
+/// One slot's content on its way to a new node. A leaf's slots have no child.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    entry: Entry<'a>,
+    /// The head in the node the item comes from; none if it is new.
+    head: u64,
+    child: Option<NodeRef<'a>>,
+}
+
+impl IndexWriter {
+    /// An arena and the only writer to indexes over it.
+    pub(in super::super) fn new() -> (Arc<Arena>, IndexWriter) {
+        let arena = Arc::new(Arena::new());
+        let writer = IndexWriter {
+            entries: ArenaWriter::new(Arc::clone(&arena)),
+            nodes: ArenaWriter::new(Arc::clone(&arena)),
+            arena: Arc::clone(&arena),
+        };
+        (arena, writer)
+    }
+
+    /// Insert an entry. No entry of the index has the same internal key.
+    #[inline]
+    pub(in super::super) fn insert(
+        &mut self,
+        index: &Index,
+        key: InternalKey<'_>,
+        kind: Kind,
+        value: &[u8],
+    ) {
+        assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
+        // SAFETY: the entry is used while `index`, which holds the arena, is borrowed.
+        let entry = unsafe { Entry::write(&mut self.entries, key, kind, value) };
+        let Some(last) = index.last.get() else {
+            return self.plant(index, entry);
+        };
+        // Keys often arrive in order: look at the end first.
+        let order = last.order();
+        let (leaf, rank) = if follows(last, order, key) {
+            (last, order.count())
+        } else {
+            let (leaf, order) = index.leaf(key).expect("an index with a last leaf has a root");
+            (leaf, leaf.find(order, key).0)
+        };
+        if leaf.order().count() < SLOTS {
+            leaf.add(rank, leaf.head_of(key.user), entry, None);
+        } else {
+            self.split(index, key, entry);
+        }
+    }
+
+    /// The first entry: a root that is a leaf.
+    #[cold]
+    fn plant(&mut self, index: &Index, entry: Entry<'_>) {
+        let leaf = self.node(index, 0, 0);
+        leaf.add(0, leaf.head_of(entry.key()), entry, None);
+        index.last.set(leaf);
+        index.root.set(leaf);
+    }
+
+    fn node<'a>(&mut self, _index: &'a Index, level: u8, prefix_len: u16) -> NodeRef<'a> {
+        // SAFETY: `index` holds the arena (callers come through `insert`, which checked that it is this
+        // writer's), so the node lives for `'a`.
+        unsafe { NodeRef::new(&mut self.nodes, level, prefix_len) }
+    }
+
+    /// Insert `entry` where the leaf is full.
+    #[cold]
+    fn split(&mut self, index: &Index, key: InternalKey<'_>, entry: Entry<'_>) {
+        // SAFETY: the entry lies in the arena that `index` holds.
+        let entry = unsafe { Entry::from_ptr(entry.as_ptr()) };
+        let (path, depth) = path(index, key);
+        let (leaf, above) = path[..depth].split_last().expect("the path ends in a leaf");
+        let leaf = leaf.as_ref().expect("the path is filled up to its depth");
+        let (split, in_order) = self.split_leaf(index, leaf, entry);
+        link_leaves(index, leaf.node, split);
+
+        let mut old = leaf.node;
+        let mut split = split;
+        for step in above.iter().rev() {
+            let step = step.as_ref().expect("the path is filled up to its depth");
+            if step.order.count() < SLOTS {
+                let head = step.node.head_of(split.separator.key());
+                step.node.add(step.rank, head, split.separator, Some(split.right));
+                if split.left != old {
+                    // After the order that names `right`: invariant 4.
+                    step.node.set_child(step.order, step.rank, split.left);
+                }
+                return;
+            }
+            let above = self.split_inner(index, step, old, split, in_order);
+            old = step.node;
+            split = above;
+        }
+        let root = self.node(index, split.left.level() + 1, 0);
+        root.set_child(Order::sorted(0), 0, split.left);
+        root.add(0, root.head_of(split.separator.key()), split.separator, Some(split.right));
+        index.root.set(root);
+    }
+
+    /// Two leaves for a full one and `entry`; whether the keys seem to arrive in order.
+    fn split_leaf<'a>(&mut self, index: &'a Index, step: &Step<'a>, entry: Entry<'a>) -> (Split<'a>, bool) {
+        let Step { node, order, rank, start, end } = *step;
+        // In order: behind the last, which was the latest; and not yet taken for that before, so that
+        // keys that descend into a gap do not get a leaf each.
+        let in_order =
+            rank == SLOTS && !node.appended() && (node.next().is_none() || order == Order::sorted(SLOTS));
+        let item = |rank| {
+            let (entry, head) = (node.entry(order, rank), node.head(order, rank));
+            Item { entry, head, child: None }
+        };
+        let new = Item { entry, head: node.head_of(entry.key()), child: None };
+        let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
+            std::cmp::Ordering::Less => item(at),
+            std::cmp::Ordering::Equal => new,
+            std::cmp::Ordering::Greater => item(at - 1),
+        });
+        let cut = if in_order { SLOTS } else { items.len() / 2 };
+        let separator = items[cut].entry;
+        let right = self.fill(index, node, (Some(separator), end), &items[cut..]);
+        let left = if in_order && prefix_for(node, (start, Some(separator)), &items[..cut]).is_none() {
+            node.set_appended();
+            node
+        } else {
+            self.fill(index, node, (start, Some(separator)), &items[..cut])
+        };
+        (Split { left, separator, right }, in_order)
+    }
+
+    /// Two inner nodes for a full one whose child `old` was split.
+    fn split_inner<'a>(
+        &mut self,
+        index: &'a Index,
+        step: &Step<'a>,
+        old: NodeRef<'a>,
+        split: Split<'a>,
+        in_order: bool,
+    ) -> Split<'a> {
+        let Step { node, order, rank, start, end } = *step;
+        let item = |at: usize| Item {
+            entry: node.entry(order, at),
+            head: node.head(order, at),
+            child: Some(if at + 1 == rank { split.left } else { node.child(order, at + 1) }),
+        };
+        let head = node.head_of(split.separator.key());
+        let new = Item { entry: split.separator, head, child: Some(split.right) };
+        let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
+            std::cmp::Ordering::Less => item(at),
+            std::cmp::Ordering::Equal => new,
+            std::cmp::Ordering::Greater => item(at - 1),
+        });
+        let in_order = in_order && rank == SLOTS && !node.appended();
+        let cut = if in_order { SLOTS } else { items.len() / 2 };
+        let separator = items[cut].entry;
+        let right = self.fill(index, node, (Some(separator), end), &items[cut + 1..]);
+        right.set_child(Order::sorted(0), 0, items[cut].child.expect("inner items have children"));
+        // A node whose child was replaced cannot stay: it has no slot left to show that in its order.
+        let stays = in_order
+            && split.left == old
+            && prefix_for(node, (start, Some(separator)), &items[..cut]).is_none();
+        let left = if stays {
+            node.set_appended();
+            node
+        } else {
+            let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
+            let first = if rank == 0 { split.left } else { node.child(order, 0) };
+            left.set_child(Order::sorted(0), 0, first);
+            left
+        };
+        Split { left, separator, right }
+    }
+
+    /// A new node of `like`'s level with `items`, for the range `bounds`.
+    fn fill<'a>(
+        &mut self,
+        index: &'a Index,
+        like: NodeRef<'a>,
+        bounds: (Option<Entry<'a>>, Option<Entry<'a>>),
+        items: &[Item<'a>],
+    ) -> NodeRef<'a> {
+        let longer = prefix_for(like, bounds, items);
+        let node = self.node(index, like.level(), longer.unwrap_or(like.prefix_len()));
+        for (rank, item) in items.iter().enumerate() {
+            let head = if longer.is_some() { node.head_of(item.entry.key()) } else { item.head };
+            node.add(rank, head, item.entry, item.child);
+        }
+        node
+    }
+}
+
+/// The longer prefix that a node with `items` should have than `like`, which its items come from. None
+/// if `like`'s heads tell the items well apart, for new heads cost a look at every key, or if the
+/// bounds share no more.
+fn prefix_for(
+    like: NodeRef<'_>,
+    (start, end): (Option<Entry<'_>>, Option<Entry<'_>>),
+    items: &[Item<'_>],
+) -> Option<u16> {
+    let (first, last) = (items.first()?, items.last()?);
+    if (first.head ^ last.head).leading_zeros() < 32 {
+        return None;
+    }
+    let shared = shared_prefix(start?.key(), end?.key());
+    let shared = u16::try_from(shared).expect("keys are at most 65,535 bytes");
+    (shared > like.prefix_len()).then_some(shared)
+}
+
+/// Whether `key` comes after everything in `leaf`, the last one.
+#[inline]
+fn follows(leaf: NodeRef<'_>, order: Order, key: InternalKey<'_>) -> bool {
+    leaf.entry(order, order.count() - 1).compare(key).is_gt()
+}
+
+/// Put the leaves that replace `old` between its neighbours.
+fn link_leaves(index: &Index, old: NodeRef<'_>, split: Split<'_>) {
+    let Split { left, right, .. } = split;
+    let (before, after) = (old.previous(), old.next());
+    right.set_previous(Some(left));
+    right.set_next(after);
+    if left != old {
+        left.set_previous(before);
+        left.set_next(Some(right));
+    }
+    // From here on readers see them.
+    if left == old {
+        old.set_next(Some(right));
+    } else if let Some(before) = before {
+        before.set_next(Some(left));
+    }
+    match after {
+        Some(after) => after.set_previous(Some(right)),
+        None => index.last.set(right),
+    }
+}
+
+/// The way from the root to the leaf for `key`, with the ranges on it.
+fn path<'a>(index: &'a Index, key: InternalKey<'_>) -> ([Option<Step<'a>>; LEVELS_MAX], usize) {
+    let mut path = [None; LEVELS_MAX];
+    let (mut start, mut end) = (None, None);
+    let mut node = index.root.get().expect("an index with a full leaf has a root");
+    for (depth, step) in path.iter_mut().enumerate() {
+        let order = node.order();
+        if node.is_leaf() {
+            let (rank, _) = node.find(order, key);
+            *step = Some(Step { node, order, rank, start, end });
+            return (path, depth + 1);
+        }
+        let rank = node.find_after(order, key);
+        *step = Some(Step { node, order, rank, start, end });
+        if rank > 0 {
+            start = Some(node.entry(order, rank - 1));
+        }
+        if rank < order.count() {
+            end = Some(node.entry(order, rank));
+        }
+        node = node.child(order, rank);
+    }
+    panic!("a tree of more than {LEVELS_MAX} levels");
+}

@@ -1,0 +1,353 @@
+//! A node of the tree: its layout, its order word, the search in it.
+//!
+//! Layout on 64-bit machines, by cache lines: 0–1 order, prefix length, level and heads; 2–3 entries,
+//! neighbours (leaf) or first child (inner); 4–5 the other children (inner only).
+
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use esker_base::InternalKey;
+use esker_base::key::head;
+use esker_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use super::super::arena::{ArenaWriter, Entry, prefetch};
+
+/// Entries of a leaf, separators of an inner node. Models explore a smaller tree.
+pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 14 };
+
+/// How many slots of a node are filled, and which slot has which rank: the count in the lowest four
+/// bits, then four bits a rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Order(u64);
+
+impl Order {
+    /// Slots `0..count`, in this order.
+    pub(super) fn sorted(count: usize) -> Order {
+        let slots = (0..count as u64).fold(0, |slots, slot| slots | slot << (4 * slot));
+        Order(slots << 4 | count as u64)
+    }
+
+    /// Filled slots.
+    #[inline]
+    pub(super) fn count(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    /// The slot of `rank`, which is less than `count`.
+    #[inline]
+    fn slot(self, rank: usize) -> usize {
+        (self.0 >> (4 + 4 * rank) & 15) as usize
+    }
+
+    /// This order with the next free slot (its number is `count`) put at `rank`.
+    #[inline]
+    pub(super) fn with(self, rank: usize) -> Order {
+        let at = 4 + 4 * rank;
+        let before = self.0 & ((1 << at) - 1);
+        let after = (self.0 ^ before) << 4;
+        Order((after | (self.count() as u64) << at | before) + 1)
+    }
+}
+
+/// A pointer to a node, or none.
+#[derive(Debug)]
+pub(super) struct Link(AtomicPtr<Node>);
+
+impl Link {
+    /// No node.
+    pub(super) fn none() -> Link {
+        Link(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// The node, complete.
+    #[inline]
+    pub(super) fn get(&self) -> Option<NodeRef<'_>> {
+        let at = NonNull::new(self.0.load(Ordering::Acquire))?;
+        Some(NodeRef { at, arena: PhantomData })
+    }
+
+    /// Make `node` reachable. It must lie in the arena of whatever holds this link: that is what lets
+    /// `get` lend it for as long as the link.
+    #[inline]
+    pub(super) fn set(&self, node: NodeRef<'_>) {
+        self.0.store(node.at.as_ptr(), Ordering::Release);
+    }
+
+    /// Point nowhere or to `node`.
+    pub(super) fn set_or_none(&self, node: Option<NodeRef<'_>>) {
+        self.0.store(node.map_or(std::ptr::null_mut(), |node| node.at.as_ptr()), Ordering::Release);
+    }
+}
+
+/// A leaf, or the first part of an inner node.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Node {
+    order: AtomicU64,
+    /// How many bytes all keys of the node's range share. Heads start behind them.
+    prefix_len: u16,
+    /// 0 for a leaf.
+    level: u8,
+    /// Whether a node was put behind this one for keys that arrive in order. The writer's own.
+    appended: AtomicBool,
+    heads: [AtomicU64; SLOTS],
+    entries: [AtomicPtr<u8>; SLOTS],
+    /// The leaf before this one; the child before the first separator.
+    before: Link,
+    /// The leaf behind this one.
+    after: Link,
+}
+
+/// An inner node.
+#[derive(Debug)]
+#[repr(C)]
+struct Inner {
+    node: Node,
+    /// The child right of each slot's separator.
+    children: [Link; SLOTS],
+}
+
+/// A node in an arena that lives for `'a`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeRef<'a> {
+    /// To a `Node`, or to the `node` of an `Inner` if the level is not 0, with the right to all of it.
+    at: NonNull<Node>,
+    arena: PhantomData<&'a Node>,
+}
+
+// SAFETY: this is a shared reference in all but name, and `Node` and `Inner` are `Sync`: what changes
+// in them is atomic.
+unsafe impl Send for NodeRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for NodeRef<'_> {}
+
+impl PartialEq for NodeRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl<'a> NodeRef<'a> {
+    /// A new node without slots. `'a` is the caller's to choose.
+    ///
+    /// # Safety
+    /// `'a` must not outlive the arena of `writer`.
+    pub(super) unsafe fn new(writer: &mut ArenaWriter, level: u8, prefix_len: u16) -> NodeRef<'a> {
+        let node = Node {
+            order: AtomicU64::new(0),
+            prefix_len,
+            level,
+            appended: AtomicBool::new(false),
+            heads: std::array::from_fn(|_| AtomicU64::new(0)),
+            entries: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
+            before: Link::none(),
+            after: Link::none(),
+        };
+        let layout = if level == 0 { Layout::new::<Node>() } else { Layout::new::<Inner>() };
+        let at = writer.allocate(layout);
+        // SAFETY: the piece is fresh, large enough and aligned for the type that is written.
+        unsafe {
+            if level == 0 {
+                at.cast::<Node>().write(node);
+            } else {
+                let children = std::array::from_fn(|_| Link::none());
+                at.cast::<Inner>().write(Inner { node, children });
+            }
+        }
+        NodeRef { at: at.cast(), arena: PhantomData }
+    }
+
+    #[inline]
+    fn node(self) -> &'a Node {
+        // SAFETY: (1) `at` came from `new`, which wrote a node there, and through a `Link` at most,
+        // whose release and acquire put that before this; (2) it lives for `'a`; (3) all that changes
+        // in it is atomic.
+        unsafe { self.at.as_ref() }
+    }
+
+    #[inline]
+    fn children(self) -> &'a [Link; SLOTS] {
+        debug_assert!(!self.is_leaf(), "leaves have no children");
+        // SAFETY: as in `node`; an inner node was written as an `Inner`, and `at` may reach all of it.
+        unsafe { &self.at.cast::<Inner>().as_ref().children }
+    }
+
+    /// Whether this is a leaf.
+    #[inline]
+    pub(super) fn is_leaf(self) -> bool {
+        self.node().level == 0
+    }
+
+    /// 0 for a leaf, one more than the children's otherwise.
+    pub(super) fn level(self) -> u8 {
+        self.node().level
+    }
+
+    /// How many bytes all keys of the node's range share.
+    pub(super) fn prefix_len(self) -> u16 {
+        self.node().prefix_len
+    }
+
+    /// Whether a node was put behind this one. For the writer.
+    pub(super) fn appended(self) -> bool {
+        self.node().appended.load(Ordering::Relaxed)
+    }
+
+    /// Remember that a node was put behind this one. For the writer.
+    pub(super) fn set_appended(self) {
+        self.node().appended.store(true, Ordering::Relaxed);
+    }
+
+    /// The slots that are filled, by rank.
+    #[inline]
+    pub(super) fn order(self) -> Order {
+        Order(self.node().order.load(Ordering::Acquire))
+    }
+
+    /// The entry (of an inner node: the separator) at `rank`.
+    #[inline]
+    pub(super) fn entry(self, order: Order, rank: usize) -> Entry<'a> {
+        let at = self.node().entries[order.slot(rank)].load(Ordering::Relaxed);
+        let at = NonNull::new(at).expect("an order names filled slots");
+        // SAFETY: (1) slots are filled with entries of this node's arena, alive for `'a`, before an
+        // order names them; (2) the order was loaded with acquire, or stored by this thread, so the
+        // slot's and the entry's writes happened before.
+        unsafe { Entry::from_ptr(at) }
+    }
+
+    /// The head at `rank`.
+    pub(super) fn head(self, order: Order, rank: usize) -> u64 {
+        self.node().heads[order.slot(rank)].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn child_link(self, order: Order, rank: usize) -> &'a Link {
+        match rank.checked_sub(1) {
+            None => &self.node().before,
+            Some(left) => &self.children()[order.slot(left)],
+        }
+    }
+
+    /// The child before the separator of `rank`; behind the last one for the count.
+    #[inline]
+    pub(super) fn child(self, order: Order, rank: usize) -> NodeRef<'a> {
+        self.child_link(order, rank).get().expect("an inner node has one child more than separators")
+    }
+
+    /// Replace the child before the separator of `rank`.
+    pub(super) fn set_child(self, order: Order, rank: usize, child: NodeRef<'_>) {
+        self.child_link(order, rank).set(child);
+    }
+
+    /// The leaf before this one.
+    #[inline]
+    pub(super) fn previous(self) -> Option<NodeRef<'a>> {
+        self.node().before.get()
+    }
+
+    /// The leaf behind this one.
+    #[inline]
+    pub(super) fn next(self) -> Option<NodeRef<'a>> {
+        self.node().after.get()
+    }
+
+    /// Set the leaf before this one.
+    pub(super) fn set_previous(self, leaf: Option<NodeRef<'_>>) {
+        self.node().before.set_or_none(leaf);
+    }
+
+    /// Set the leaf behind this one.
+    pub(super) fn set_next(self, leaf: Option<NodeRef<'_>>) {
+        self.node().after.set_or_none(leaf);
+    }
+
+    /// The head that `key`, a key of this node's range, has here.
+    #[inline]
+    pub(super) fn head_of(self, key: &[u8]) -> u64 {
+        let prefix_len = usize::from(self.node().prefix_len);
+        debug_assert!(key.len() >= prefix_len, "the keys of a range share its prefix");
+        head(key.get(prefix_len..).unwrap_or_default())
+    }
+
+    /// Fill the next free slot, put it at `rank`, and (last) let readers see it. For the writer, on a
+    /// node that is not full.
+    #[inline]
+    pub(super) fn add(self, rank: usize, head: u64, entry: Entry<'_>, child: Option<NodeRef<'_>>) {
+        let order = self.order();
+        let slot = order.count();
+        self.node().heads[slot].store(head, Ordering::Relaxed);
+        self.node().entries[slot].store(entry.as_ptr().as_ptr(), Ordering::Relaxed);
+        if let Some(child) = child {
+            self.children()[slot].set(child);
+        }
+        self.node().order.store(order.with(rank).0, Ordering::Release);
+    }
+
+    /// The entries before `target`, counted, and whether the one at that rank has `target`'s head.
+    #[inline]
+    pub(super) fn find(self, order: Order, target: InternalKey<'_>) -> (usize, bool) {
+        let (mut low, mut high) = self.find_head(order, target);
+        let end = high;
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.entry(order, middle).compare(target).is_gt() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low, low < end)
+    }
+
+    /// The separators not after `target`, counted: the rank of the child to go to.
+    #[inline]
+    pub(super) fn find_after(self, order: Order, target: InternalKey<'_>) -> usize {
+        let (mut low, mut high) = self.find_head(order, target);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.entry(order, middle).compare(target).is_ge() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The ranks whose heads equal `target`'s, as a range: everything before it is smaller, everything
+    /// behind it larger.
+    ///
+    /// All heads are compared, without a branch: that beats a search by halves, whose every step waits
+    /// for the one before and is guessed wrong half of the time.
+    #[inline]
+    fn find_head(self, order: Order, target: InternalKey<'_>) -> (usize, usize) {
+        let sought = self.head_of(target.user);
+        let (mut smaller, mut equal) = (0u32, 0u32);
+        for head in self.node().heads.iter().rev() {
+            let head = head.load(Ordering::Relaxed);
+            smaller = smaller << 1 | u32::from(head < sought);
+            equal = equal << 1 | u32::from(head == sought);
+        }
+        // Slots that the order does not name may be changing: leave them out.
+        let filled = (1u32 << order.count()) - 1;
+        let low = (smaller & filled).count_ones() as usize;
+        (low, low + (equal & filled).count_ones() as usize)
+    }
+
+    /// Ask for what a search in this node reads behind the heads.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        let start = self.at.as_ptr().cast_const().cast::<u8>();
+        prefetch(start.wrapping_add(64));
+        prefetch(start.wrapping_add(128));
+        prefetch(start.wrapping_add(192));
+    }
+
+    /// Ask for all of this leaf.
+    #[inline]
+    pub(super) fn prefetch_all(self) {
+        prefetch(self.at.as_ptr().cast_const());
+        self.prefetch();
+    }
+}
