@@ -234,7 +234,7 @@ fn the_longest_keys_and_large_values() {
         }
     }
     assert!(memtable.bytes() >= 3 * (large as u64 + 2 * 65_534));
-    for ((key, Reverse(at)), _) in &model {
+    for (key, Reverse(at)) in model.keys() {
         assert_eq!(memtable.get(SPACE, key, *at).map(owned), model_get(&model, key, *at));
         assert_eq!(memtable.get(SPACE, key, SeqNo::MAX).map(owned), model_get(&model, key, SeqNo::MAX));
     }
