@@ -1,5 +1,5 @@
 //! The largest things the engine takes, in bytes. Beyond them a call is refused with
-//! [`Error::TooLarge`](crate::Error::TooLarge).
+//! [`Error::TooLarge`].
 
 use crate::{Error, Result};
 
