@@ -60,12 +60,15 @@ pub(crate) fn run() -> Outcome {
     match packages(&["--all-features"]) {
         Ok(all) => {
             let foreign = all.iter().filter(|package| !package.is_member).count();
-            Outcome::of_problems(&problems(&all), format!("{foreign} dependencies"))
+            let mut problems = problems(&all);
+            problems.extend(duplicates(&all, DUPLICATES));
+            Outcome::of_problems(&problems, format!("{foreign} dependencies"))
         }
         Err(why) => Outcome::Failed(why),
     }
 }
 
+/// Licences, sources and bans.
 fn problems(all: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in all {
@@ -82,7 +85,6 @@ fn problems(all: &[Package]) -> Vec<String> {
             found.push(format!("{name} {version}: is banned, {why}"));
         }
     }
-    found.extend(duplicates(all, DUPLICATES));
     found
 }
 
