@@ -141,6 +141,9 @@ fn miri() -> Outcome {
         let how = "rustup component add miri rust-src --toolchain nightly";
         return Outcome::Skipped(format!("the nightly component Miri is not installed ({how})"));
     }
+    if !succeeds(program("rustup", &["run", "nightly", "cargo", "miri", "setup"])) {
+        return Outcome::Skipped("Miri cannot build its library (rust-src is missing?)".to_owned());
+    }
     models("// SAFETY:", |package| {
         let mut command = program("rustup", &["run", "nightly", "cargo", "miri", "test", "--locked"]);
         command.args(["--package", package, "--lib"]);
