@@ -121,8 +121,14 @@ fn target_dir() -> std::path::PathBuf {
 
 /// What a registry would get builds by itself. Cargo refuses a tree with uncommitted changes.
 fn package() -> Outcome {
-    let unpublished = ["--exclude", "esker-tests", "--exclude", "xtask"];
-    run(cargo(&[&["package", "--workspace", "--locked", "--quiet"], &unpublished[..]].concat()))
+    let mut command = cargo(&["package", "--workspace", "--locked", "--quiet"]);
+    command.args(["--exclude", "esker-tests", "--exclude", "xtask"]);
+    // A package leaves the workspace's profiles behind; the same settings, so that it need not build
+    // every dependency anew.
+    for setting in ["opt-level=1", "debug=\"line-tables-only\"", "package.\"*\".opt-level=2"] {
+        command.args(["--config", &format!("profile.dev.{setting}")]);
+    }
+    run(command)
 }
 
 /// Model-checked tests: modules behind `cfg(all(test, loom))`, with `loom` in their path.
