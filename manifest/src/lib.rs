@@ -10,6 +10,9 @@
 //! | [`table_handle`] | a table somebody may read: opened late, removed when nobody can |
 //! | [`level`], [`tree`], [`version`] | tables in the order a lookup wants them |
 //! | `state` | the rules: which edit fits which state |
+//! | [`current_file`], `manifest_file` | the two kinds of file, written |
+//! | [`recovery`] | the same files, read |
+//! | [`version_set`] | the version in force, commits, file numbers |
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 //!
@@ -18,19 +21,26 @@
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod current_file;
+mod directory;
 pub mod edit;
 pub mod level;
 pub mod limits;
+mod manifest_file;
+pub mod recovery;
 mod state;
 pub mod table_handle;
 #[cfg(test)]
 mod testing;
 pub mod tree;
 pub mod version;
+pub mod version_set;
 
 pub use edit::Edit;
 pub use level::Level;
 pub use limits::LEVELS;
+pub use recovery::Recovered;
 pub use table_handle::TableHandle;
 pub use tree::Tree;
 pub use version::{KeyspaceState, Marks, Version};
+pub use version_set::VersionSet;

@@ -16,3 +16,7 @@ pub const KEYSPACE_ID_END: u32 = 1 << 31;
 pub const SEQNO_END: SeqNo = SeqNo(1 << 55);
 /// Sizes in bytes, counts, and times in milliseconds stay below this.
 pub const COUNT_END: u64 = 1 << 48;
+
+/// How many file numbers, keyspace ids and sequence numbers a database must have left to be opened: half of
+/// them. What a handle uses up from there on, before the next open, stays inside of the bounds above.
+pub(crate) const LEFT_AT_OPEN: u64 = 2;

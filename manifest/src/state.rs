@@ -91,9 +91,19 @@ impl State {
         self.tables.values().map(|(_, table)| table)
     }
 
+    /// Whether table `number` is live.
+    pub(crate) fn has_table(&self, number: FileNumber) -> bool {
+        self.tables.contains_key(&number)
+    }
+
     /// A number above every one that an edit has named.
     pub(crate) fn first_free_number(&self) -> FileNumber {
         self.marks.next_file.max(FileNumber(self.greatest_number.0 + 1))
+    }
+
+    /// No file number from `mark` on was handed out.
+    pub(crate) fn move_mark(&mut self, mark: FileNumber) {
+        self.marks.next_file = mark;
     }
 
     /// A record of edits begins: forget how to take back the one before.
@@ -275,23 +285,6 @@ impl State {
         Some((level, table))
     }
 
-    /// The edits that lead from nothing to this state.
-    pub(crate) fn snapshot(&self) -> Vec<Edit> {
-        let mut edits = Vec::with_capacity(self.keyspaces.len() + self.tables.len() + 8);
-        edits.extend(self.keyspaces.values().map(|keyspace| Edit::CreateKeyspace {
-            id: keyspace.published.id,
-            name: keyspace.published.name.clone(),
-            options: keyspace.published.options.clone(),
-        }));
-        edits.extend(
-            self.tables
-                .values()
-                .map(|(level, table)| Edit::AddTable { level: *level, meta: table.meta.clone() }),
-        );
-        self.marks.snapshot(&mut edits);
-        edits
-    }
-
     /// A version of this state. Costs the size of the touched levels and the number of keyspaces.
     pub(crate) fn publish(&mut self) -> Version {
         for keyspace in self.keyspaces.values_mut() {
@@ -307,17 +300,6 @@ impl State {
             names: Arc::clone(&directory.names),
             marks: self.marks.clone(),
         }
-    }
-}
-
-impl Marks {
-    /// Append the edits that lead from a database without a past to these marks; a clean close is over.
-    fn snapshot(&self, edits: &mut Vec<Edit>) {
-        edits.extend(self.closed_logs.iter().map(|(&number, &len)| Edit::ClosedLog { number, len }));
-        edits.push(Edit::ForgetLogs { before: self.first_log });
-        edits.push(Edit::LastSeqNo(self.last_seqno));
-        edits.push(Edit::NextFile(self.next_file));
-        edits.push(Edit::NextKeyspace(self.next_keyspace));
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
 
+use crate::edit::Edit;
 use crate::tree::Tree;
 
 /// One keyspace of a version.
@@ -102,6 +103,26 @@ impl Version {
     #[inline]
     pub fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// The edits that lead from nothing to this version.
+    pub(crate) fn snapshot(&self) -> Vec<Edit> {
+        let mut edits = Vec::with_capacity(self.keyspaces.len() + self.table_count() + 8);
+        edits.extend(self.keyspaces.iter().map(|keyspace| Edit::CreateKeyspace {
+            id: keyspace.id,
+            name: keyspace.name.clone(),
+            options: keyspace.options.clone(),
+        }));
+        let tables = self.keyspaces.iter().flat_map(|keyspace| keyspace.tree.tables());
+        edits.extend(tables.map(|(level, table)| Edit::AddTable { level, meta: table.meta.clone() }));
+        let marks = &self.marks;
+        edits.extend(marks.closed_logs.iter().map(|(&number, &len)| Edit::ClosedLog { number, len }));
+        edits.push(Edit::ForgetLogs { before: marks.first_log });
+        edits.push(Edit::LastSeqNo(marks.last_seqno));
+        edits.push(Edit::NextFile(marks.next_file));
+        edits.push(Edit::NextKeyspace(marks.next_keyspace));
+        edits.extend(marks.clean_close.map(|(log, len)| Edit::CleanClose { log, len }));
+        edits
     }
 
     /// How many tables all keyspaces have.

@@ -1,0 +1,438 @@
+//! The version set: the version in force, the numbers in use, and the one way to change either.
+//!
+//! **What holds**
+//! 1. A commit that returned Ok is durable, and every later open finds it. One that returned
+//!    [`Error::Aborted`] is not in force and never will be. One that returned [`Error::InDoubt`] is in force
+//!    after the next open or not; from then on every commit is refused ([`Error::Poisoned`]), and nobody
+//!    may remove a file that either outcome needs.
+//! 2. Whatever happens to commits, [`VersionSet::current`] goes on serving the last version that is in
+//!    force.
+//! 3. **No file number is used twice.** The manifest holds a mark: no number from it on was ever handed out.
+//!    [`VersionSet::allocate`] counts up to the mark without touching the disk and has the mark moved,
+//!    durably, before it goes beyond; commits move it along while they are at it, so that this is rare.
+//!    Recovery counts on from the mark (or from the greatest number it has met in the manifest or in the
+//!    directory, should that be greater). So a number that was handed out before a crash lies below every
+//!    number handed out after it, whether or not its file, or the removal of its file, survived. Two things
+//!    are outside of the mark, and covered by the directory's names: a number handed out although the
+//!    manifest could not be written (nothing can be committed then), and the number of a manifest that a
+//!    crash kept from coming into force (it never held anything that anybody was told).
+//!
+//! **Order of a commit**, each step durable before the next:
+//! 1. if it adds tables: the directory is synced, so that their names are durable; their content is, from
+//!    whoever wrote them;
+//! 2. the record is appended to the manifest, and synced;
+//! 3. the new version is installed, and tables that it does not hold are marked obsolete.
+//!
+//! **When a step fails**
+//! - the directory's sync: the commit is aborted and the set is poisoned, for a later Ok of the same call
+//!   would prove nothing;
+//! - the write, and the log has taken it back: the commit is aborted; the next one may try;
+//! - the write otherwise, or the sync: the record's fate is open. Once, within the same call, the manifest is
+//!   superseded: a new one, whose snapshot holds the commit, is written, synced and put into force. If that
+//!   fails as well, the commit is in doubt.
+//!
+//! **Order of a rewrite** (when the manifest outgrows its content, after a failure, and at every writable
+//! open): new manifest with a snapshot, synced → directory synced → `CURRENT` replaced, directory synced →
+//! old manifest removed. A failure before `CURRENT` was renamed leaves the old one in force.
+//!
+//! **Threads and locks**: any thread. `committer` is held through a commit, I/O included; it serialises
+//! commits and nothing else. `current` is a pointer that is swapped; readers never wait. The lock in
+//! `TableFiles` is a leaf.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use esker_base::filename::FileName;
+use esker_base::{DatabaseId, Error, FileNumber, Result};
+use esker_vfs::fs::Fs;
+use parking_lot::Mutex;
+
+use crate::current_file::{self, Current};
+use crate::directory::Directory;
+use crate::edit::{self, Edit};
+use crate::manifest_file::{AppendFailure, ManifestFile};
+use crate::state::State;
+use crate::table_handle::TableFiles;
+use crate::version::Version;
+
+#[cfg(test)]
+mod tests;
+
+/// How many file numbers the mark is moved by.
+const NUMBERS_RESERVED: u64 = 256;
+
+/// The manifest of a new database.
+pub(crate) const FIRST_MANIFEST: FileNumber = FileNumber(1);
+
+/// The version in force, and the way to the next. See the module.
+pub struct VersionSet {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    database: DatabaseId,
+    files: Arc<TableFiles>,
+    current: ArcSwap<Version>,
+    /// The next file number.
+    next_file: AtomicU64,
+    /// Numbers below this are reserved by the manifest in force.
+    reserved: AtomicU64,
+    /// `None` in a database that was opened for reading only.
+    committer: Option<Mutex<Committer>>,
+}
+
+/// What only the commit under way touches.
+struct Committer {
+    state: State,
+    /// The manifest in force.
+    manifest: InForce,
+    /// Why no commit is taken any more.
+    poisoned: Option<Error>,
+}
+
+/// The manifest that `CURRENT` names.
+enum InForce {
+    /// As recovery read it: nothing was re-synced, so it is superseded before it takes a record.
+    Read(FileNumber),
+    /// As this handle wrote it.
+    Written(ManifestFile),
+}
+
+impl InForce {
+    fn number(&self) -> FileNumber {
+        match self {
+            InForce::Read(number) => *number,
+            InForce::Written(manifest) => manifest.number(),
+        }
+    }
+}
+
+/// How a commit failed.
+struct Failure {
+    cause: Error,
+    /// Whether the next open may find it in force.
+    in_doubt: bool,
+    /// Whether commits end here. Always, if in doubt.
+    fatal: bool,
+}
+
+impl Failure {
+    fn aborted(cause: Error) -> Failure {
+        Failure { cause, in_doubt: false, fatal: false }
+    }
+
+    fn fatal(cause: Error) -> Failure {
+        Failure { cause, in_doubt: false, fatal: true }
+    }
+
+    fn in_doubt(cause: Error) -> Failure {
+        Failure { cause, in_doubt: true, fatal: true }
+    }
+}
+
+impl VersionSet {
+    /// Make a new database in `dir`, which exists and is locked: its first manifest, and `CURRENT`. What a
+    /// creation that a crash cut short has left behind is replaced.
+    ///
+    /// Errors: [`Error::InvalidArgument`] if there is a database; [`Error::MissingFile`] if there are files
+    /// of one whose `CURRENT` is gone; [`Error::Io`].
+    pub fn create(fs: &Arc<dyn Fs>, dir: &Path, database: DatabaseId) -> Result<VersionSet> {
+        let directory = Directory::list(&**fs, dir)?;
+        if directory.has_current {
+            return Err(Error::invalid(format!("{} holds a database already", dir.display())));
+        }
+        if !directory.is_unborn(FIRST_MANIFEST) {
+            return Err(crate::recovery::current_is_missing(dir));
+        }
+        if !directory.manifests.is_empty() {
+            fs.remove(&dir.join(FileName::Manifest(FIRST_MANIFEST).to_string()))?;
+        }
+        let files = Arc::new(TableFiles::default());
+        let mut state = State::new(Arc::clone(&files));
+        let first_free = FileNumber(FIRST_MANIFEST.0.max(directory.greatest) + 1);
+        let reserved = FileNumber(first_free.0 + NUMBERS_RESERVED);
+        state.begin();
+        state.apply(Edit::NextFile(reserved)).expect("a new database takes any mark");
+        state.settle();
+        let version = state.publish();
+        let snapshot = edit::encode(&version.snapshot());
+        let manifest = ManifestFile::create(&**fs, dir, database, FIRST_MANIFEST, &snapshot)?;
+        fs.sync_dir(dir)?;
+        current_file::write(&**fs, dir, &Current { database, manifest: FIRST_MANIFEST })?;
+        let manifest = InForce::Written(manifest);
+        let committer = Committer { state, manifest, poisoned: None };
+        Ok(VersionSet::new(fs, dir, database, files, version, first_free, Some(committer)))
+    }
+
+    fn new(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        database: DatabaseId,
+        files: Arc<TableFiles>,
+        version: Version,
+        first_free: FileNumber,
+        committer: Option<Committer>,
+    ) -> VersionSet {
+        VersionSet {
+            fs: Arc::clone(fs),
+            dir: dir.to_path_buf(),
+            database,
+            files,
+            reserved: AtomicU64::new(version.marks.next_file.0),
+            current: ArcSwap::from_pointee(version),
+            next_file: AtomicU64::new(first_free.0),
+            committer: committer.map(Mutex::new),
+        }
+    }
+
+    /// What recovery has read becomes a version set. If it may write, the manifest it was read from is
+    /// superseded before anything is built on it: what was read may have been in memory only.
+    pub(crate) fn recovered(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        current: Current,
+        files: Arc<TableFiles>,
+        mut state: State,
+        first_free: FileNumber,
+        read_only: bool,
+    ) -> Result<VersionSet> {
+        let version = state.publish();
+        if read_only {
+            return Ok(VersionSet::new(fs, dir, current.database, files, version, first_free, None));
+        }
+        let committer = Committer { state, manifest: InForce::Read(current.manifest), poisoned: None };
+        let set = VersionSet::new(fs, dir, current.database, files, version, first_free, Some(committer));
+        set.with_committer(|committer| set.commit_edits(committer, Vec::new()))?;
+        Ok(set)
+    }
+
+    /// The version in force. Costs two atomic operations; whoever reads much keeps it.
+    #[inline]
+    pub fn current(&self) -> Arc<Version> {
+        self.current.load_full()
+    }
+
+    /// The database's id.
+    pub fn database(&self) -> DatabaseId {
+        self.database
+    }
+
+    /// Files of tables that are in no version that anybody holds, each handed out once: they may be removed.
+    pub fn take_garbage(&self) -> Vec<FileNumber> {
+        self.files.take_garbage()
+    }
+
+    /// A file number that was never used and never will be again, also after a crash. See rule 3 of the
+    /// module. Nearly always without I/O; not to be called inside of [`VersionSet::commit_with`].
+    pub fn allocate(&self) -> FileNumber {
+        let number = self.next_file.fetch_add(1, Ordering::SeqCst);
+        if number >= self.reserved.load(Ordering::SeqCst)
+            && let Some(committer) = &self.committer
+        {
+            let mut committer = committer.lock();
+            if committer.poisoned.is_none() && number >= self.reserved.load(Ordering::SeqCst) {
+                // If this fails, the number is as good as the directory's names: see rule 3.
+                let _ = self.commit_edits(&mut committer, Vec::new());
+            }
+        }
+        FileNumber(number)
+    }
+
+    /// Make `edits` take effect together, durably, and install the version they lead to.
+    ///
+    /// Tables that are added are complete and synced; their names become durable here. Marks of numbers
+    /// ([`Edit::NextFile`], [`Edit::NextKeyspace`]) are written by the set itself. An empty list changes
+    /// nothing and writes nothing.
+    ///
+    /// Panics, changing nothing, if an edit does not fit the version in force (see `FORMAT.md`). Where that
+    /// depends on what others commit meanwhile, use [`VersionSet::commit_with`].
+    ///
+    /// Errors: see the module; and [`Error::ReadOnly`].
+    pub fn commit(&self, edits: Vec<Edit>) -> Result<Arc<Version>> {
+        self.commit_with(|_| Ok(edits))
+    }
+
+    /// As [`VersionSet::commit`], with edits that `build` makes from the version they will be applied to:
+    /// nothing is committed between. If `build` errs, that is the result and nothing has happened.
+    ///
+    /// `build` does no I/O and does not call the set.
+    pub fn commit_with(&self, build: impl FnOnce(&Version) -> Result<Vec<Edit>>) -> Result<Arc<Version>> {
+        self.with_committer(|committer| {
+            let edits = build(&self.current.load())?;
+            if edits.is_empty() {
+                return Ok(());
+            }
+            assert!(
+                !edits.iter().any(|edit| matches!(edit, Edit::NextFile(_) | Edit::NextKeyspace(_))),
+                "the version set writes the marks of numbers by itself"
+            );
+            self.commit_edits(committer, edits)
+        })?;
+        Ok(self.current())
+    }
+
+    fn with_committer(&self, action: impl FnOnce(&mut Committer) -> Result<()>) -> Result<()> {
+        let mut committer = self.committer.as_ref().ok_or(Error::ReadOnly)?.lock();
+        if let Some(cause) = &committer.poisoned {
+            return Err(Error::Poisoned { cause: Box::new(cause.clone()) });
+        }
+        action(&mut committer)
+    }
+
+    /// Commit `edits` and a mark of numbers.
+    fn commit_edits(&self, committer: &mut Committer, mut edits: Vec<Edit>) -> Result<()> {
+        edits.extend(self.next_mark(&edits));
+        edits.sort_by_key(Edit::kind);
+        let outcome = self.apply(committer, &edits);
+        // Commits alone move the mark; after one that failed it is where it was.
+        self.reserved.store(committer.state.marks().next_file.0, Ordering::SeqCst);
+        outcome.map_err(|failure| {
+            let cause = Box::new(failure.cause);
+            if failure.fatal {
+                committer.poisoned = Some((*cause).clone());
+            }
+            if failure.in_doubt { Error::InDoubt { cause } } else { Error::Aborted { cause } }
+        })
+    }
+
+    /// Where the mark of numbers is to be after a commit of `edits`, if elsewhere than it is.
+    fn next_mark(&self, edits: &[Edit]) -> Option<Edit> {
+        if edits.iter().any(|edit| matches!(edit, Edit::CleanClose { .. })) {
+            // Nothing is handed out after a clean close: nothing need be skipped at the next open. Whoever
+            // does ask for a number from here on waits for this commit and moves the mark again.
+            self.reserved.store(0, Ordering::SeqCst);
+            return Some(Edit::NextFile(FileNumber(self.next_file.load(Ordering::SeqCst))));
+        }
+        let next = self.next_file.load(Ordering::SeqCst);
+        let left = self.reserved.load(Ordering::SeqCst).saturating_sub(next);
+        (left < NUMBERS_RESERVED / 2).then_some(Edit::NextFile(FileNumber(next + NUMBERS_RESERVED)))
+    }
+
+    /// Apply, write, install.
+    fn apply(&self, committer: &mut Committer, edits: &[Edit]) -> Result<(), Failure> {
+        committer.state.begin();
+        for edit in edits {
+            if let Err(why) = committer.state.apply(edit.clone()) {
+                committer.state.undo();
+                panic!("an edit does not fit the version in force: {why} ({edit:?})");
+            }
+        }
+        let mut version = committer.state.publish();
+        if let Err(failure) = self.write(committer, edits, &mut version) {
+            committer.state.undo();
+            return Err(failure);
+        }
+        let departed = committer.state.settle();
+        let before = self.current.swap(Arc::new(version));
+        for table in &departed {
+            table.mark_obsolete();
+        }
+        // Only now may the last references to departed tables go.
+        drop(before);
+        Ok(())
+    }
+
+    /// Make `edits`, which lead to `version`, durable.
+    fn write(
+        &self,
+        committer: &mut Committer,
+        edits: &[Edit],
+        version: &mut Version,
+    ) -> Result<(), Failure> {
+        if adds_files(edits) {
+            self.fs.sync_dir(&self.dir).map_err(Failure::fatal)?;
+        }
+        let takes_records = match &committer.manifest {
+            InForce::Written(manifest) if manifest.takes_records() => {
+                if !manifest.outgrown() {
+                    return self.append(committer, edits, version);
+                }
+                true
+            }
+            _ => false,
+        };
+        match self.rewrite(committer, version) {
+            Err(failure) if takes_records && !failure.fatal => {
+                if let InForce::Written(manifest) = &mut committer.manifest {
+                    manifest.put_off_rewriting();
+                }
+                self.append(committer, edits, version)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Append `edits` to the manifest in force; if that leaves their fate open, supersede it.
+    fn append(
+        &self,
+        committer: &mut Committer,
+        edits: &[Edit],
+        version: &mut Version,
+    ) -> Result<(), Failure> {
+        let InForce::Written(manifest) = &mut committer.manifest else {
+            return self.rewrite(committer, version);
+        };
+        match manifest.append(&edit::encode(edits)) {
+            Ok(()) => Ok(()),
+            Err(AppendFailure::Absent(cause)) => Err(Failure::aborted(cause)),
+            // The first cause is the one to report.
+            Err(AppendFailure::Unknown(cause)) => {
+                self.rewrite(committer, version).map_err(|_| Failure::in_doubt(cause))
+            }
+        }
+    }
+
+    /// Put a new manifest into force whose snapshot is `version`.
+    fn rewrite(&self, committer: &mut Committer, version: &mut Version) -> Result<(), Failure> {
+        let number = FileNumber(self.next_file.fetch_add(1, Ordering::SeqCst));
+        if number >= version.marks.next_file {
+            let mark = FileNumber(number.0 + 1);
+            committer.state.move_mark(mark);
+            version.marks.next_file = mark;
+        }
+        let snapshot = edit::encode(&version.snapshot());
+        let created = ManifestFile::create(&*self.fs, &self.dir, self.database, number, &snapshot);
+        let manifest = created.map_err(Failure::aborted)?;
+        self.fs.sync_dir(&self.dir).map_err(Failure::fatal)?;
+        let old = committer.manifest.number();
+        let named = Current { database: self.database, manifest: number };
+        if let Err(cause) = current_file::write(&*self.fs, &self.dir, &named) {
+            return Err(self.not_renamed(old, number, cause));
+        }
+        committer.manifest = InForce::Written(manifest);
+        // Best effort: the next open reports what is left over.
+        let _ = self.fs.remove(&self.path(FileName::Manifest(old)));
+        Ok(())
+    }
+
+    /// Replacing `CURRENT` failed: what names it now? If it still names `old`, it was not renamed, and the
+    /// new manifest will never be in force. Otherwise the rename may or may not survive.
+    fn not_renamed(&self, old: FileNumber, new: FileNumber, cause: Error) -> Failure {
+        match current_file::read(&*self.fs, &self.dir) {
+            Ok(current) if current.manifest == old => {
+                // Best effort, both: the next open reports what is left over.
+                let _ = self.fs.remove(&self.dir.join(current_file::temporary(new)));
+                let _ = self.fs.remove(&self.path(FileName::Manifest(new)));
+                Failure::aborted(cause)
+            }
+            _ => Failure::in_doubt(cause),
+        }
+    }
+
+    fn path(&self, name: FileName) -> PathBuf {
+        self.dir.join(name.to_string())
+    }
+}
+
+/// Whether `edits` add tables that were not in the tree before, as opposed to moving some.
+fn adds_files(edits: &[Edit]) -> bool {
+    let removed: BTreeSet<FileNumber> = edits
+        .iter()
+        .filter_map(|edit| match edit {
+            Edit::RemoveTable { number, .. } => Some(*number),
+            _ => None,
+        })
+        .collect();
+    edits.iter().any(|edit| matches!(edit, Edit::AddTable { meta, .. } if !removed.contains(&meta.number)))
+}
