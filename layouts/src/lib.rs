@@ -1,1 +1,29 @@
 //! Meaning over an ordered store: tuple keys and data layouts on the esker storage engine.
+//!
+//! An ordered store knows byte strings and their order, nothing else. This crate says what the bytes
+//! mean:
+//!
+//! - [`tuple`] turns typed fields into keys whose byte order is the fields' order, byte-compatible with
+//!   the FoundationDB tuple layer, and turns questions ("everything under these fields", "every text
+//!   that starts with…") into exact key ranges;
+//! - [`kv`] is what a layout asks of a store: snapshots, ordered scans both ways, atomic commits with
+//!   conflict detection, and what each call cost;
+//! - [`map`] is the reference store, a multi-version `BTreeMap` in memory;
+//! - [`conformance`] is the suite every store has to pass;
+//! - [`followers`] keeps "who reads whom" in six layouts, from one column per friend to hashed row keys.
+//!
+//! Costs are counted by the store, below the layout; nothing here adds to a counter.
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod error;
+pub mod followers;
+pub mod kv;
+pub mod map;
+pub mod tuple;
+
+pub use error::{Error, Result};
+pub use esker_base::OpCost;
+
+#[doc = include_str!("../FORMAT.md")]
+pub mod format {}

@@ -1,0 +1,98 @@
+//! The one error of the layouts: what the store said, or what a layout refused.
+
+use crate::tuple::KeyError;
+
+/// The result of every fallible call here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong. Nothing was written unless the store's own error says otherwise.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] esker_base::Error),
+    /// Other commits kept changing what the transaction had read.
+    #[error(
+        "the transaction met a conflicting commit {attempts} times; try again when fewer writers touch the same keys"
+    )]
+    Conflict {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// A key was not in the state that a conditional write expected. Trying again cannot help by itself.
+    #[error("key {key} is not {expected}; read it again and decide")]
+    Unexpected {
+        /// The key, with unprintable bytes escaped.
+        key: String,
+        /// What it was expected to be.
+        expected: &'static str,
+    },
+    /// A merge was refused: wrong length of the stored value or operand, or overflow.
+    #[error("cannot {merge} on key {key}: {why}")]
+    Merge {
+        /// Which merge.
+        merge: &'static str,
+        /// The key, with unprintable bytes escaped.
+        key: String,
+        /// What was wrong.
+        why: &'static str,
+    },
+    /// An argument the layout cannot store.
+    #[error("{what} {given:?} cannot be stored: {why}")]
+    BadInput {
+        /// Which argument: "user id", "friend id".
+        what: &'static str,
+        /// Its value, cut to 64 characters.
+        given: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A stored key or value is not what this layout writes: another layout's data, or damage.
+    #[error(
+        "the entry at key {key} was not written by the layout {layout:?} ({source}); open the data with the layout that wrote it"
+    )]
+    Foreign {
+        /// The layout that was reading.
+        layout: &'static str,
+        /// The key, with unprintable bytes escaped.
+        key: String,
+        /// What did not decode.
+        source: KeyError,
+    },
+    /// Two different pairs of ids have the same digests.
+    #[error(
+        "{given:?} and the stored {stored:?} have the same digest; use a layout that does not hash its keys"
+    )]
+    HashCollision {
+        /// The pair asked for.
+        given: (String, String),
+        /// The pair that lies under the digest.
+        stored: (String, String),
+    },
+    /// The layout needs what the store does not offer.
+    #[error("the layout {layout:?} needs {needs}, which the store {store:?} does not offer")]
+    Unsupported {
+        /// The layout.
+        layout: &'static str,
+        /// The missing capability.
+        needs: &'static str,
+        /// The store.
+        store: &'static str,
+    },
+    /// A tuple did not decode.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl Error {
+    /// Bad input `given` for `what`, with the reason and the remedy.
+    pub fn bad_input(what: &'static str, given: &str, why: impl Into<String>) -> Error {
+        Error::BadInput { what, given: given.chars().take(64).collect(), why: why.into() }
+    }
+
+    /// `layout` cannot read what lies at `key`.
+    pub fn foreign(layout: &'static str, key: &[u8], source: KeyError) -> Error {
+        Error::Foreign { layout, key: esker_base::error::printable(key), source }
+    }
+}

@@ -1,0 +1,67 @@
+//! Variant 3: the friend's id is the column's name. (user, friend) → group, here always 1.
+
+use crate::followers::{FriendStore, check_id, check_ids};
+use crate::kv::{Costed, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::tuple::{Space, pack};
+use crate::{Error, OpCost, Result};
+
+pub(super) struct Column<'k, K> {
+    store: &'k K,
+    /// The encoded group every friend is in.
+    group: Vec<u8>,
+}
+
+impl<'k, K: OrderedKv> Column<'k, K> {
+    pub(super) fn new(store: &'k K) -> Self {
+        Column { store, group: pack(&(1,)) }
+    }
+}
+
+impl<K: OrderedKv> FriendStore for Column<'_, K> {
+    fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
+        self.load(user, &[friend])
+    }
+
+    fn check(&self, user: &str, friend: &str) -> Result<Costed<bool>> {
+        check_ids(user, friend, self.store.caps())?;
+        let read = self.store.read()?;
+        let found = read.get(&pack(&(user, friend)))?.is_some();
+        Ok(Costed { value: found, cost: read.cost() })
+    }
+
+    fn remove(&self, user: &str, friend: &str) -> Result<OpCost> {
+        check_ids(user, friend, self.store.caps())?;
+        let key = pack(&(user, friend));
+        let done = self.store.update(|tx| {
+            tx.delete(&key);
+            Ok(())
+        })?;
+        Ok(done.cost)
+    }
+
+    fn list(&self, user: &str) -> Result<Costed<Vec<String>>> {
+        check_id("user id", user, self.store.caps())?;
+        let space = Space::new(&(user,));
+        let read = self.store.read()?;
+        let mut friends = Vec::new();
+        for row in read.scan(space.under(&()), ScanOptions::new().keys_only())? {
+            let (key, _) = row?;
+            let (friend,) = space.unpack(&key).map_err(|e| Error::foreign("column", &key, e))?;
+            friends.push(friend);
+        }
+        Ok(Costed { value: friends, cost: read.cost() })
+    }
+
+    fn load(&self, user: &str, friends: &[&str]) -> Result<OpCost> {
+        for friend in friends {
+            check_ids(user, friend, self.store.caps())?;
+        }
+        let done = self.store.update(|tx| {
+            for friend in friends {
+                tx.put(&pack(&(user, *friend)), &self.group);
+            }
+            Ok(())
+        })?;
+        Ok(done.cost)
+    }
+}

@@ -1,0 +1,180 @@
+//! What a layout asks of an ordered store.
+//!
+//! [`OrderedKv`] is a store: it opens snapshots ([`KvRead`]) and runs transactions ([`KvTx`]). A
+//! transaction reads one snapshot plus its own writes and commits all or nothing; if another commit
+//! changed anything it read, it runs again. What a store offers beyond that is in its [`Caps`]; a layout
+//! says what it [`Needs`] and refuses at open.
+//!
+//! # Costs
+//!
+//! Stores count, layouts do not. One call is one get, one batched get, one scan, or one commit that
+//! writes; buffering a write inside a transaction is none. `keys_read` counts keys handed to the caller,
+//! so an absent key costs a call and no key. A transaction that is tried again pays for every try.
+//!
+//! ```
+//! use esker_layouts::kv::{KvRead, KvTx, OrderedKv, ScanOptions};
+//! use esker_layouts::map::MapStore;
+//! use esker_layouts::tuple::KeyRange;
+//!
+//! let store = MapStore::new();
+//! let done = store.update(|tx| {
+//!     tx.put(b"b", b"2");
+//!     tx.put(b"a", b"1");
+//!     Ok(())
+//! })?;
+//! assert_eq!((done.cost.calls, done.cost.keys_written), (1, 2));
+//!
+//! let read = store.read()?;
+//! let newest = read.scan(KeyRange::all(), ScanOptions::new().reverse().limit(1))?.next();
+//! assert_eq!(newest.transpose()?.map(|(key, _)| key), Some("b".into()));
+//! assert_eq!(read.cost().keys_read, 1);
+//! # Ok::<(), esker_layouts::Error>(())
+//! ```
+
+mod caps;
+mod merge;
+
+pub use bytes::Bytes;
+pub use caps::{Caps, Needs};
+pub use merge::Merge;
+
+pub use crate::tuple::KeyRange;
+use crate::{OpCost, Result};
+
+/// A key and its value. Both share memory with the store where it can.
+pub type Row = (Bytes, Bytes);
+
+/// A value with what it cost to get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costed<T> {
+    /// The result.
+    pub value: T,
+    /// What the store counted, over all tries.
+    pub cost: OpCost,
+}
+
+impl<T> Costed<T> {
+    /// The same cost with another value.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Costed<U> {
+        Costed { value: f(self.value), cost: self.cost }
+    }
+}
+
+/// An ordered key-value store. Handles are shared between threads.
+pub trait OrderedKv: Send + Sync {
+    /// A snapshot.
+    type Read<'a>: KvRead
+    where
+        Self: 'a;
+    /// A transaction.
+    type Tx<'a>: KvTx
+    where
+        Self: 'a;
+
+    /// What the store offers.
+    fn caps(&self) -> &Caps;
+
+    /// A stable view of everything committed so far.
+    fn read(&self) -> Result<Self::Read<'_>>;
+
+    /// Run `f` as one transaction and commit it. `f` runs again, on a fresh snapshot, after a conflict;
+    /// it must not keep state from a try that did not commit. An error of `f` drops its writes.
+    ///
+    /// After too many conflicts: [`Error::Conflict`](crate::Error::Conflict).
+    fn update<T>(&self, f: impl FnMut(&mut Self::Tx<'_>) -> Result<T>) -> Result<Costed<T>>;
+}
+
+/// Reads of one snapshot, or of a transaction including its own writes.
+pub trait KvRead {
+    /// Rows in key order, or against it.
+    type Scan<'a>: Iterator<Item = Result<Row>>
+    where
+        Self: 'a;
+
+    /// The value of `key`.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// Whether `key` exists, without reading its value.
+    fn contains(&self, key: &[u8]) -> Result<bool>;
+
+    /// The values of `keys`, in their order, in one call.
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
+
+    /// The rows in `range`. A scan that was dropped early has cost only what it read.
+    fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<Self::Scan<'_>>;
+
+    /// What the reads so far have cost.
+    fn cost(&self) -> OpCost;
+}
+
+/// Writes of a transaction, buffered until it commits.
+pub trait KvTx: KvRead {
+    /// Set the value of `key`.
+    fn put(&mut self, key: &[u8], value: &[u8]);
+    /// Remove `key`. Removing an absent key is allowed and writes a tombstone all the same.
+    fn delete(&mut self, key: &[u8]);
+    /// Remove every key in `range`, as one write.
+    fn delete_range(&mut self, range: KeyRange);
+    /// Combine `merge` with the value that `key` has when the transaction commits, without reading it:
+    /// two transactions that merge into one key do not conflict.
+    fn merge(&mut self, key: &[u8], merge: Merge);
+    /// Commit only if `key` is as `expected` then; else [`Error::Unexpected`](crate::Error::Unexpected).
+    /// Speaks of the committed state, not of this transaction's own writes.
+    fn expect(&mut self, key: &[u8], expected: Expect);
+    /// Conflict with every later commit that writes in `range`, as if it had been scanned.
+    fn watch_range(&mut self, range: KeyRange);
+}
+
+/// What a conditional write expects of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The key does not exist.
+    Absent,
+    /// The key has this value.
+    Value(Bytes),
+}
+
+/// How a scan goes. Limits are exact in rows; a byte limit ends the scan after the row that reaches it,
+/// so that a scan always makes progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// From the last key down.
+    pub reverse: bool,
+    /// Leave the values out (they come back empty and are not read).
+    pub keys_only: bool,
+    /// The most rows to return.
+    pub limit: Option<usize>,
+    /// Stop once the keys and values returned reach this many bytes.
+    pub bytes_limit: Option<u64>,
+}
+
+impl ScanOptions {
+    /// Forward, whole rows, no limit.
+    pub fn new() -> Self {
+        ScanOptions::default()
+    }
+    /// From the last key down.
+    #[must_use]
+    pub fn reverse(mut self) -> Self {
+        self.reverse = true;
+        self
+    }
+    /// Leave the values out.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self
+    }
+    /// At most `rows` rows.
+    #[must_use]
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+    /// Stop once `bytes` bytes of keys and values are reached.
+    #[must_use]
+    pub fn bytes_limit(mut self, bytes: u64) -> Self {
+        self.bytes_limit = Some(bytes);
+        self
+    }
+}

@@ -1,0 +1,385 @@
+//! Reading fields: hostile bytes to values or a typed error.
+
+use std::borrow::Cow;
+
+use super::encode::Uuid;
+use super::{DEPTH_MAX, code};
+
+/// Why bytes are not the tuple that was asked for, and where in the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {at} of the key: {kind}")]
+pub struct KeyError {
+    /// Offset from the start of the key, in bytes.
+    pub at: usize,
+    /// What is wrong there.
+    pub kind: KeyErrorKind,
+}
+
+/// What can be wrong with the bytes of a tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyErrorKind {
+    /// The key ends inside a field, or has fewer fields than asked for.
+    #[error("the key ends too early")]
+    Truncated,
+    /// No type has this code.
+    #[error("no field type has code 0x{0:02x}")]
+    UnknownCode(u8),
+    /// A field of another type than asked for.
+    #[error("expected {expected}, found type code 0x{found:02x}")]
+    WrongType {
+        /// The type asked for.
+        expected: &'static str,
+        /// The code found.
+        found: u8,
+    },
+    /// Bytes that the encoder never writes: an integer with leading zeros.
+    #[error("the integer is not in its shortest form")]
+    NotCanonical,
+    /// The integer does not fit the type asked for.
+    #[error("the integer does not fit {0}")]
+    IntegerRange(&'static str),
+    /// Text that is not UTF-8.
+    #[error("the text is not UTF-8")]
+    NotUtf8,
+    /// Tuples nest deeper than [`DEPTH_MAX`].
+    #[error("tuples nest deeper than {DEPTH_MAX}")]
+    TooDeep,
+    /// The key has more fields than asked for.
+    #[error("the key goes on after the last field asked for")]
+    TrailingFields,
+    /// The bytes before the tuple are not this space's prefix.
+    #[error("the key lies outside this key space")]
+    OtherSpace,
+}
+
+/// Reads the fields of one key in order.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    key: &'a [u8],
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of the tuple that `key` is.
+    pub fn new(key: &'a [u8]) -> Self {
+        Fields { key, at: 0, depth: 0 }
+    }
+
+    /// The fields of the tuple that starts at byte `at` of `key`; offsets in errors count from 0.
+    pub fn starting_at(key: &'a [u8], at: usize) -> Self {
+        Fields { key, at, depth: 0 }
+    }
+
+    /// The offset of the next field.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Whether there is no further field in the current tuple.
+    pub fn at_end(&self) -> bool {
+        if self.depth == 0 {
+            self.at >= self.key.len()
+        } else {
+            self.peek() == Some(0) && self.key.get(self.at + 1) != Some(&code::ESCAPE)
+        }
+    }
+
+    /// The next field as `T`.
+    pub fn field<T: UnpackField>(&mut self) -> Result<T, KeyError> {
+        T::unpack_field(self)
+    }
+
+    /// Refuse further fields.
+    pub fn finish(&self) -> Result<(), KeyError> {
+        if self.at < self.key.len() { Err(self.error(KeyErrorKind::TrailingFields)) } else { Ok(()) }
+    }
+
+    pub(super) fn error(&self, kind: KeyErrorKind) -> KeyError {
+        KeyError { at: self.at, kind }
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.key.get(self.at).copied()
+    }
+
+    pub(super) fn code(&self) -> Result<u8, KeyError> {
+        self.peek().ok_or(self.error(KeyErrorKind::Truncated))
+    }
+
+    fn wrong_type(&self, expected: &'static str, found: u8) -> KeyError {
+        self.error(KeyErrorKind::WrongType { expected, found })
+    }
+
+    fn expect(&mut self, wanted: u8, expected: &'static str) -> Result<(), KeyError> {
+        let found = self.code()?;
+        if found != wanted {
+            return Err(self.wrong_type(expected, found));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], KeyError> {
+        let rest = self.key.get(self.at..).unwrap_or_default();
+        let bytes = rest.first_chunk::<N>().ok_or(self.error(KeyErrorKind::Truncated))?;
+        self.at += N;
+        Ok(*bytes)
+    }
+
+    /// The content of a byte string or text after its code, borrowed unless it holds escaped zeros.
+    fn escaped(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
+        let mut owned: Option<Vec<u8>> = None;
+        loop {
+            let rest = self.key.get(self.at..).unwrap_or_default();
+            let len = rest.iter().position(|&b| b == 0).ok_or(self.error(KeyErrorKind::Truncated))?;
+            let (run, after) = rest.split_at(len);
+            if after.get(1) == Some(&code::ESCAPE) {
+                self.at += len + 2;
+                let content = owned.get_or_insert_default();
+                content.extend_from_slice(run);
+                content.push(0);
+                continue;
+            }
+            self.at += len + 1;
+            return Ok(match owned {
+                None => Cow::Borrowed(run),
+                Some(mut content) => {
+                    content.extend_from_slice(run);
+                    Cow::Owned(content)
+                }
+            });
+        }
+    }
+
+    pub(super) fn null(&mut self) -> Result<(), KeyError> {
+        self.expect(code::NULL, "null")?;
+        if self.depth > 0 {
+            self.expect(code::ESCAPE, "an escaped null")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
+        self.expect(code::BYTES, "bytes")?;
+        self.escaped()
+    }
+
+    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, KeyError> {
+        self.expect(code::TEXT, "text")?;
+        let start = self.at;
+        let bad = KeyError { at: start, kind: KeyErrorKind::NotUtf8 };
+        match self.escaped()? {
+            Cow::Borrowed(content) => std::str::from_utf8(content).map(Cow::Borrowed).map_err(|_| bad),
+            Cow::Owned(content) => String::from_utf8(content).map(Cow::Owned).map_err(|_| bad),
+        }
+    }
+
+    pub(super) fn int(&mut self) -> Result<i128, KeyError> {
+        let start = self.at;
+        let found = self.code()?;
+        let negative = found < code::INT_ZERO;
+        let len = match found {
+            0x0C..=0x1C => usize::from(found.abs_diff(code::INT_ZERO)),
+            code::INT_LONG_NEGATIVE | code::INT_LONG_POSITIVE => {
+                self.at += 1;
+                let raw = self.code()?;
+                let len = usize::from(if negative { !raw } else { raw });
+                if len <= 8 {
+                    return Err(KeyError { at: start, kind: KeyErrorKind::NotCanonical });
+                }
+                len
+            }
+            _ => return Err(self.wrong_type("an integer", found)),
+        };
+        self.at += 1;
+        let rest = self.key.get(self.at..).unwrap_or_default();
+        let body = rest.get(..len).ok_or(self.error(KeyErrorKind::Truncated))?;
+        let mut bytes = [0u8; 16];
+        let place = bytes
+            .len()
+            .checked_sub(len)
+            .ok_or(KeyError { at: start, kind: KeyErrorKind::IntegerRange("128 bits") })?;
+        for (to, from) in bytes.iter_mut().skip(place).zip(body) {
+            *to = if negative { !from } else { *from };
+        }
+        if len > 0 && bytes.get(place) == Some(&0) {
+            return Err(KeyError { at: start, kind: KeyErrorKind::NotCanonical });
+        }
+        self.at += len;
+        let magnitude = u128::from_be_bytes(bytes);
+        let value = if negative {
+            0i128.checked_sub_unsigned(magnitude)
+        } else {
+            0i128.checked_add_unsigned(magnitude)
+        };
+        value.ok_or(KeyError { at: start, kind: KeyErrorKind::IntegerRange("i128") })
+    }
+
+    pub(super) fn f32(&mut self) -> Result<f32, KeyError> {
+        self.expect(code::F32, "a 32-bit float")?;
+        let ordered = u32::from_be_bytes(self.take()?);
+        Ok(f32::from_bits(if ordered >> 31 == 0 { !ordered } else { ordered & !(1 << 31) }))
+    }
+
+    pub(super) fn f64(&mut self) -> Result<f64, KeyError> {
+        self.expect(code::F64, "a 64-bit float")?;
+        let ordered = u64::from_be_bytes(self.take()?);
+        Ok(f64::from_bits(if ordered >> 63 == 0 { !ordered } else { ordered & !(1 << 63) }))
+    }
+
+    pub(super) fn bool(&mut self) -> Result<bool, KeyError> {
+        let found = self.code()?;
+        let value = match found {
+            code::FALSE => false,
+            code::TRUE => true,
+            _ => return Err(self.wrong_type("a boolean", found)),
+        };
+        self.at += 1;
+        Ok(value)
+    }
+
+    pub(super) fn uuid(&mut self) -> Result<Uuid, KeyError> {
+        self.expect(code::UUID, "a UUID")?;
+        Ok(Uuid(self.take()?))
+    }
+
+    /// Read a nested tuple: `read` takes its fields and leaves at its end.
+    pub(super) fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, KeyError>,
+    ) -> Result<T, KeyError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(self.error(KeyErrorKind::TooDeep));
+        }
+        self.expect(code::NESTED, "a nested tuple")?;
+        self.depth += 1;
+        let value = read(self)?;
+        if !self.at_end() {
+            let kind =
+                if self.peek().is_none() { KeyErrorKind::Truncated } else { KeyErrorKind::TrailingFields };
+            return Err(self.error(kind));
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(value)
+    }
+}
+
+/// A type that one field decodes to.
+pub trait UnpackField: Sized {
+    /// Read the next field.
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError>;
+}
+
+/// A tuple type that a whole key decodes to.
+pub trait Unpack: Sized {
+    /// Read the tuple's fields, leaving any that follow.
+    fn unpack_from(fields: &mut Fields<'_>) -> Result<Self, KeyError>;
+}
+
+/// The tuple that `key` is; refuses a key with more fields.
+pub fn unpack<K: Unpack>(key: &[u8]) -> Result<K, KeyError> {
+    let mut fields = Fields::new(key);
+    let tuple = K::unpack_from(&mut fields)?;
+    fields.finish()?;
+    Ok(tuple)
+}
+
+impl UnpackField for Vec<u8> {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        Ok(fields.bytes()?.into_owned())
+    }
+}
+
+impl UnpackField for String {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        Ok(fields.text()?.into_owned())
+    }
+}
+
+impl UnpackField for f32 {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        fields.f32()
+    }
+}
+
+impl UnpackField for f64 {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        fields.f64()
+    }
+}
+
+impl UnpackField for bool {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        fields.bool()
+    }
+}
+
+impl UnpackField for Uuid {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        fields.uuid()
+    }
+}
+
+impl<T: UnpackField> UnpackField for Option<T> {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        if fields.peek() == Some(code::NULL) && !(fields.depth > 0 && fields.at_end()) {
+            fields.null()?;
+            return Ok(None);
+        }
+        fields.field().map(Some)
+    }
+}
+
+macro_rules! unpack_integers {
+    ($($int:ident),+) => {$(
+        impl UnpackField for $int {
+            fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+                let at = fields.position();
+                let kind = KeyErrorKind::IntegerRange(stringify!($int));
+                fields.int()?.try_into().map_err(|_| KeyError { at, kind })
+            }
+        }
+    )+};
+}
+unpack_integers!(i8, i16, i32, i64, i128, u16, u32, u64);
+
+impl Unpack for () {
+    fn unpack_from(_fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        Ok(())
+    }
+}
+
+impl UnpackField for () {
+    fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+        fields.nested(|_| Ok(()))
+    }
+}
+
+macro_rules! unpack_tuples {
+    ($(($($field:ident),+))+) => {$(
+        impl<$($field: UnpackField),+> Unpack for ($($field,)+) {
+            fn unpack_from(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+                Ok(($(fields.field::<$field>()?,)+))
+            }
+        }
+
+        impl<$($field: UnpackField),+> UnpackField for ($($field,)+) {
+            fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
+                fields.nested(|inner| Self::unpack_from(inner))
+            }
+        }
+    )+};
+}
+unpack_tuples! {
+    (A)
+    (A, B)
+    (A, B, C)
+    (A, B, C, D)
+    (A, B, C, D, E)
+    (A, B, C, D, E, F)
+    (A, B, C, D, E, F, G)
+    (A, B, C, D, E, F, G, H)
+}

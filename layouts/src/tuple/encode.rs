@@ -1,0 +1,227 @@
+//! Writing fields: values to bytes.
+
+use super::{DEPTH_MAX, code};
+
+/// A UUID: sixteen bytes, ordered bytewise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+/// A value that is one field of a tuple.
+pub trait PackField {
+    /// Append the field's encoding. `depth` is 0 for a field of the key itself and grows by one inside
+    /// each nested tuple: a null is written differently there.
+    fn pack_field(&self, out: &mut Vec<u8>, depth: usize);
+}
+
+/// A tuple of fields: a whole key, or the first fields of one. Implemented for Rust tuples of up to
+/// eight fields (a one-field tuple is `(x,)`), for `()` and for slices of fields.
+pub trait Pack {
+    /// Append the encodings of all fields.
+    fn pack_into(&self, out: &mut Vec<u8>) {
+        self.pack_at(out, 0);
+    }
+
+    /// Append the encodings of all fields of a tuple that lies `depth` tuples deep.
+    fn pack_at(&self, out: &mut Vec<u8>, depth: usize);
+}
+
+/// The key of a tuple.
+///
+/// ```
+/// use esker_layouts::tuple::pack;
+/// assert!(pack(&("a", -5)) < pack(&("a", 3)));
+/// assert!(pack(&("a", 300)) < pack(&("b", 3)));
+/// ```
+pub fn pack<K: Pack + ?Sized>(key: &K) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    key.pack_into(&mut out);
+    out
+}
+
+/// One key for floats that compare equal: −0 becomes +0, every NaN the positive quiet one.
+///
+/// ```
+/// use esker_layouts::tuple::{fold_f64, pack};
+/// assert_ne!(pack(&(-0.0,)), pack(&(0.0,)));
+/// assert_eq!(pack(&(fold_f64(-0.0),)), pack(&(fold_f64(0.0),)));
+/// ```
+pub fn fold_f64(x: f64) -> f64 {
+    if x.is_nan() { f64::NAN.copysign(1.0) } else { x + 0.0 }
+}
+
+/// [`fold_f64`] for 32-bit floats.
+pub fn fold_f32(x: f32) -> f32 {
+    if x.is_nan() { f32::NAN.copysign(1.0) } else { x + 0.0 }
+}
+
+/// `content` with every zero byte escaped, without the final terminator.
+pub(super) fn put_escaped(out: &mut Vec<u8>, content: &[u8]) {
+    for (i, run) in content.split(|&b| b == 0).enumerate() {
+        if i > 0 {
+            out.extend_from_slice(&[0, code::ESCAPE]);
+        }
+        out.extend_from_slice(run);
+    }
+}
+
+fn put_int(out: &mut Vec<u8>, value: i128) {
+    let bytes = value.unsigned_abs().to_be_bytes();
+    let skip = bytes.iter().take_while(|&&b| b == 0).count();
+    let magnitude = &bytes[skip..];
+    #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
+    let len = magnitude.len() as u8;
+    if value < 0 {
+        if len <= 8 {
+            out.push(code::INT_ZERO - len);
+        } else {
+            out.extend_from_slice(&[code::INT_LONG_NEGATIVE, !len]);
+        }
+        out.extend(magnitude.iter().map(|b| !b));
+    } else {
+        if len <= 8 {
+            out.push(code::INT_ZERO + len);
+        } else {
+            out.extend_from_slice(&[code::INT_LONG_POSITIVE, len]);
+        }
+        out.extend_from_slice(magnitude);
+    }
+}
+
+impl<T: PackField + ?Sized> PackField for &T {
+    fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
+        (**self).pack_field(out, depth);
+    }
+}
+
+impl<T: PackField> PackField for Option<T> {
+    /// `None` is the null field.
+    fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
+        match self {
+            Some(value) => value.pack_field(out, depth),
+            None if depth > 0 => out.extend_from_slice(&[code::NULL, code::ESCAPE]),
+            None => out.push(code::NULL),
+        }
+    }
+}
+
+impl PackField for [u8] {
+    fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+        out.push(code::BYTES);
+        put_escaped(out, self);
+        out.push(0);
+    }
+}
+
+impl PackField for Vec<u8> {
+    fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
+        self.as_slice().pack_field(out, depth);
+    }
+}
+
+impl PackField for str {
+    fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+        out.push(code::TEXT);
+        put_escaped(out, self.as_bytes());
+        out.push(0);
+    }
+}
+
+impl PackField for String {
+    fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
+        self.as_str().pack_field(out, depth);
+    }
+}
+
+macro_rules! pack_integers {
+    ($($int:ty),+) => {$(
+        impl PackField for $int {
+            fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+                put_int(out, i128::from(*self));
+            }
+        }
+    )+};
+}
+pack_integers!(i8, i16, i32, i64, i128, u16, u32, u64);
+
+impl PackField for f32 {
+    fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+        let bits = self.to_bits();
+        let ordered = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
+        out.push(code::F32);
+        out.extend_from_slice(&ordered.to_be_bytes());
+    }
+}
+
+impl PackField for f64 {
+    fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+        let bits = self.to_bits();
+        let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        out.push(code::F64);
+        out.extend_from_slice(&ordered.to_be_bytes());
+    }
+}
+
+impl PackField for bool {
+    fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+        out.push(if *self { code::TRUE } else { code::FALSE });
+    }
+}
+
+impl PackField for Uuid {
+    fn pack_field(&self, out: &mut Vec<u8>, _depth: usize) {
+        out.push(code::UUID);
+        out.extend_from_slice(&self.0);
+    }
+}
+
+/// A nested tuple: its fields between a code and a terminator.
+pub(super) fn put_nested<K: Pack + ?Sized>(tuple: &K, out: &mut Vec<u8>, depth: usize) {
+    assert!(depth < DEPTH_MAX, "tuples nest at most {DEPTH_MAX} deep");
+    out.push(code::NESTED);
+    tuple.pack_at(out, depth + 1);
+    out.push(0);
+}
+
+impl Pack for () {
+    fn pack_at(&self, _out: &mut Vec<u8>, _depth: usize) {}
+}
+
+impl PackField for () {
+    fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
+        put_nested(self, out, depth);
+    }
+}
+
+impl<T: PackField> Pack for [T] {
+    fn pack_at(&self, out: &mut Vec<u8>, depth: usize) {
+        for field in self {
+            field.pack_field(out, depth);
+        }
+    }
+}
+
+macro_rules! pack_tuples {
+    ($(($($field:ident $index:tt),+))+) => {$(
+        impl<$($field: PackField),+> Pack for ($($field,)+) {
+            fn pack_at(&self, out: &mut Vec<u8>, depth: usize) {
+                $(self.$index.pack_field(out, depth);)+
+            }
+        }
+
+        impl<$($field: PackField),+> PackField for ($($field,)+) {
+            fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
+                put_nested(self, out, depth);
+            }
+        }
+    )+};
+}
+pack_tuples! {
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
+}
