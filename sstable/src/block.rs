@@ -1,0 +1,312 @@
+//! One data block: its layout in memory, and reading single rows. See FORMAT.md, "Data block".
+//!
+//! Invariants:
+//! 1. A [`Layout`] only exists for bytes whose sections were checked to fit ([`Layout::parse`]); rows
+//!    are read only after [`View::validate`] accepted every record. So the accessors need no error
+//!    path: their fallback values are never seen, they only keep the compiler's bounds checks from
+//!    becoming panics.
+//! 2. Nothing here trusts the order of rows: a forged block with right checksums gives wrong rows, but
+//!    no panic and no endless loop.
+
+mod builder;
+mod cursor;
+mod search;
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use esker_base::coding::{DecodeError, Decoder};
+use esker_base::limits::KEY_BYTES_MAX;
+use esker_base::{Kind, SeqNo};
+
+pub(crate) use builder::BlockBuilder;
+pub(crate) use cursor::BlockCursor;
+pub(crate) use search::Found;
+
+/// Rows of a bundle.
+pub(crate) const BUNDLE: u32 = 16;
+/// Bytes before the first column.
+const HEADER_BYTES: u32 = 24;
+/// Bytes of a record with narrow and with wide starts.
+const NARROW: u32 = 5;
+const WIDE: u32 = 9;
+/// Flag: starts are u32.
+const FLAG_WIDE: u8 = 1;
+
+/// The tag of a key with this hash.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low byte is meant")]
+pub(crate) fn tag(hash: u64) -> u8 {
+    hash as u8
+}
+
+/// Where the sections of a block lie. Offsets are from the block's start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Layout {
+    rows: u32,
+    wide: bool,
+    seqno_width: u8,
+    /// The kind of every row, or 0: `kinds` has them.
+    kind: u8,
+    base: u64,
+    kinds: u32,
+    seqnos: u32,
+    records: u32,
+    heads: u32,
+    prefix: u32,
+    keys: u32,
+    values: u32,
+}
+
+impl Layout {
+    /// Read the header of `bytes` and check that the sections fill the block.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Layout, DecodeError> {
+        let mut header = Decoder::new(bytes);
+        let rows = header.u32("row count")?;
+        let flags = header.u8("flags")?;
+        let seqno_width = header.u8("sequence number width")?;
+        let kind = header.u8("kind")?;
+        let zero = header.u8("reserved byte")?;
+        let base = header.u64("base sequence number")?;
+        let prefix_len = header.u16("prefix length")?;
+        let zeros = header.u16("reserved bytes")?;
+        let keys_len = header.u32("key area length")?;
+        let known = flags & !FLAG_WIDE == 0 && seqno_width <= 7 && zero == 0 && zeros == 0;
+        if !known || rows == 0 || (kind != 0 && !is_entry_kind(kind)) {
+            return Err(header.error("header of the block"));
+        }
+        let wide = flags & FLAG_WIDE != 0;
+        // Every term is below 2^37, so the sums are exact in u64 and compared before they shrink.
+        let tags = u64::from(HEADER_BYTES);
+        let kinds = tags + u64::from(rows);
+        let seqnos = kinds + if kind == 0 { u64::from(rows) } else { 0 };
+        let records = seqnos + u64::from(rows) * u64::from(seqno_width);
+        let record = u64::from(if wide { WIDE } else { NARROW });
+        let heads = records + (u64::from(rows) + 1) * record;
+        let prefix = heads + u64::from(rows.div_ceil(BUNDLE)) * 8;
+        let keys = prefix + u64::from(prefix_len);
+        let values = keys + u64::from(keys_len);
+        if values > bytes.len() as u64 {
+            return Err(header.error("sections of the block"));
+        }
+        let narrow = |at: u64| u32::try_from(at).map_err(|_| header.error("size of the block"));
+        Ok(Layout {
+            rows,
+            wide,
+            seqno_width,
+            kind,
+            base,
+            kinds: narrow(kinds)?,
+            seqnos: narrow(seqnos)?,
+            records: narrow(records)?,
+            heads: narrow(heads)?,
+            prefix: narrow(prefix)?,
+            keys: narrow(keys)?,
+            values: narrow(values)?,
+        })
+    }
+}
+
+/// Whether a kind byte may stand in a data block: range tombstones are kept apart.
+fn is_entry_kind(byte: u8) -> bool {
+    matches!(Kind::from_byte(byte), Some(Kind::Put | Kind::Delete | Kind::Merge))
+}
+
+/// Where one row's bytes lie in its block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    /// Bytes of the bundle's first rest that this key begins with.
+    shared: usize,
+    key: usize,
+    key_end: usize,
+    value: usize,
+    value_end: usize,
+}
+
+/// A block's bytes with their layout, borrowed.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) layout: &'a Layout,
+}
+
+impl<'a> View<'a> {
+    #[inline]
+    pub(crate) fn rows(self) -> u32 {
+        self.layout.rows
+    }
+
+    /// The bytes that all keys start with.
+    #[inline]
+    fn prefix(self) -> &'a [u8] {
+        self.bytes.get(self.layout.prefix as usize..self.layout.keys as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    fn row(self, row: u32) -> Row {
+        row_at(self.bytes, self.layout, row)
+    }
+
+    /// What a row's key has of its own.
+    #[inline]
+    fn remainder(self, row: Row) -> &'a [u8] {
+        self.bytes.get(row.key..row.key_end).unwrap_or_default()
+    }
+
+    /// The value of row `row`.
+    #[inline]
+    pub(crate) fn value(self, row: u32) -> &'a [u8] {
+        let row = self.row(row);
+        self.bytes.get(row.value..row.value_end).unwrap_or_default()
+    }
+
+    /// The sequence number of row `row`.
+    #[inline]
+    pub(crate) fn seqno(self, row: u32) -> SeqNo {
+        seqno_at(self.bytes, self.layout, row)
+    }
+
+    /// The kind of row `row`.
+    #[inline]
+    pub(crate) fn kind(self, row: u32) -> Kind {
+        kind_at(self.bytes, self.layout, row)
+    }
+
+    /// Check every record, kind and number, so that the accessors may rely on them.
+    pub(crate) fn validate(self) -> Result<(), DecodeError> {
+        let layout = self.layout;
+        let bad = |what, at: u32| DecodeError { what, at: at as usize };
+        let record_at = |row: u32| layout.records + row * if layout.wide { WIDE } else { NARROW };
+        let prefix_len = (layout.keys - layout.prefix) as usize;
+        let (keys, values) = (layout.keys as usize, layout.values as usize);
+        let mut first = Row { key: keys, key_end: keys, value: values, value_end: values, shared: 0 };
+        let mut end = first;
+        for row in 0..layout.rows {
+            let here = self.row(row);
+            if row % BUNDLE == 0 {
+                first = here;
+            }
+            let shared_max = if row % BUNDLE == 0 { 0 } else { first.key_end - first.key };
+            let fits = here.key == end.key_end
+                && here.value == end.value_end
+                && here.key <= here.key_end
+                && here.key_end <= values
+                && here.value <= here.value_end
+                && here.value_end <= self.bytes.len()
+                && here.shared <= shared_max
+                && prefix_len + here.shared + (here.key_end - here.key) <= KEY_BYTES_MAX;
+            if !fits {
+                return Err(bad("record of a row", record_at(row)));
+            }
+            end = here;
+        }
+        if end.key_end != values || end.value_end != self.bytes.len() {
+            return Err(bad("last record of the block", record_at(layout.rows)));
+        }
+        if layout.kind == 0 {
+            let kinds = self.bytes.get(layout.kinds as usize..layout.seqnos as usize).unwrap_or_default();
+            if !kinds.iter().copied().all(is_entry_kind) {
+                return Err(bad("kind of a row", layout.kinds));
+            }
+        }
+        // With a width of seven bytes base plus difference could pass 56 bits.
+        let in_range = layout.base <= SeqNo::MAX.0
+            && (layout.seqno_width == 0
+                || (0..layout.rows).all(|row| {
+                    layout
+                        .base
+                        .checked_add(delta_at(self.bytes, layout, row))
+                        .is_some_and(|n| n <= SeqNo::MAX.0)
+                }));
+        if !in_range {
+            return Err(bad("sequence number of a row", layout.seqnos));
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
+    let (keys, values) = (layout.keys as usize, layout.values as usize);
+    if !layout.wide {
+        let at = (layout.records + row * NARROW) as usize;
+        let record = bytes.get(at..).and_then(<[u8]>::first_chunk::<9>).copied().unwrap_or_default();
+        let [k0, k1, v0, v1, shared, e0, e1, w0, w1] = record;
+        return Row {
+            shared: shared as usize,
+            key: keys + u16::from_le_bytes([k0, k1]) as usize,
+            key_end: keys + u16::from_le_bytes([e0, e1]) as usize,
+            value: values + u16::from_le_bytes([v0, v1]) as usize,
+            value_end: values + u16::from_le_bytes([w0, w1]) as usize,
+        };
+    }
+    let at = (layout.records + row * WIDE) as usize;
+    let record = bytes.get(at..).and_then(<[u8]>::first_chunk::<17>).copied().unwrap_or_default();
+    let [k0, k1, k2, k3, v0, v1, v2, v3, shared, e0, e1, e2, e3, w0, w1, w2, w3] = record;
+    Row {
+        shared: shared as usize,
+        key: keys + u32::from_le_bytes([k0, k1, k2, k3]) as usize,
+        key_end: keys + u32::from_le_bytes([e0, e1, e2, e3]) as usize,
+        value: values + u32::from_le_bytes([v0, v1, v2, v3]) as usize,
+        value_end: values + u32::from_le_bytes([w0, w1, w2, w3]) as usize,
+    }
+}
+
+/// What is added to the base for row `row`.
+#[inline]
+fn delta_at(bytes: &[u8], layout: &Layout, row: u32) -> u64 {
+    let width = u32::from(layout.seqno_width);
+    // Eight bytes can be read at every number: at least two records of five follow the column.
+    let at = (layout.seqnos + row * width) as usize;
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>).copied().unwrap_or_default();
+    u64::from_le_bytes(word) & ((1 << (8 * width)) - 1)
+}
+
+#[inline]
+fn seqno_at(bytes: &[u8], layout: &Layout, row: u32) -> SeqNo {
+    if layout.seqno_width == 0 {
+        return SeqNo(layout.base);
+    }
+    SeqNo(layout.base.wrapping_add(delta_at(bytes, layout, row)))
+}
+
+#[inline]
+fn kind_at(bytes: &[u8], layout: &Layout, row: u32) -> Kind {
+    let byte = match layout.kind {
+        0 => bytes.get((layout.kinds + row) as usize).copied().unwrap_or_default(),
+        uniform => uniform,
+    };
+    Kind::from_byte(byte).unwrap_or(Kind::Put)
+}
+
+/// A block that owns (a share of) its bytes: cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    bytes: Bytes,
+    layout: Layout,
+}
+
+impl Block {
+    /// Parse and validate `bytes`.
+    pub(crate) fn new(bytes: Bytes) -> Result<Block, DecodeError> {
+        let layout = Layout::parse(&bytes)?;
+        View { bytes: &bytes, layout: &layout }.validate()?;
+        Ok(Block { bytes, layout })
+    }
+
+    /// A block of bytes that were validated before, with the layout parsed from them.
+    pub(crate) fn of_validated(bytes: Bytes, layout: Layout) -> Block {
+        Block { bytes, layout }
+    }
+
+    #[inline]
+    pub(crate) fn view(&self) -> View<'_> {
+        View { bytes: &self.bytes, layout: &self.layout }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}

@@ -1,0 +1,174 @@
+//! Walking over the rows of one block. The hot path of every scan and merge.
+//!
+//! The current key is kept in a buffer: `prefix ‖ part of the bundle's first rest ‖ remainder`. A step
+//! forward within a bundle only writes the remainder, since shares never grow there; a step back
+//! also restores the bytes of the first rest that are shared again.
+
+use esker_base::{InternalKey, Kind, SeqNo};
+
+use super::{BUNDLE, Block, Row, kind_at, row_at, seqno_at};
+
+/// Keys up to this size are copied without calling into memcpy.
+const SHORT: usize = 16;
+
+/// A position in a block, or none.
+#[derive(Debug, Default)]
+pub(crate) struct BlockCursor {
+    block: Block,
+    /// The current row; meaningful only while `valid`.
+    row: u32,
+    valid: bool,
+    /// At least `key_len` bytes, and room for a short copy behind them.
+    key: Vec<u8>,
+    key_len: usize,
+    /// Length of the block's prefix, which `key` starts with.
+    prefix_len: usize,
+    /// How many bytes of `first` the buffer holds behind the prefix.
+    held: usize,
+    /// The rest of the current bundle's first row, as a range of the block.
+    first: (usize, usize),
+    /// The current value, as a range of the block.
+    value: (usize, usize),
+}
+
+impl BlockCursor {
+    /// Walk over `block` from now on; stands nowhere.
+    pub(crate) fn set(&mut self, block: Block) {
+        self.block = block;
+        self.valid = false;
+        let prefix = self.block.view().prefix();
+        self.prefix_len = prefix.len();
+        self.key.clear();
+        self.key.extend_from_slice(prefix);
+        self.key.resize(prefix.len() + 4 * SHORT, 0);
+        self.held = 0;
+        self.first = (0, 0);
+    }
+
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// Stand nowhere.
+    pub(crate) fn invalidate(&mut self) {
+        self.valid = false;
+    }
+
+    #[inline]
+    pub(crate) fn rows(&self) -> u32 {
+        self.block.layout.rows
+    }
+
+    /// The first row at or after `target`; `rows()` if there is none.
+    pub(crate) fn lower_bound(&self, target: InternalKey<'_>) -> u32 {
+        self.block.view().lower_bound(target)
+    }
+
+    /// Stand on row `row`, which exists.
+    pub(crate) fn stand(&mut self, row: u32) {
+        self.enter(row - row % BUNDLE);
+        self.load(row);
+        self.valid = true;
+    }
+
+    /// Step to the following row; false, and nothing changes, if there is none in this block.
+    #[inline]
+    pub(crate) fn next(&mut self) -> bool {
+        let row = self.row + 1;
+        if row >= self.block.layout.rows {
+            return false;
+        }
+        if row % BUNDLE == 0 {
+            self.enter(row);
+        }
+        self.load(row);
+        true
+    }
+
+    /// Step to the preceding row; false, and nothing changes, if there is none in this block.
+    #[inline]
+    pub(crate) fn prev(&mut self) -> bool {
+        let Some(row) = self.row.checked_sub(1) else { return false };
+        if row % BUNDLE == BUNDLE - 1 {
+            self.enter(row - (BUNDLE - 1));
+        }
+        self.load(row);
+        true
+    }
+
+    /// Prepare for the bundle that starts with row `start`.
+    #[inline]
+    fn enter(&mut self, start: u32) {
+        let first = row_at(&self.block.bytes, &self.block.layout, start);
+        self.first = (first.key, first.key_end);
+        self.held = 0;
+    }
+
+    /// Decode row `row` of the current bundle.
+    #[inline]
+    fn load(&mut self, row: u32) {
+        let here: Row = row_at(&self.block.bytes, &self.block.layout, row);
+        if here.shared > self.held {
+            let (start, _) = self.first;
+            let missing = here.shared - self.held;
+            self.copy(self.prefix_len + self.held, start + self.held, missing);
+        }
+        let at = self.prefix_len + here.shared;
+        let own = here.key_end.saturating_sub(here.key);
+        self.copy(at, here.key, own);
+        self.held = if row.is_multiple_of(BUNDLE) { own } else { here.shared };
+        self.key_len = at + own;
+        self.value = (here.value, here.value_end);
+        self.row = row;
+    }
+
+    /// Copy `len` bytes from offset `from` of the block to offset `at` of the key.
+    #[inline]
+    fn copy(&mut self, at: usize, from: usize, len: usize) {
+        if len <= SHORT {
+            let source = self.block.bytes.get(from..).and_then(<[u8]>::first_chunk::<SHORT>);
+            let target = self.key.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>);
+            if let (Some(source), Some(target)) = (source, target) {
+                *target = *source;
+                return;
+            }
+        }
+        self.copy_long(at, from, len);
+    }
+
+    #[inline(never)]
+    fn copy_long(&mut self, at: usize, from: usize, len: usize) {
+        if self.key.len() < at + len + SHORT {
+            self.key.resize((at + len) * 2 + SHORT, 0);
+        }
+        let source = self.block.bytes.get(from..from + len).unwrap_or_default();
+        if let Some(target) = self.key.get_mut(at..at + source.len()) {
+            target.copy_from_slice(source);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        assert!(self.valid, "key() on a cursor that stands nowhere");
+        self.key.get(..self.key_len).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        assert!(self.valid, "value() on a cursor that stands nowhere");
+        self.block.bytes.get(self.value.0..self.value.1).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn seqno(&self) -> SeqNo {
+        assert!(self.valid, "seqno() on a cursor that stands nowhere");
+        seqno_at(&self.block.bytes, &self.block.layout, self.row)
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        assert!(self.valid, "kind() on a cursor that stands nowhere");
+        kind_at(&self.block.bytes, &self.block.layout, self.row)
+    }
+}

@@ -1,0 +1,164 @@
+//! Finding rows in a block: the first row not before a position, and the newest version of a key.
+
+use std::cmp::Ordering;
+
+use esker_base::key::{head, shared_prefix};
+use esker_base::{InternalKey, SeqNo};
+
+use super::{BUNDLE, HEADER_BYTES, Row, View};
+
+/// What a block holds of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// This row is the newest version that the reader sees.
+    Row(u32),
+    /// Only versions that are newer than the reader's bound.
+    OnlyNewer,
+    /// Nothing.
+    Absent,
+}
+
+impl<'a> View<'a> {
+    /// The first row at or after `target` in internal order; `rows()` if there is none.
+    pub(crate) fn lower_bound(self, target: InternalKey<'_>) -> u32 {
+        let prefix = self.prefix();
+        let Some(rest) = target.user.strip_prefix(prefix) else {
+            return if target.user < prefix { 0 } else { self.rows() };
+        };
+        // Bundles whose first row is before the target; the answer lies behind the last of those.
+        let Some(bundle) = self.bundles_before(rest, target.seqno).checked_sub(1) else { return 0 };
+        let start = bundle * BUNDLE;
+        let first = self.remainder(self.row(start));
+        let common = shared_prefix(first, rest);
+        let mut low = start + 1;
+        let mut high = (start + BUNDLE).min(self.rows());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.is_before(middle, common, rest, target.seqno) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// How many bundles start before (`rest`, `seqno`).
+    fn bundles_before(self, rest: &[u8], seqno: SeqNo) -> u32 {
+        let wanted = head(rest);
+        let (mut low, mut high) = (0, self.rows().div_ceil(BUNDLE));
+        while low < high {
+            let middle = low.midpoint(high);
+            let before = match self.head(middle).cmp(&wanted) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                Ordering::Equal => {
+                    let row = middle * BUNDLE;
+                    self.order(row, self.remainder(self.row(row)), rest, seqno) == Ordering::Less
+                }
+            };
+            if before {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The head of a bundle's first rest.
+    #[inline]
+    fn head(self, bundle: u32) -> u64 {
+        let at = (self.layout.heads + bundle * 8) as usize;
+        let bytes = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>).copied().unwrap_or_default();
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Row `row`, of which `bytes` is compared with `wanted`, against (`wanted`, `seqno`).
+    #[inline]
+    fn order(self, row: u32, bytes: &[u8], wanted: &[u8], seqno: SeqNo) -> Ordering {
+        bytes.cmp(wanted).then_with(|| seqno.cmp(&self.seqno(row)))
+    }
+
+    /// Whether a row behind its bundle's first is before (`rest`, `seqno`), which lies at or behind
+    /// that first row and shares `common` bytes with it.
+    ///
+    /// A row that shares more with the first row than the target does lies on the first row's side of
+    /// the target, one that shares less lies beyond it; only an equal share needs a comparison. A share
+    /// of 255 may stand for more.
+    #[inline]
+    fn is_before(self, row: u32, common: usize, rest: &[u8], seqno: SeqNo) -> bool {
+        let here = self.row(row);
+        match here.shared.cmp(&common) {
+            Ordering::Greater => true,
+            Ordering::Less if here.shared < 255 => false,
+            _ => {
+                let wanted = rest.get(here.shared..).unwrap_or_default();
+                self.order(row, self.remainder(here), wanted, seqno) == Ordering::Less
+            }
+        }
+    }
+
+    /// The newest version of `key` not after `upper`. `tag` is the key's.
+    ///
+    /// Compares the tags of eight rows at a time and looks only at rows whose tag agrees: one in 256
+    /// of the others.
+    pub(crate) fn find(self, key: &[u8], tag: u8, upper: SeqNo) -> Found {
+        let Some(rest) = key.strip_prefix(self.prefix()) else { return Found::Absent };
+        let mut found = Found::Absent;
+        let pattern = u64::from(tag) * LOW_BITS;
+        for base in (0..self.rows()).step_by(8) {
+            // Eight bytes can be read at every tag: records follow.
+            let at = (HEADER_BYTES + base) as usize;
+            let word = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>).copied().unwrap_or_default();
+            let mut equal = zero_bytes(u64::from_le_bytes(word) ^ pattern);
+            while equal != 0 {
+                let row = base + equal.trailing_zeros() / 8;
+                if row >= self.rows() {
+                    break;
+                }
+                if self.is_key(row, rest) {
+                    if self.seqno(row) <= upper {
+                        return Found::Row(row);
+                    }
+                    found = Found::OnlyNewer;
+                }
+                equal &= equal - 1;
+            }
+        }
+        found
+    }
+
+    /// Whether the rest of row `row`'s key is `rest`.
+    #[inline]
+    fn is_key(self, row: u32, rest: &[u8]) -> bool {
+        let here = self.row(row);
+        let Some((shared, own)) = rest.split_at_checked(here.shared) else { return false };
+        own == self.remainder(here) && (shared.is_empty() || self.first_of(row).starts_with(shared))
+    }
+
+    /// The rest of the key that row `row`'s bundle is compressed against.
+    #[inline]
+    fn first_of(self, row: u32) -> &'a [u8] {
+        let first: Row = self.row(row - row % BUNDLE);
+        self.remainder(first)
+    }
+
+    /// Append the user key of row `row` to `out`.
+    pub(crate) fn key_into(self, row: u32, out: &mut Vec<u8>) {
+        let here = self.row(row);
+        out.extend_from_slice(self.prefix());
+        out.extend_from_slice(self.first_of(row).get(..here.shared).unwrap_or_default());
+        out.extend_from_slice(self.remainder(here));
+    }
+}
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+
+/// The high bit of every byte of `word` that is zero, and nothing else. (The shorter classic sets bits
+/// above the first zero byte wrongly.)
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    const REST: u64 = 0x7F * LOW_BITS;
+    !(((word & REST) + REST) | word | REST)
+}

@@ -1,0 +1,334 @@
+//! Walking over a table's entries.
+//!
+//! A cursor holds the block it stands in, so neither eviction nor other cursors disturb it. Blocks
+//! already cached are used; whether others are cached is the caller's choice. Runs of blocks in file
+//! order that are not cached are read in growing pieces.
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
+
+use crate::block::{Block, BlockCursor};
+use crate::reader::TableReader;
+
+/// The largest piece read ahead, in bytes.
+const PIECE_BYTES_MAX: u64 = 256 << 10;
+/// The first piece read ahead by a cursor that only looks sequential.
+const PIECE_BYTES_MIN: u64 = 16 << 10;
+
+/// What a cursor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorOptions {
+    /// Whether blocks that are read go to the cache, and use of cached ones counts. Default true;
+    /// false for compaction and long scans.
+    pub fill_cache: bool,
+    /// Read ahead 256 KiB at once from the first block on. Default false: then pieces grow from 16 KiB
+    /// after two neighbouring blocks were read.
+    pub readahead: bool,
+}
+
+impl Default for CursorOptions {
+    fn default() -> Self {
+        CursorOptions { fill_cache: true, readahead: false }
+    }
+}
+
+/// A walk over a table. See [`Cursor`] for the rules.
+pub struct TableCursor {
+    at: BlockCursor,
+    /// The block that `at` walks over.
+    block: Option<usize>,
+    table: Arc<TableReader>,
+    options: CursorOptions,
+    ahead: Ahead,
+    error: Option<Error>,
+    cost: OpCost,
+}
+
+/// Blocks read but not yet walked over.
+#[derive(Default)]
+struct Ahead {
+    /// Blocks from `first` on, before `end`, lie in `bytes`.
+    first: usize,
+    end: usize,
+    bytes: Bytes,
+    /// The block read last, and how many neighbours in a row were read before it.
+    last: Option<usize>,
+    run: u32,
+    piece: u64,
+}
+
+impl TableCursor {
+    pub(crate) fn new(table: Arc<TableReader>, options: CursorOptions) -> TableCursor {
+        TableCursor {
+            at: BlockCursor::default(),
+            block: None,
+            table,
+            options,
+            ahead: Ahead::default(),
+            error: None,
+            cost: OpCost::default(),
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<TableReader> {
+        &self.table
+    }
+
+    /// Run `step`, and remember its error for ever.
+    #[inline]
+    fn guarded(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let result = step(self);
+        if let Err(error) = &result {
+            self.at.invalidate();
+            self.error = Some(error.clone());
+        }
+        result
+    }
+
+    /// Walk over block `block` from now on; stands nowhere in it.
+    fn enter(&mut self, block: usize) -> Result<()> {
+        if self.block == Some(block) {
+            return Ok(());
+        }
+        // Until the block is there the cursor is in none: an error must not leave it in the old one.
+        self.block = None;
+        let loaded = self.load(block)?;
+        self.at.set(loaded);
+        self.block = Some(block);
+        Ok(())
+    }
+
+    fn load(&mut self, block: usize) -> Result<Block> {
+        let fill = self.options.fill_cache;
+        if let Some(block) = self.table.block_at_hand(block, fill, &mut self.cost)? {
+            return Ok(block);
+        }
+        if let Some(stored) = self.ahead.stored(&self.table, block) {
+            return self.table.open_slice(block, stored, fill, &mut self.cost);
+        }
+        let (first, end) = self.ahead.plan(&self.table, block, self.options.readahead);
+        if end - first == 1 {
+            return self.table.read_block(block, fill, &mut self.cost);
+        }
+        let index = self.table.index();
+        let len = usize::try_from(index.offset(end) - index.offset(first)).unwrap_or_default();
+        let bytes = self.table.source().read(index.offset(first), len)?;
+        self.cost.bytes_from_disk += len as u64;
+        self.ahead.first = first;
+        self.ahead.end = end;
+        self.ahead.bytes = Bytes::from(bytes);
+        let stored = self.ahead.stored(&self.table, block).unwrap_or_default();
+        self.table.open_slice(block, stored, fill, &mut self.cost)
+    }
+
+    /// Stand on row `row` of block `block`, or on the next block's first entry if there is no such row.
+    fn stand(&mut self, block: usize, row: u32) -> Result<()> {
+        if row < self.at.rows() {
+            self.at.stand(row);
+            return Ok(());
+        }
+        self.stand_first(block + 1)
+    }
+
+    fn stand_first(&mut self, block: usize) -> Result<()> {
+        if block >= self.table.index().blocks() {
+            self.at.invalidate();
+            return Ok(());
+        }
+        self.enter(block)?;
+        self.at.stand(0);
+        Ok(())
+    }
+
+    fn stand_last(&mut self, block: Option<usize>) -> Result<()> {
+        let Some(block) = block else {
+            self.at.invalidate();
+            return Ok(());
+        };
+        self.enter(block)?;
+        self.at.stand(self.at.rows() - 1);
+        Ok(())
+    }
+
+    /// The block that holds the first entry at or after `target`, or precedes it.
+    fn find(&mut self, target: InternalKey<'_>) -> usize {
+        let index = self.table.index();
+        match self.block {
+            // A target near the last one needs no search.
+            Some(block) if index.is_in(block, target) => block,
+            _ => {
+                self.cost.tables += 1;
+                index.find(target)
+            }
+        }
+    }
+
+    #[cold]
+    fn next_block(&mut self) -> Result<()> {
+        let block = self.block.map_or(0, |block| block + 1);
+        self.guarded(|cursor| cursor.stand_first(block))
+    }
+
+    #[cold]
+    fn prev_block(&mut self) -> Result<()> {
+        let block = self.block.and_then(|block| block.checked_sub(1));
+        self.guarded(|cursor| cursor.stand_last(block))
+    }
+
+    /// The error of a cursor that failed; panics if it is merely nowhere.
+    #[cold]
+    fn nowhere(&self, step: &str) -> Result<()> {
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => panic!("{step}() on a cursor that stands nowhere"),
+        }
+    }
+}
+
+impl Ahead {
+    /// The stored bytes of block `block`, if they were read already.
+    fn stored(&self, table: &TableReader, block: usize) -> Option<Bytes> {
+        if !(self.first..self.end).contains(&block) {
+            return None;
+        }
+        let index = table.index();
+        let start = usize::try_from(index.offset(block) - index.offset(self.first)).ok()?;
+        let end = start + index.stored_len(block);
+        (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
+    }
+
+    /// Which blocks to read now that `block` is needed: it, and those behind it (or before it, when
+    /// walking back) that fit the piece.
+    fn plan(&mut self, table: &TableReader, block: usize, eager: bool) -> (usize, usize) {
+        let back = self.last == Some(block + 1) || self.end > 0 && self.first == block + 1;
+        let onward = block > 0 && (self.last == Some(block - 1) || self.end == block);
+        self.run = if back || onward { self.run + 1 } else { 0 };
+        self.last = Some(block);
+        self.piece = if eager {
+            PIECE_BYTES_MAX
+        } else if self.run < 2 {
+            0
+        } else {
+            (self.piece * 2).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
+        };
+        let index = table.index();
+        let (mut first, mut end) = (block, block + 1);
+        if back {
+            while first > 0 && index.offset(end) - index.offset(first - 1) <= self.piece {
+                first -= 1;
+            }
+        } else {
+            while end < index.blocks() && index.offset(end + 1) - index.offset(first) <= self.piece {
+                end += 1;
+            }
+        }
+        (first, end)
+    }
+}
+
+impl Cursor for TableCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.guarded(|cursor| {
+            cursor.cost.tables += 1;
+            cursor.stand_first(0)
+        })
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.guarded(|cursor| {
+            cursor.cost.tables += 1;
+            cursor.stand_last(cursor.table.index().blocks().checked_sub(1))
+        })
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.guarded(|cursor| {
+            let block = cursor.find(target);
+            if block >= cursor.table.index().blocks() {
+                cursor.at.invalidate();
+                return Ok(());
+            }
+            cursor.enter(block)?;
+            let row = cursor.at.lower_bound(target);
+            cursor.stand(block, row)
+        })
+    }
+
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.guarded(|cursor| {
+            let block = cursor.find(target);
+            if block >= cursor.table.index().blocks() {
+                return cursor.stand_last(block.checked_sub(1));
+            }
+            cursor.enter(block)?;
+            match cursor.at.lower_bound(target).checked_sub(1) {
+                Some(row) => {
+                    cursor.at.stand(row);
+                    Ok(())
+                }
+                None => cursor.stand_last(block.checked_sub(1)),
+            }
+        })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if !self.at.valid() {
+            return self.nowhere("next");
+        }
+        if self.at.next() {
+            return Ok(());
+        }
+        self.next_block()
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        if !self.at.valid() {
+            return self.nowhere("prev");
+        }
+        if self.at.prev() {
+            return Ok(());
+        }
+        self.prev_block()
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.at.valid()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.at.key()
+    }
+
+    #[inline]
+    fn seqno(&self) -> SeqNo {
+        self.at.seqno()
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.at.kind()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.at.value()
+    }
+
+    fn drain_cost(&mut self, cost: &mut OpCost) {
+        cost.add(&self.cost);
+        self.cost = OpCost::default();
+    }
+}

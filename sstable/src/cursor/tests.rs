@@ -1,0 +1,269 @@
+//! A table's cursor does what a sorted vector's does, on every kind of content.
+
+use std::sync::Arc;
+
+use esker_base::cursor::{OwnedEntry, VecCursor};
+use esker_base::{Cursor, InternalKey, Kind, OpCost, SeqNo};
+use proptest::prelude::*;
+
+use crate::testing::{entry, sorted, table};
+use crate::{Compression, CursorOptions, TableOptions, TableSource};
+
+/// Keys that collide, share long prefixes, are empty, are huge.
+pub(crate) fn keys() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(0u8), Just(255u8)], 0..6),
+        4 => (0u32..300).prop_map(|n| format!("user/{n:08}").into_bytes()),
+        2 => (0u16..40, 0u8..4).prop_map(|(n, b)| {
+            let mut key = vec![b'p'; usize::from(n) * 20];
+            key.push(b);
+            key
+        }),
+        1 => (0u8..3).prop_map(|b| { let mut key = vec![b; 65_535]; key[65_534] = 7; key }),
+        1 => any::<[u8; 9]>().prop_map(|k| k.to_vec()),
+    ]
+}
+
+pub(crate) fn entries() -> impl Strategy<Value = Vec<OwnedEntry>> {
+    let kind = prop_oneof![4 => Just(Kind::Put), 1 => Just(Kind::Delete), 1 => Just(Kind::Merge)];
+    let seqno = prop_oneof![3 => Just(5u64), 4 => 0u64..40, 1 => 0u64..=SeqNo::MAX.0];
+    let value = prop_oneof![
+        3 => proptest::collection::vec(any::<u8>(), 0..40),
+        2 => Just(vec![b'v'; 200]),
+        1 => Just(Vec::new()),
+    ];
+    let one = (keys(), seqno, kind, value).prop_map(|(k, s, kind, v)| {
+        let v = if kind == Kind::Delete { Vec::new() } else { v };
+        entry(k, s, kind, v)
+    });
+    proptest::collection::vec(one, 1..120).prop_map(sorted)
+}
+
+pub(crate) fn options() -> impl Strategy<Value = TableOptions> {
+    let compression = prop_oneof![
+        3 => Just(Compression::None),
+        2 => Just(Compression::Lz4),
+        1 => Just(if cfg!(feature = "zstd") { Compression::Zstd { level: 3 } } else { Compression::None }),
+    ];
+    let bytes = prop_oneof![Just(32u32), 32u32..400, Just(4096), Just(1 << 20)];
+    (bytes, compression, prop_oneof![Just(0u8), Just(10), Just(32)]).prop_map(
+        |(block_bytes, compression, filter_bits_per_key)| TableOptions {
+            block_bytes,
+            compression,
+            filter_bits_per_key,
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    First,
+    Last,
+    /// Seek to a position near entry `i`: its own, or one before or behind it.
+    Seek(usize, u8),
+    SeekBefore(usize, u8),
+    SeekKey(Vec<u8>, u64),
+    Next(u8),
+    Prev(u8),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        Just(Op::First),
+        Just(Op::Last),
+        (any::<usize>(), 0u8..3).prop_map(|(i, d)| Op::Seek(i, d)),
+        (any::<usize>(), 0u8..3).prop_map(|(i, d)| Op::SeekBefore(i, d)),
+        (keys(), 0u64..50).prop_map(|(k, s)| Op::SeekKey(k, s)),
+        (1u8..40).prop_map(Op::Next),
+        (1u8..40).prop_map(Op::Prev),
+    ];
+    proptest::collection::vec(op, 1..60)
+}
+
+fn same(table: &impl Cursor, model: &VecCursor) {
+    assert_eq!(table.valid(), model.valid());
+    if model.valid() {
+        assert_eq!(table.key(), model.key());
+        assert_eq!((table.seqno(), table.kind()), (model.seqno(), model.kind()));
+        assert_eq!(table.value(), model.value());
+    }
+}
+
+fn both(table: &mut impl Cursor, model: &mut VecCursor, entries: &[OwnedEntry], op: &Op) {
+    let near = |i: usize, d: u8| {
+        let e = &entries[i % entries.len()];
+        let seqno = match d {
+            0 => e.seqno,
+            1 => SeqNo(e.seqno.0.saturating_sub(1)),
+            _ => SeqNo((e.seqno.0 + 1).min(SeqNo::MAX.0)),
+        };
+        (e.key.clone(), seqno)
+    };
+    match op {
+        Op::First => {
+            table.seek_first().expect("table");
+            model.seek_first().expect("model");
+        }
+        Op::Last => {
+            table.seek_last().expect("table");
+            model.seek_last().expect("model");
+        }
+        Op::Seek(i, d) => {
+            let (key, seqno) = near(*i, *d);
+            table.seek(InternalKey::new(&key, seqno)).expect("table");
+            model.seek(InternalKey::new(&key, seqno)).expect("model");
+        }
+        Op::SeekBefore(i, d) => {
+            let (key, seqno) = near(*i, *d);
+            table.seek_before(InternalKey::new(&key, seqno)).expect("table");
+            model.seek_before(InternalKey::new(&key, seqno)).expect("model");
+        }
+        Op::SeekKey(key, seqno) => {
+            table.seek(InternalKey::new(key, SeqNo(*seqno))).expect("table");
+            model.seek(InternalKey::new(key, SeqNo(*seqno))).expect("model");
+            same(table, model);
+            table.seek_before(InternalKey::new(key, SeqNo(*seqno))).expect("table");
+            model.seek_before(InternalKey::new(key, SeqNo(*seqno))).expect("model");
+        }
+        Op::Next(n) => {
+            for _ in 0..*n {
+                if !model.valid() {
+                    break;
+                }
+                table.next().expect("table");
+                model.next().expect("model");
+                same(table, model);
+            }
+        }
+        Op::Prev(n) => {
+            for _ in 0..*n {
+                if !model.valid() {
+                    break;
+                }
+                table.prev().expect("table");
+                model.prev().expect("model");
+                same(table, model);
+            }
+        }
+    }
+    same(table, model);
+}
+
+fn cursor_options() -> impl Strategy<Value = CursorOptions> {
+    (any::<bool>(), any::<bool>())
+        .prop_map(|(fill_cache, readahead)| CursorOptions { fill_cache, readahead })
+}
+
+fn source() -> impl Strategy<Value = TableSource> {
+    prop_oneof![Just(TableSource::Buffered), Just(TableSource::Mapped)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_table_cursor_walks_as_a_sorted_vector_does(
+        entries in entries(),
+        ops in ops(),
+        options in options(),
+        source in source(),
+        how in cursor_options(),
+    ) {
+        let (_context, reader) = table(options, source, &entries);
+        let mut cursor = reader.cursor(how);
+        let mut model = VecCursor::new(entries.clone());
+        for op in &ops {
+            both(&mut cursor, &mut model, &entries, op);
+        }
+        reader.verify(&mut OpCost::default()).expect("what was written verifies");
+    }
+}
+
+#[test]
+fn walking_back_gives_the_entries_of_walking_forward_reversed() {
+    let entries: Vec<_> =
+        (0..5000u32).map(|i| entry(format!("key{i:06}"), 9, Kind::Put, format!("value {i}"))).collect();
+    let (_context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let mut cursor = reader.cursor(CursorOptions::default());
+    let mut forward = Vec::new();
+    cursor.seek_first().expect("first");
+    while cursor.valid() {
+        forward.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.next().expect("next");
+    }
+    let mut back = Vec::new();
+    cursor.seek_last().expect("last");
+    while cursor.valid() {
+        back.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.prev().expect("prev");
+    }
+    back.reverse();
+    assert_eq!(forward.len(), entries.len());
+    assert_eq!(forward, back);
+}
+
+#[test]
+fn reading_ahead_costs_a_few_reads_and_fills_no_cache_unasked() {
+    let entries: Vec<_> =
+        (0..20_000u32).map(|i| entry(format!("key{i:06}"), 9, Kind::Put, vec![7; 100])).collect();
+    let (context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let mut cursor = reader.cursor(CursorOptions { fill_cache: false, readahead: true });
+    cursor.seek_first().expect("first");
+    while cursor.valid() {
+        cursor.next().expect("next");
+    }
+    let mut cost = OpCost::default();
+    cursor.drain_cost(&mut cost);
+    let blocks = reader.index().blocks() as u64;
+    assert_eq!((cost.blocks_from_disk, cost.blocks_from_cache), (blocks, 0));
+    assert_eq!(cost.bytes_from_disk, reader.index().offset(reader.index().blocks()));
+    assert_eq!(context.cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_seek_into_the_current_block_searches_no_index() {
+    let entries: Vec<_> = (0..100u32).map(|i| entry(format!("{i:04}"), 1, Kind::Put, "v")).collect();
+    let (_context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let mut cursor = reader.cursor(CursorOptions::default());
+    for i in 0..50 {
+        cursor.seek(InternalKey::before_all(format!("{i:04}").as_bytes())).expect("seek");
+        assert_eq!(cursor.key(), format!("{i:04}").as_bytes());
+    }
+    let mut cost = OpCost::default();
+    cursor.drain_cost(&mut cost);
+    assert_eq!((cost.tables, cost.blocks_from_disk), (1, 1));
+}
+
+#[test]
+#[should_panic(expected = "next() on a cursor that stands nowhere")]
+fn stepping_from_nowhere_is_a_mistake() {
+    let (_context, reader) =
+        table(TableOptions::default(), TableSource::Buffered, &[entry("a", 1, Kind::Put, "")]);
+    let _ = reader.cursor(CursorOptions::default()).next();
+}
+
+#[test]
+fn a_cursor_keeps_its_first_error() {
+    let entries: Vec<_> =
+        (0..200u32).map(|i| entry(format!("{i:04}"), 1, Kind::Put, vec![1; 100])).collect();
+    let (context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let mut bytes = crate::testing::bytes_of(&*context.fs, &crate::testing::path());
+    bytes[5000] ^= 1; // in the second block
+    // The open file is damaged in place.
+    context.fs.open_writable(&crate::testing::path()).expect("open").write_at(&bytes, 0).expect("write");
+    let mut cursor = reader.cursor(CursorOptions::default());
+    cursor.seek_first().expect("the first block is good");
+    let error = loop {
+        if let Err(error) = cursor.next() {
+            break error;
+        }
+    };
+    assert!(error.is_corruption(), "{error}");
+    assert!(!cursor.valid());
+    assert_eq!(cursor.next().expect_err("still").to_string(), error.to_string());
+    assert_eq!(cursor.seek_first().expect_err("for ever").to_string(), error.to_string());
+    // Another cursor still reads what is good.
+    let mut other = Arc::clone(&reader).cursor(CursorOptions::default());
+    other.seek_last().expect("the last block is good");
+    assert_eq!(other.key(), b"0199");
+}

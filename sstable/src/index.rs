@@ -1,0 +1,282 @@
+//! The index of a table: which data block holds a key. Pinned in memory as flat arrays.
+//!
+//! Invariant: separators ascend strictly, lengths of blocks add up to the data section; both are
+//! checked when an index is decoded, so searches need no error path.
+
+use std::cmp::Ordering;
+
+use esker_base::coding::{DecodeError, Decoder};
+use esker_base::key::{head, shared_prefix};
+use esker_base::{Error, InternalKey, Result, SeqNo};
+
+use crate::stored::TRAILER_BYTES;
+
+const FLAG_SEQNOS: u8 = 1;
+
+/// Where data blocks lie and what lies in them. See FORMAT.md, "Index".
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// What all separators start with.
+    prefix: Vec<u8>,
+    /// The head of each separator behind the prefix.
+    heads: Vec<u64>,
+    /// End of each separator's rest in `rests`.
+    ends: Vec<u32>,
+    rests: Vec<u8>,
+    /// The separators' sequence numbers; empty if all are 0.
+    seqnos: Vec<u64>,
+    /// Start of each block, and the end of the last.
+    offsets: Vec<u64>,
+}
+
+impl Index {
+    /// Decode an index over a data section of `data_bytes`.
+    pub(crate) fn decode(payload: &[u8], data_bytes: u64) -> Result<Index, DecodeError> {
+        let mut input = Decoder::new(payload);
+        let blocks = input.u32("block count")? as usize;
+        let flags = input.u8("flags")?;
+        if flags & !FLAG_SEQNOS != 0 {
+            return Err(input.error("flags"));
+        }
+        let prefix_len = input.u16("prefix length")?;
+        let prefix = input.take(prefix_len.into(), "prefix")?.to_vec();
+        let words =
+            |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
+        let size = |width: usize| blocks.checked_mul(width).ok_or(input.error("block count"));
+        let (four, eight) = (size(4)?, size(8)?);
+        let lengths: Vec<u32> = words(input.take(four, "block lengths")?);
+        let ends: Vec<u32> = words(input.take(four, "separator ends")?);
+        let seqnos = if flags & FLAG_SEQNOS == 0 { 0 } else { eight };
+        let seqnos = input.take(seqnos, "separator sequence numbers")?;
+        let seqnos = seqnos.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
+        let rests = input.rest().to_vec();
+
+        let mut offsets = Vec::with_capacity(blocks + 1);
+        let mut offset = 0u64;
+        offsets.push(0);
+        for length in lengths {
+            if (length as usize) <= TRAILER_BYTES {
+                return Err(input.error("block length"));
+            }
+            offset += u64::from(length);
+            offsets.push(offset);
+        }
+        if offset != data_bytes {
+            return Err(input.error("sum of the block lengths"));
+        }
+        let mut index = Index { prefix, heads: Vec::with_capacity(blocks), ends, rests, seqnos, offsets };
+        index.check_and_fill_heads().ok_or(input.error("separator"))?;
+        Ok(index)
+    }
+
+    /// Fill `heads`; `None` if the separators are out of bounds or do not ascend.
+    fn check_and_fill_heads(&mut self) -> Option<()> {
+        let Index { ends, rests, seqnos, heads, .. } = self;
+        let mut start = 0;
+        let mut before: Option<InternalKey<'_>> = None;
+        for (block, &end) in ends.iter().enumerate() {
+            let user = rests.get(start as usize..end as usize)?;
+            let seqno = SeqNo(seqnos.get(block).copied().unwrap_or(0));
+            let here = InternalKey { user, seqno };
+            if seqno > SeqNo::MAX || before.is_some_and(|before| before >= here) {
+                return None;
+            }
+            heads.push(head(user));
+            before = Some(here);
+            start = end;
+        }
+        (start as usize == rests.len()).then_some(())
+    }
+
+    /// How many data blocks there are.
+    #[inline]
+    pub(crate) fn blocks(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Where block `block` starts; for `blocks()`, where the data section ends.
+    #[inline]
+    pub(crate) fn offset(&self, block: usize) -> u64 {
+        self.offsets.get(block).copied().unwrap_or_default()
+    }
+
+    /// The stored length of block `block`, trailer included.
+    #[inline]
+    pub(crate) fn stored_len(&self, block: usize) -> usize {
+        // At most u32::MAX by construction.
+        usize::try_from(self.offset(block + 1).saturating_sub(self.offset(block))).unwrap_or_default()
+    }
+
+    /// The separator of block `block` behind the prefix.
+    fn rest(&self, block: usize) -> &[u8] {
+        let start = block.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(block).copied().unwrap_or(start);
+        self.rests.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// The separator's sequence number.
+    pub(crate) fn seqno(&self, block: usize) -> SeqNo {
+        SeqNo(self.seqnos.get(block).copied().unwrap_or(0))
+    }
+
+    /// The whole separator of block `block`.
+    pub(crate) fn separator(&self, block: usize) -> Vec<u8> {
+        [self.prefix.as_slice(), self.rest(block)].concat()
+    }
+
+    /// The first block whose separator is at or after `target`: the only one that can hold the first
+    /// entry at or after `target`, unless that is the first entry of the next block. `blocks()` if
+    /// everything is before `target`.
+    #[inline]
+    pub(crate) fn find(&self, target: InternalKey<'_>) -> usize {
+        let Some(rest) = target.user.strip_prefix(self.prefix.as_slice()) else {
+            return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
+        };
+        let wanted = head(rest);
+        let low = self.heads.partition_point(|&head| head < wanted);
+        if self.heads.get(low) != Some(&wanted) {
+            return low;
+        }
+        self.find_among_equal(low, rest, target.seqno)
+    }
+
+    /// The same among the separators from `low` on that have the head of `rest`.
+    fn find_among_equal(&self, mut low: usize, rest: &[u8], seqno: SeqNo) -> usize {
+        let wanted = head(rest);
+        let mut high = low + self.heads.get(low..).map_or(0, |tail| tail.partition_point(|&h| h == wanted));
+        while low < high {
+            let middle = low.midpoint(high);
+            let order = self.rest(middle).cmp(rest).then_with(|| seqno.cmp(&self.seqno(middle)));
+            if order == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Whether `find` would return `block`.
+    #[inline]
+    pub(crate) fn is_in(&self, block: usize, target: InternalKey<'_>) -> bool {
+        let Some(rest) = target.user.strip_prefix(self.prefix.as_slice()) else {
+            // Where `find` stops without a search.
+            return block == 0 && target.user < self.prefix.as_slice();
+        };
+        let before = |block: usize| match self.heads.get(block).map(|h| h.cmp(&head(rest))) {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Equal) => {
+                self.rest(block).cmp(rest).then_with(|| target.seqno.cmp(&self.seqno(block)))
+                    == Ordering::Less
+            }
+            _ => false,
+        };
+        block < self.blocks() && !before(block) && block.checked_sub(1).is_none_or(before)
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory(&self) -> u64 {
+        let words = self.heads.capacity() + self.seqnos.capacity() + self.offsets.capacity();
+        (words * 8 + self.ends.capacity() * 4 + self.rests.capacity() + self.prefix.capacity()) as u64
+    }
+}
+
+/// Collects the index while a table is written.
+#[derive(Debug, Default)]
+pub(crate) struct IndexBuilder {
+    lengths: Vec<u32>,
+    /// Whole separators, one behind the other, and where each ends.
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+    seqnos: Vec<u64>,
+}
+
+impl IndexBuilder {
+    /// The block of `stored` bytes whose last entry is `last`; `next` is the first entry behind it, if
+    /// there is one.
+    pub(crate) fn add(&mut self, stored: u32, last: InternalKey<'_>, next: Option<InternalKey<'_>>) {
+        let seqno = match next {
+            Some(next) if next.user == last.user => last.seqno.0,
+            _ => 0,
+        };
+        match next {
+            Some(next) if next.user != last.user => push_separator(&mut self.keys, last.user, next.user),
+            _ => self.keys.extend_from_slice(last.user),
+        }
+        self.lengths.push(stored);
+        self.ends.push(self.keys.len());
+        self.seqnos.push(seqno);
+    }
+
+    /// Bytes that the index will take, about.
+    pub(crate) fn estimated_bytes(&self) -> u64 {
+        (self.keys.len() + self.lengths.len() * 8) as u64
+    }
+
+    /// The index's payload.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        let too_large = || Error::TooLarge {
+            what: "index of a table",
+            len: self.keys.len() as u64,
+            max: u32::MAX.into(),
+        };
+        let first = self.key(0);
+        let last = self.key(self.ends.len().saturating_sub(1));
+        let prefix = first.get(..shared_prefix(first, last)).unwrap_or_default();
+        let has_seqnos = self.seqnos.iter().any(|&seqno| seqno != 0);
+        let blocks = u32::try_from(self.lengths.len()).map_err(|_| too_large())?;
+
+        let mut out = Vec::with_capacity(self.keys.len() + self.lengths.len() * 16 + 16);
+        out.extend_from_slice(&blocks.to_le_bytes());
+        out.push(if has_seqnos { FLAG_SEQNOS } else { 0 });
+        out.extend_from_slice(&u16::try_from(prefix.len()).map_err(|_| too_large())?.to_le_bytes());
+        out.extend_from_slice(prefix);
+        for length in &self.lengths {
+            out.extend_from_slice(&length.to_le_bytes());
+        }
+        let mut end = 0usize;
+        for block in 0..self.ends.len() {
+            end += self.key(block).len() - prefix.len();
+            out.extend_from_slice(&u32::try_from(end).map_err(|_| too_large())?.to_le_bytes());
+        }
+        if has_seqnos {
+            for seqno in &self.seqnos {
+                out.extend_from_slice(&seqno.to_le_bytes());
+            }
+        }
+        for block in 0..self.ends.len() {
+            out.extend_from_slice(self.key(block).get(prefix.len()..).unwrap_or_default());
+        }
+        Ok(out)
+    }
+
+    fn key(&self, block: usize) -> &[u8] {
+        let start = block.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(block).copied().unwrap_or(start);
+        self.keys.get(start..end).unwrap_or_default()
+    }
+}
+
+/// Append a short key that is at or after `last` and before `next`.
+fn push_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
+    let shared = shared_prefix(last, next);
+    // One byte more of `next` lies behind `last`, and before `next` if `next` is longer still.
+    if let Some(longer) = next.get(..=shared)
+        && longer.len() < next.len()
+    {
+        return out.extend_from_slice(longer);
+    }
+    // `next` ends there. Otherwise raise the first byte of `last` behind the shared part that can be
+    // raised without reaching `next`.
+    let limit = next.get(shared).copied().unwrap_or_default();
+    for (at, &byte) in last.iter().enumerate().skip(shared) {
+        if byte < u8::MAX && (at > shared || byte + 1 < limit) {
+            out.extend_from_slice(last.get(..at).unwrap_or_default());
+            return out.push(byte + 1);
+        }
+    }
+    out.extend_from_slice(last);
+}
+
+#[cfg(test)]
+mod tests;

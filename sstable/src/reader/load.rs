@@ -1,0 +1,148 @@
+//! Getting a data block: from the cache, the mapping, or the file.
+
+use bytes::Bytes;
+use esker_base::{OpCost, Result};
+
+use super::TableReader;
+use crate::block::{Block, Layout, View};
+use crate::compression::decompress;
+use crate::stored::{Codec, Place, TRAILER_BYTES, check, split};
+
+impl TableReader {
+    /// Where data block `block` stands.
+    pub(crate) fn place(&self, block: usize) -> Place<'_> {
+        Place { path: self.source.path(), seed: self.seed, offset: self.index.offset(block) }
+    }
+
+    /// Lend block `block` and its bytes' owner to `read`, caching it if it has to be read.
+    #[inline]
+    pub(crate) fn with_block<R>(
+        &self,
+        block: usize,
+        cost: &mut OpCost,
+        read: impl FnOnce(View<'_>, &Bytes) -> R,
+    ) -> Result<R> {
+        if let Some(mapping) = self.source.mapping()
+            && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
+        {
+            return Ok(read(View { bytes, layout: &layout }, &mapping.bytes));
+        }
+        if let Some(cached) = self.cached.get(block, true)
+            && let Some(block) = cached.block()
+        {
+            cost.blocks_from_cache += 1;
+            return Ok(read(block.view(), block.bytes()));
+        }
+        let block = self.read_block(block, true, cost)?;
+        Ok(read(block.view(), block.bytes()))
+    }
+
+    /// Block `block` to hold on to, if it can be had without reading the file.
+    pub(crate) fn block_at_hand(
+        &self,
+        block: usize,
+        mark: bool,
+        cost: &mut OpCost,
+    ) -> Result<Option<Block>> {
+        if let Some(mapping) = self.source.mapping()
+            && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
+        {
+            return Ok(Some(Block::of_validated(mapping.bytes.slice_ref(bytes), layout)));
+        }
+        let Some(cached) = self.cached.get(block, mark) else { return Ok(None) };
+        cost.blocks_from_cache += u64::from(cached.block().is_some());
+        Ok(cached.block().cloned())
+    }
+
+    /// Block `block` in the mapping, if it lies there uncompressed. Checked on first touch.
+    #[inline]
+    fn in_mapping<'a>(
+        &self,
+        block: usize,
+        mapping: &'a Bytes,
+        cost: &mut OpCost,
+    ) -> Result<Option<(&'a [u8], Layout)>> {
+        let place = self.place(block);
+        let stored = usize::try_from(place.offset)
+            .ok()
+            .and_then(|start| mapping.get(start..start + self.index.stored_len(block)));
+        let Some(stored) = stored else { return Err(place.damaged(0, "the block lies outside the file")) };
+        let Some((payload, [codec, ..])) = split(stored) else {
+            return Err(place.damaged(0, "the block is too short"));
+        };
+        let checked = self.source.mapping().is_some_and(|mapping| mapping.is_checked(block));
+        if checked {
+            if codec != Codec::None as u8 {
+                return Ok(None);
+            }
+            cost.blocks_from_cache += 1;
+            let layout = Layout::parse(payload).map_err(|e| place.undecodable("block", e))?;
+            return Ok(Some((payload, layout)));
+        }
+        let checked = check(place, "block", stored)?;
+        if checked.codec != Codec::None {
+            return Ok(None);
+        }
+        let layout = Layout::parse(payload).map_err(|e| place.undecodable("block", e))?;
+        View { bytes: payload, layout: &layout }.validate().map_err(|e| place.undecodable("block", e))?;
+        if let Some(mapping) = self.source.mapping() {
+            mapping.set_checked(block);
+        }
+        cost.blocks_from_disk += 1;
+        cost.bytes_from_disk += stored.len() as u64;
+        Ok(Some((payload, layout)))
+    }
+
+    /// Read block `block` from the file, and cache it if `fill`.
+    #[cold]
+    pub(crate) fn read_block(&self, block: usize, fill: bool, cost: &mut OpCost) -> Result<Block> {
+        let stored = self.source.read(self.index.offset(block), self.index.stored_len(block))?;
+        cost.bytes_from_disk += stored.len() as u64;
+        self.open_block(block, stored, fill, cost)
+    }
+
+    /// Check and open the stored bytes of block `block`, and cache it if `fill`.
+    pub(crate) fn open_block(
+        &self,
+        block: usize,
+        stored: Vec<u8>,
+        fill: bool,
+        cost: &mut OpCost,
+    ) -> Result<Block> {
+        let place = self.place(block);
+        let checked = check(place, "block", &stored)?;
+        let raw_len = checked.raw_len;
+        let raw = if checked.codec == Codec::None { stored } else { decompress(place, checked)? };
+        let memory = raw.capacity();
+        let bytes = if fill { self.cached.adopt(raw) } else { Bytes::from(raw) };
+        let opened = Block::new(bytes.slice(..raw_len)).map_err(|e| place.undecodable("block", e))?;
+        cost.blocks_from_disk += 1;
+        if fill {
+            self.cached.insert(block, &opened, memory);
+        }
+        Ok(opened)
+    }
+
+    /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read; with
+    /// `fill` a copy of it is cached.
+    pub(crate) fn open_slice(
+        &self,
+        block: usize,
+        stored: Bytes,
+        fill: bool,
+        cost: &mut OpCost,
+    ) -> Result<Block> {
+        if fill {
+            return self.open_block(block, stored.to_vec(), true, cost);
+        }
+        let place = self.place(block);
+        let checked = check(place, "block", &stored)?;
+        let bytes = if checked.codec == Codec::None {
+            stored.slice(..stored.len() - TRAILER_BYTES)
+        } else {
+            Bytes::from(decompress(place, checked)?)
+        };
+        cost.blocks_from_disk += 1;
+        Block::new(bytes).map_err(|e| place.undecodable("block", e))
+    }
+}

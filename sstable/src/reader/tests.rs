@@ -1,0 +1,142 @@
+//! Opening tables and getting single keys.
+
+use esker_base::checksum::key_hash;
+use esker_base::cursor::OwnedEntry;
+use esker_base::{Kind, OpCost, SeqNo};
+use proptest::prelude::*;
+
+use super::*;
+use crate::cursor::tests::{entries, keys, options};
+use crate::testing::{context, entry, memory, table, write};
+use crate::{Compression, TableOptions};
+
+fn naive<'a>(entries: &'a [OwnedEntry], key: &[u8], upper: SeqNo) -> Option<&'a OwnedEntry> {
+    entries.iter().find(|e| e.key == key && e.seqno <= upper)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_get_finds_the_newest_version_that_a_reader_sees(
+        entries in entries(),
+        others in proptest::collection::vec((keys(), 0u64..50), 0..20),
+        options in options(),
+        mapped in any::<bool>(),
+    ) {
+        let source = if mapped { TableSource::Mapped } else { TableSource::Buffered };
+        let (_context, reader) = table(options, source, &entries);
+        let near = entries.iter().flat_map(|e| {
+            [e.seqno.0, e.seqno.0.saturating_sub(1), SeqNo::MAX.0].map(|n| (e.key.clone(), n))
+        });
+        for (key, upper) in near.chain(others) {
+            let upper = SeqNo(upper);
+            let mut cost = OpCost::default();
+            let got = reader.get(&key, key_hash(&key), upper, &mut cost).expect("memory");
+            let expected = naive(&entries, &key, upper);
+            prop_assert_eq!(
+                got.as_ref().map(|e| (e.seqno, e.kind, &e.value[..])),
+                expected.map(|e| (e.seqno, e.kind, &e.value[..]))
+            );
+            prop_assert!(cost.blocks_from_cache + cost.blocks_from_disk <= 1, "one block at most");
+        }
+    }
+}
+
+#[test]
+fn a_get_counts_what_it_touches() {
+    let entries: Vec<_> = (0..100u32).map(|i| entry(format!("k{i:03}"), 5, Kind::Put, "v")).collect();
+    let (context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let get = |key: &[u8], upper: u64| {
+        let mut cost = OpCost::default();
+        let found = reader.get(key, key_hash(key), SeqNo(upper), &mut cost).expect("memory");
+        (found.is_some(), cost)
+    };
+    let (found, first) = get(b"k050", 9);
+    assert!(found);
+    assert_eq!((first.tables, first.blocks_from_disk, first.blocks_from_cache), (1, 1, 0));
+    let stored = reader.index().stored_len(0) as u64;
+    assert_eq!(first.bytes_from_disk, stored);
+    let (_, second) = get(b"k050", 9);
+    assert_eq!(second, OpCost { tables: 1, blocks_from_cache: 1, ..OpCost::default() });
+    // A version that the reader may not see is no false positive of the filter.
+    let (found, unseen) = get(b"k050", 4);
+    assert!(!found);
+    assert_eq!(unseen.filter_false_positives, 0);
+    let mut sum = OpCost::default();
+    for i in 0..1000u32 {
+        let (found, cost) = get(format!("k050.{i}").as_bytes(), 9);
+        assert!(!found);
+        assert_eq!(cost.filter_negatives + cost.filter_false_positives, 1);
+        sum.add(&cost);
+    }
+    assert!(sum.filter_false_positives < 40, "{sum:?}");
+    assert_eq!(context.cache.stats().misses, 1);
+}
+
+#[test]
+fn a_value_of_many_megabytes_has_a_block_of_its_own() {
+    let big = vec![42u8; 20 << 20];
+    for compression in [Compression::None, Compression::Lz4] {
+        let options = TableOptions { compression, ..TableOptions::default() };
+        let entries = [
+            entry("a", 1, Kind::Put, "small"),
+            entry("b", 2, Kind::Put, &big),
+            entry("c", 3, Kind::Put, "small"),
+        ];
+        let (_context, reader) = table(options, TableSource::Buffered, &entries);
+        assert_eq!(reader.index().blocks(), 3);
+        let found = reader.get(b"b", key_hash(b"b"), SeqNo::MAX, &mut OpCost::default()).expect("memory");
+        assert!(found.expect("there").value == big);
+    }
+}
+
+#[test]
+fn a_reader_debits_its_index_and_gives_it_back() {
+    let entries: Vec<_> = (0..1000u32).map(|i| entry(format!("k{i:05}"), 5, Kind::Put, [0; 100])).collect();
+    let (context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let held = context.ledger.held(Purpose::TableMetadata);
+    assert!(held > 1000 * 10 / 8, "{held}");
+    drop(reader);
+    assert_eq!(context.ledger.held(Purpose::TableMetadata), 0);
+    assert_eq!(context.ledger.held(Purpose::Cache), 0);
+}
+
+#[test]
+fn offsets_grow_with_keys() {
+    let entries: Vec<_> = (0..1000u32).map(|i| entry(format!("k{i:05}"), 5, Kind::Put, [0; 100])).collect();
+    let (_context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let at = |key: &str| reader.approximate_offset(key.as_bytes());
+    assert_eq!(at(""), 0);
+    assert!(at("k00500") > 40_000 && at("k00500") < 70_000, "{}", at("k00500"));
+    assert_eq!(at("z"), reader.footer().data_bytes());
+}
+
+#[test]
+fn a_table_of_only_range_tombstones_opens() {
+    let fs = memory();
+    let fragment = esker_base::range_tombstone::Fragment {
+        start: b"b".to_vec(),
+        end: b"d".to_vec(),
+        seqnos: vec![SeqNo(9), SeqNo(4)],
+    };
+    let meta = write(&fs, TableOptions::default(), &[], std::slice::from_ref(&fragment)).expect("write");
+    assert_eq!((meta.entries, meta.range_tombstones), (0, 2));
+    assert_eq!((meta.smallest_seqno, meta.largest_seqno), (SeqNo(4), SeqNo(9)));
+    assert!(meta.bounds.contains(b"c") && !meta.bounds.contains(b"d"));
+    let reader = Arc::new(TableReader::open(&context(&fs, TableSource::Mapped, 0), &meta).expect("open"));
+    assert_eq!(reader.tombstones().list(), [fragment]);
+    assert_eq!(reader.get(b"c", key_hash(b"c"), SeqNo::MAX, &mut OpCost::default()).expect("get"), None);
+    let mut cursor = reader.cursor(CursorOptions::default());
+    use esker_base::Cursor;
+    for result in [
+        cursor.seek_first(),
+        cursor.seek_last(),
+        cursor.seek(InternalKey::before_all(b"")),
+        cursor.seek_before(InternalKey::before_all(b"z")),
+    ] {
+        result.expect("no entries");
+    }
+    assert!(!cursor.valid());
+    reader.verify(&mut OpCost::default()).expect("verify");
+}

@@ -1,0 +1,84 @@
+//! Where a table's bytes come from: positional reads, or a mapping of the file.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use esker_base::Result;
+use esker_vfs::fs::{File, Fs, read_exact_at};
+
+/// How tables are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableSource {
+    /// Positional reads into the block cache. An I/O error stays an error. The default.
+    #[default]
+    Buffered,
+    /// A mapping of the whole file; each uncompressed block is checked on its first touch and then
+    /// read in place. For data that fits in memory: an I/O error on a page, or a file that is cut
+    /// while it is open, kills the process with a signal. Compressed blocks are decompressed into
+    /// the cache.
+    Mapped,
+}
+
+/// An open table file.
+pub(crate) struct Source {
+    file: Arc<dyn File>,
+    mapping: Option<Mapping>,
+}
+
+/// A mapped file and which of its blocks were checked.
+pub(crate) struct Mapping {
+    pub(crate) bytes: Bytes,
+    /// One bit a block. Relaxed everywhere: the bytes under a bit never change, so a reader that does
+    /// not see the bit yet only checks again.
+    checked: Vec<AtomicU64>,
+}
+
+impl Mapping {
+    /// Whether block `block` was checked since the file was opened.
+    #[inline]
+    pub(crate) fn is_checked(&self, block: usize) -> bool {
+        self.checked
+            .get(block / 64)
+            .is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
+    }
+
+    /// Record that block `block` was checked.
+    pub(crate) fn set_checked(&self, block: usize) {
+        if let Some(word) = self.checked.get(block / 64) {
+            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Source {
+    pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<Source> {
+        Ok(Source { file: fs.open(path)?, mapping: None })
+    }
+
+    /// Map the file too, which has `blocks` data blocks.
+    pub(crate) fn map(&mut self, fs: &dyn Fs, blocks: usize) -> Result<()> {
+        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        self.mapping = Some(Mapping { bytes: fs.map(self.file.path())?, checked });
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn mapping(&self) -> Option<&Mapping> {
+        self.mapping.as_ref()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    /// Read `len` bytes at `offset`, both compared with the file's length before.
+    pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        read_exact_at(&*self.file, offset, len)
+    }
+}

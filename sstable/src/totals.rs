@@ -1,0 +1,122 @@
+//! What is summed up over a table's content: by the writer to describe it, by verification to check
+//! the description.
+
+use esker_base::checksum::entry_hash;
+use esker_base::range_tombstone::Fragment;
+use esker_base::table_meta::{KeyBounds, TableMeta};
+use esker_base::{Kind, SeqNo};
+
+use crate::options::TableIdentity;
+
+/// Sums over all entries and range tombstones so far.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) entries: u64,
+    point_tombstones: u64,
+    merge_operands: u64,
+    range_tombstones: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+    content_hash: u64,
+    /// The smallest and largest number seen.
+    seqnos: Option<(SeqNo, SeqNo)>,
+}
+
+impl Totals {
+    /// Count an entry.
+    #[inline]
+    pub(crate) fn entry(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
+        self.entries += 1;
+        self.point_tombstones += u64::from(kind == Kind::Delete);
+        self.merge_operands += u64::from(kind == Kind::Merge);
+        self.key_bytes += key.len() as u64;
+        self.value_bytes += value.len() as u64;
+        self.content_hash = self.content_hash.wrapping_add(entry_hash(key, seqno.0, kind as u8, value));
+        self.number(seqno);
+    }
+
+    /// Count a fragment.
+    pub(crate) fn fragment(&mut self, fragment: &Fragment) {
+        self.range_tombstones += fragment.seqnos.len() as u64;
+        for &seqno in &fragment.seqnos {
+            self.number(seqno);
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, seqno: SeqNo) {
+        let (low, high) = self.seqnos.unwrap_or((seqno, seqno));
+        self.seqnos = Some((low.min(seqno), high.max(seqno)));
+    }
+
+    /// Describe a table of these entries, from `first` to `last`, and these fragments. `None` if it
+    /// holds nothing.
+    pub(crate) fn describe(
+        &self,
+        identity: TableIdentity,
+        (first, last): (&[u8], &[u8]),
+        fragments: &[Fragment],
+        file_bytes: u64,
+        created_millis: u64,
+    ) -> Option<TableMeta> {
+        let points = (self.entries > 0).then(|| KeyBounds {
+            smallest: first.to_vec(),
+            largest: last.to_vec(),
+            largest_exclusive: false,
+        });
+        let ranges = fragments.first().zip(fragments.last()).map(|(first, last)| KeyBounds {
+            smallest: first.start.clone(),
+            largest: last.end.clone(),
+            largest_exclusive: true,
+        });
+        let bounds = match (points, ranges) {
+            (Some(points), Some(ranges)) => points.union(&ranges),
+            (points, ranges) => points.or(ranges)?,
+        };
+        let (smallest_seqno, largest_seqno) = self.seqnos.unwrap_or_default();
+        Some(TableMeta {
+            number: identity.number,
+            keyspace: identity.keyspace,
+            file_bytes,
+            bounds,
+            smallest_seqno,
+            largest_seqno,
+            entries: self.entries,
+            point_tombstones: self.point_tombstones,
+            merge_operands: self.merge_operands,
+            range_tombstones: self.range_tombstones,
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            content_hash: self.content_hash,
+            created_millis,
+        })
+    }
+}
+
+/// Which field of a table's own description differs from another of it, in words; `None` if none does.
+pub(crate) fn disagreement(own: &TableMeta, other: &TableMeta, other_name: &str) -> Option<String> {
+    if own == other {
+        return None;
+    }
+    let fields = [
+        ("keyspace", u64::from(own.keyspace.0), u64::from(other.keyspace.0)),
+        ("number", own.number.0, other.number.0),
+        ("file length", own.file_bytes, other.file_bytes),
+        ("entries", own.entries, other.entries),
+        ("point tombstones", own.point_tombstones, other.point_tombstones),
+        ("merge operands", own.merge_operands, other.merge_operands),
+        ("range tombstones", own.range_tombstones, other.range_tombstones),
+        ("smallest sequence number", own.smallest_seqno.0, other.smallest_seqno.0),
+        ("largest sequence number", own.largest_seqno.0, other.largest_seqno.0),
+        ("key bytes", own.key_bytes, other.key_bytes),
+        ("value bytes", own.value_bytes, other.value_bytes),
+        ("content hash", own.content_hash, other.content_hash),
+        ("creation time", own.created_millis, other.created_millis),
+    ];
+    Some(match fields.iter().find(|(_, own, other)| own != other) {
+        Some((name, own, other)) => {
+            format!("the table's own description says {name} {own}, {other_name} says {other}")
+        }
+        None => format!("the table's own description has other key bounds than {other_name}"),
+    })
+}

@@ -1,0 +1,136 @@
+//! Reading every byte of a table and checking everything it says.
+
+use esker_base::checksum::key_hash;
+use esker_base::{InternalKey, OpCost, Result, SeqNo};
+
+use crate::block::{Block, BlockCursor, Found, tag};
+use crate::reader::{Parts, TableReader};
+use crate::totals::{Totals, disagreement};
+
+/// Bytes read at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+impl TableReader {
+    /// Read every byte of the file again, past the cache and the mapping, and check: checksums, the
+    /// order of the entries, that every entry is found by index, block search and tag, that the filter
+    /// knows every key, and that counts, bounds and content hash are those described. Reads go into
+    /// `cost`.
+    ///
+    /// The first thing found wrong is [`Error::Corruption`](esker_base::Error::Corruption).
+    pub fn verify(&self, cost: &mut OpCost) -> Result<()> {
+        let identity = self.identity();
+        let parts = Parts::read(self.source(), Some((identity.database, identity.number)))?;
+        cost.bytes_from_disk += parts.footer.file_bytes - parts.footer.data_bytes();
+        let properties_at = parts.footer.properties.offset;
+        let wrong = |what: String| esker_base::Error::corruption(self.path(), properties_at, what);
+        if parts.footer != *self.footer() || parts.properties != *self.properties() {
+            return Err(wrong("the table's description changed since it was opened".into()));
+        }
+        let mut walk = Walk {
+            table: self,
+            parts: &parts,
+            totals: Totals::default(),
+            first: None,
+            last: None,
+            distinct: 0,
+            raw_bytes: 0,
+        };
+        let index = &parts.index;
+        let mut block = 0;
+        while block < index.blocks() {
+            let mut end = block + 1;
+            while end < index.blocks() && index.offset(end + 1) - index.offset(block) <= PIECE_BYTES {
+                end += 1;
+            }
+            let start = index.offset(block);
+            let len = usize::try_from(index.offset(end) - start).unwrap_or_default();
+            let piece = bytes::Bytes::from(self.source().read(start, len)?);
+            cost.bytes_from_disk += len as u64;
+            for block in block..end {
+                let at = usize::try_from(index.offset(block) - start).unwrap_or_default();
+                let stored = piece.slice(at..at + index.stored_len(block));
+                walk.block(block, self.open_slice(block, stored, false, cost)?)?;
+            }
+            block = end;
+        }
+        let fragments = parts.tombstones.list();
+        for fragment in fragments {
+            walk.totals.fragment(fragment);
+        }
+        let (first, last) =
+            (walk.first.unwrap_or_default(), walk.last.map(|(key, _)| key).unwrap_or_default());
+        let own = &parts.properties.meta;
+        let found =
+            walk.totals.describe(identity, (&first, &last), fragments, own.file_bytes, own.created_millis);
+        let difference = match &found {
+            Some(found) => disagreement(own, found, "its content"),
+            None => Some("the table holds nothing".into()),
+        };
+        if let Some(difference) = difference {
+            return Err(wrong(difference));
+        }
+        let filter_keys = if parts.filter.is_active() { walk.distinct } else { 0 };
+        if (walk.raw_bytes, filter_keys) != (parts.properties.raw_bytes, parts.properties.filter_keys) {
+            return Err(wrong("the properties count other bytes or keys than the table holds".into()));
+        }
+        Ok(())
+    }
+}
+
+/// What was seen so far.
+struct Walk<'a> {
+    table: &'a TableReader,
+    parts: &'a Parts,
+    totals: Totals,
+    first: Option<Vec<u8>>,
+    last: Option<(Vec<u8>, SeqNo)>,
+    distinct: u64,
+    raw_bytes: u64,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: usize, opened: Block) -> Result<()> {
+        let place = self.table.place(block);
+        self.raw_bytes += opened.bytes().len() as u64;
+        let mut cursor = BlockCursor::default();
+        cursor.set(opened.clone());
+        for row in 0..cursor.rows() {
+            cursor.stand(row);
+            let key = InternalKey::new(cursor.key(), cursor.seqno());
+            let wrong = |what: &str| {
+                let key = esker_base::error::printable(key.user);
+                place.damaged(0, format!("row {row} of the block, key {key}: {what}"))
+            };
+            let hash = key_hash(key.user);
+            let mut is_new = true;
+            if let Some((user, seqno)) = &self.last {
+                if InternalKey::new(user, *seqno) >= key {
+                    return Err(wrong("it is not behind the row before it"));
+                }
+                is_new = user != key.user;
+            }
+            if self.parts.index.find(key) != block {
+                return Err(wrong("the index does not lead to it"));
+            }
+            if cursor.lower_bound(key) != row {
+                return Err(wrong("searching the block does not lead to it"));
+            }
+            if opened.view().find(key.user, tag(hash), key.seqno) != Found::Row(row) {
+                return Err(wrong("its tag does not lead to it"));
+            }
+            if !self.parts.filter.may_contain(hash) {
+                return Err(wrong("the filter denies it"));
+            }
+            self.distinct += u64::from(is_new);
+            self.totals.entry(key.user, key.seqno, cursor.kind(), cursor.value());
+            if self.first.is_none() {
+                self.first = Some(key.user.to_vec());
+            }
+            let (user, seqno) = self.last.get_or_insert_default();
+            user.clear();
+            user.extend_from_slice(key.user);
+            *seqno = key.seqno;
+        }
+        Ok(())
+    }
+}

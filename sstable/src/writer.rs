@@ -1,0 +1,344 @@
+//! Writing a table, front to back.
+//!
+//! One owner, no locks. Order: data blocks as they fill, then tombstones, filter, index, properties
+//! and footer, then one `sync`; only then does [`TableWriter::finish`] return the table's description.
+//! The file's *name* is not durable before the caller syncs the directory. A file that was not
+//! finished has no footer and is nobody's: no manifest names it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use esker_base::checksum::{ChecksumSeed, key_hash};
+use esker_base::filename::FileName;
+use esker_base::range_tombstone::Fragment;
+use esker_base::table_meta::TableMeta;
+use esker_base::{Error, InternalKey, Kind, Result, SeqNo, limits};
+use esker_vfs::fs::{File, Fs};
+
+use crate::block::{BlockBuilder, tag};
+use crate::compression::Compressor;
+use crate::filter::Filter;
+use crate::footer::{FOOTER_BYTES, Footer, Part};
+use crate::index::IndexBuilder;
+use crate::options::{TableIdentity, TableOptions};
+use crate::properties::Properties;
+use crate::stored::{Codec, TRAILER_BYTES, trailer};
+use crate::tombstones;
+use crate::totals::Totals;
+
+/// Bytes collected before they are written.
+const PIECE_BYTES: usize = 512 << 10;
+
+/// Writes one table.
+///
+/// Entries come in ascending internal order; range tombstones, ascending and not overlapping, at any
+/// time in between. After an error only [`TableWriter::abandon`] makes sense.
+pub struct TableWriter {
+    fs: Arc<dyn Fs>,
+    identity: TableIdentity,
+    options: TableOptions,
+    output: Output,
+    block: BlockBuilder,
+    compressor: Compressor,
+    /// The encoded block but its values; with compression, all of it.
+    encoded: Vec<u8>,
+    index: IndexBuilder,
+    /// The last block written that the index does not know yet: it waits for the next key.
+    unindexed: Option<u32>,
+    last_key: Vec<u8>,
+    last_seqno: SeqNo,
+    first_key: Vec<u8>,
+    /// Hashes of the distinct user keys.
+    hashes: Vec<u64>,
+    distinct: u64,
+    fragments: Vec<Fragment>,
+    tombstone_bytes: u64,
+    totals: Totals,
+    /// Bytes of all data blocks before compression.
+    raw_bytes: u64,
+    created_millis: u64,
+}
+
+impl TableWriter {
+    /// Create the table's file in `dir`. `created_millis` is recorded as the time of writing.
+    ///
+    /// ```no_run
+    /// # fn write(fs: std::sync::Arc<dyn esker_vfs::fs::Fs>) -> esker_base::Result<()> {
+    /// use esker_base::{DatabaseId, FileNumber, KeyspaceId, Kind, SeqNo};
+    /// use esker_sstable::{TableIdentity, TableOptions, TableWriter};
+    /// let identity =
+    ///     TableIdentity { database: DatabaseId([1; 16]), number: FileNumber(7), keyspace: KeyspaceId(0) };
+    /// let mut writer = TableWriter::create(&fs, "db".as_ref(), identity, TableOptions::default(), 0)?;
+    /// writer.add(b"key", SeqNo(2), Kind::Put, b"newer")?;
+    /// writer.add(b"key", SeqNo(1), Kind::Put, b"older")?;
+    /// let meta = writer.finish()?;
+    /// assert_eq!(meta.entries, 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn create(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        identity: TableIdentity,
+        options: TableOptions,
+        created_millis: u64,
+    ) -> Result<TableWriter> {
+        options.validate()?;
+        let compressor = Compressor::new(options.compression)?;
+        let file = fs.create(&dir.join(FileName::Table(identity.number).to_string()))?;
+        let seed = ChecksumSeed::new(identity.database, identity.number);
+        Ok(TableWriter {
+            fs: Arc::clone(fs),
+            identity,
+            options,
+            output: Output { file, seed, piece: Vec::with_capacity(PIECE_BYTES + (64 << 10)), written: 0 },
+            block: BlockBuilder::default(),
+            compressor,
+            encoded: Vec::new(),
+            index: IndexBuilder::default(),
+            unindexed: None,
+            last_key: Vec::new(),
+            last_seqno: SeqNo::ZERO,
+            first_key: Vec::new(),
+            hashes: Vec::new(),
+            distinct: 0,
+            fragments: Vec::new(),
+            tombstone_bytes: 0,
+            totals: Totals::default(),
+            raw_bytes: 0,
+            created_millis,
+        })
+    }
+
+    /// Add an entry behind the last. Panics if it is not behind the last in internal order, or is a
+    /// range tombstone.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
+        limits::check_key(key)?;
+        limits::check_value(value)?;
+        assert!(kind != Kind::RangeDelete, "range tombstones are added with add_tombstone");
+        let same_key = self.totals.entries > 0 && self.last_user_key() == key;
+        if same_key {
+            assert!(seqno < self.last_seqno, "versions of a key are added newest first");
+        } else {
+            assert!(
+                self.totals.entries == 0 || self.last_user_key() < key,
+                "entries are added in ascending order"
+            );
+        }
+        let full = self.block.raw_bytes_with(key.len(), value.len()) > self.options.block_bytes as usize;
+        if full && !self.block.is_empty() {
+            self.finish_block()?;
+        }
+        let hash = key_hash(key);
+        if !same_key {
+            self.distinct += 1;
+            if self.options.filter_bits_per_key > 0 {
+                self.hashes.push(hash);
+            }
+        }
+        if let Some(stored) = self.unindexed.take() {
+            let last = InternalKey::new(&self.last_key, self.last_seqno);
+            self.index.add(stored, last, Some(InternalKey::new(key, seqno)));
+        }
+        if self.totals.entries == 0 {
+            self.first_key = key.to_vec();
+        }
+        self.block.add(key, tag(hash), seqno, kind, value);
+        self.last_seqno = seqno;
+
+        self.totals.entry(key, seqno, kind, value);
+        Ok(())
+    }
+
+    /// The last user key added.
+    #[inline]
+    fn last_user_key(&self) -> &[u8] {
+        if self.block.is_empty() { &self.last_key } else { self.block.last_key() }
+    }
+
+    /// Add a range tombstone behind the last. Panics if it overlaps or precedes the last.
+    pub fn add_tombstone(&mut self, fragment: &Fragment) -> Result<()> {
+        limits::check_key(&fragment.start)?;
+        limits::check_key(&fragment.end)?;
+        let behind = self.fragments.last().is_none_or(|last| last.end <= fragment.start);
+        assert!(behind, "range tombstones are added in ascending order");
+        let falls = fragment.seqnos.windows(2).all(|pair| matches!(pair, [a, b] if a > b));
+        assert!(
+            fragment.start < fragment.end && !fragment.seqnos.is_empty() && falls,
+            "a fragment covers something and names its tombstones newest first"
+        );
+        self.totals.fragment(fragment);
+        self.tombstone_bytes +=
+            (fragment.start.len() + fragment.end.len() + 8 * fragment.seqnos.len()) as u64;
+        self.fragments.push(fragment.clone());
+        Ok(())
+    }
+
+    /// About how large the file would be if it was finished now, in bytes.
+    #[inline]
+    pub fn estimated_bytes(&self) -> u64 {
+        let filter = self.hashes.len() as u64 * u64::from(self.options.filter_bits_per_key) / 8;
+        self.output.offset()
+            + self.block.raw_bytes() as u64
+            + self.index.estimated_bytes()
+            + filter
+            + self.tombstone_bytes
+    }
+
+    /// Entries added so far, range tombstones not counted.
+    #[inline]
+    pub fn entries(&self) -> u64 {
+        self.totals.entries
+    }
+
+    /// Write what is left, sync the file and describe the table. Panics if nothing was added.
+    pub fn finish(mut self) -> Result<TableMeta> {
+        assert!(self.totals.entries > 0 || !self.fragments.is_empty(), "a table holds something");
+        if !self.block.is_empty() {
+            self.finish_block()?;
+        }
+        if let Some(stored) = self.unindexed.take() {
+            self.index.add(stored, InternalKey::new(&self.last_key, self.last_seqno), None);
+        }
+        let tombstones = match self.fragments.as_slice() {
+            [] => self.output.absent(),
+            fragments => self.output.part(&tombstones::encode(fragments))?,
+        };
+        let filter = match Filter::build(&self.hashes, self.options.filter_bits_per_key) {
+            None => self.output.absent(),
+            Some(filter) => self.output.part(&filter.encode())?,
+        };
+        let index = self.output.part(&self.index.encode()?)?;
+        let keys = (self.first_key.as_slice(), self.last_key.as_slice());
+        let meta = self
+            .totals
+            .describe(self.identity, keys, &self.fragments, 0, self.created_millis)
+            .expect("something was added, see above");
+        let mut properties = Properties {
+            meta,
+            options: self.options,
+            raw_bytes: self.raw_bytes,
+            filter_keys: if filter.len == 0 { 0 } else { self.distinct },
+        };
+        let part = self.output.part(&properties.encode())?;
+        properties.meta.file_bytes = self.output.offset() + FOOTER_BYTES as u64;
+        let footer = Footer {
+            identity: self.identity,
+            file_bytes: properties.meta.file_bytes,
+            tombstones,
+            filter,
+            index,
+            properties: part,
+        };
+        self.output.put(&footer.encode())?;
+        self.output.flush()?;
+        self.output.file.sync()?;
+        Ok(properties.meta)
+    }
+
+    /// Give the table up and remove its file. A file that cannot be removed stays behind, unnamed by
+    /// any manifest.
+    pub fn abandon(self) {
+        let path = self.output.file.path().to_path_buf();
+        let fs = Arc::clone(&self.fs);
+        drop(self);
+        // Nobody will read the file, so a failure here changes nothing for the caller.
+        let _ = fs.remove(&path);
+    }
+
+    /// Encode the block, write it, and leave it to the index until the next key is known.
+    fn finish_block(&mut self) -> Result<()> {
+        self.last_key.clear();
+        self.last_key.extend_from_slice(self.block.last_key());
+        self.encoded.clear();
+        self.block.encode(&mut self.encoded);
+        let raw = self.encoded.len() + self.block.values().len();
+        let raw_len = u32::try_from(raw).expect("a block is below four gigabytes");
+        self.raw_bytes += u64::from(raw_len);
+        let mut stored = None;
+        if self.compressor.is_active() {
+            self.encoded.extend_from_slice(self.block.values());
+            if let Some((codec, payload)) = self.compressor.compress(&self.encoded) {
+                stored = Some(self.output.stored([payload, &[]], codec, raw_len)?);
+            } else {
+                self.encoded.truncate(raw - self.block.values().len());
+            }
+        }
+        let stored = match stored {
+            Some(len) => len,
+            None => self.output.stored([&self.encoded, self.block.values()], Codec::None, raw_len)?,
+        };
+        self.unindexed = Some(stored);
+        self.block.clear();
+        Ok(())
+    }
+}
+
+/// The file with a buffer before it.
+struct Output {
+    file: Arc<dyn File>,
+    seed: ChecksumSeed,
+    piece: Vec<u8>,
+    written: u64,
+}
+
+impl Output {
+    /// Where the next byte goes.
+    #[inline]
+    fn offset(&self) -> u64 {
+        self.written + self.piece.len() as u64
+    }
+
+    /// A stored block whose payload is `parts`, one behind the other; its stored length.
+    fn stored(&mut self, parts: [&[u8]; 2], codec: Codec, raw_len: u32) -> Result<u32> {
+        let trailer = trailer(self.seed, self.offset(), parts, codec, raw_len);
+        let [first, second] = parts;
+        self.put(first)?;
+        self.put(second)?;
+        self.put(&trailer)?;
+        let len = first.len() + second.len() + TRAILER_BYTES;
+        Ok(u32::try_from(len).expect("a block is below four gigabytes"))
+    }
+
+    /// A part of the table that is not compressed.
+    fn part(&mut self, payload: &[u8]) -> Result<Part> {
+        let max = u32::MAX - 9;
+        let len = u32::try_from(payload.len()).ok().filter(|&len| len <= max).ok_or(Error::TooLarge {
+            what: "metadata of a table",
+            len: payload.len() as u64,
+            max: max.into(),
+        })?;
+        let offset = self.offset();
+        let len = self.stored([payload, &[]], Codec::None, len)?;
+        Ok(Part { offset, len })
+    }
+
+    /// A part that the table does not have.
+    fn absent(&self) -> Part {
+        Part { offset: self.offset(), len: 0 }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() >= PIECE_BYTES {
+            // A huge value is not copied once more.
+            self.flush()?;
+            self.file.write_at(bytes, self.written)?;
+            self.written += bytes.len() as u64;
+            return Ok(());
+        }
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.piece.is_empty() {
+            self.file.write_at(&self.piece, self.written)?;
+            self.written += self.piece.len() as u64;
+            self.piece.clear();
+        }
+        Ok(())
+    }
+}
