@@ -1,1 +1,55 @@
-//! When and how to merge: pickers, plans and the merge run of the esker storage engine.
+//! Floor 4 of the `esker` storage engine: when and how to merge.
+//!
+//! Deciding and doing are apart. The pickers are pure functions of a tree's shape: [`pick`](pick::pick)
+//! says what to do next by itself, [`plan_range`](range::plan_range) what to do next for a caller's
+//! range, and a [`Plan`] says what, where to, and why. A [`MergeRun`] does it, in resumable steps, and
+//! flushes are merge runs too. Nobody here starts threads, takes locks or keeps state between calls but
+//! [`Busy`], which the caller holds.
+//!
+//! | file | concept |
+//! |---|---|
+//! | [`settings`] | what can be set |
+//! | [`score`](mod@score) | how full each level is; targets; back-pressure |
+//! | [`sublevels`] | level 0 taken apart |
+//! | [`busy`] | what running jobs use |
+//! | [`pick`](mod@pick), [`range`] | what to do next |
+//! | [`plan`] | a decision, and its reason |
+//! | [`run`] | doing it |
+//! | [`drop_rules`], [`below`], `versions`, `fold` | what is dropped on the way |
+//! | [`outputs`] | where tables are cut |
+//! | `readback` | proof of what was written |
+//! | [`chain`] | the tables of a level as one cursor |
+//! | [`simulate`] | the schedule on paper, without I/O |
+//!
+//! This crate is an inner floor of the package `esker`; it promises no semver of its own.
+#![forbid(unsafe_code)]
+
+pub mod below;
+pub mod busy;
+pub mod chain;
+pub mod drop_rules;
+mod fold;
+pub mod outputs;
+pub mod pick;
+pub mod plan;
+pub mod range;
+mod readback;
+pub mod run;
+pub mod score;
+pub mod settings;
+pub mod simulate;
+pub mod sublevels;
+mod versions;
+
+pub use below::Below;
+pub use busy::{Busy, JobId};
+pub use chain::Chain;
+pub use outputs::{Cut, MakeWriter};
+pub use pick::pick;
+pub use plan::{Plan, Reason};
+pub use range::{RangeRequest, RangeStep, plan_range};
+pub use run::{MergeRun, RunInput, RunOutput, RunSource, discard};
+pub use score::{Score, score};
+pub use settings::Settings;
+pub use sublevels::{Sublevels, flush_cut};
+pub use versions::Dropped;

@@ -1,0 +1,102 @@
+//! What running jobs use, so that no two jobs get in each other's way.
+//!
+//! A job occupies its input tables and, in every level that its data passes on the way down, the key
+//! range of all its inputs. Two jobs conflict if they share a table, or overlap in a level that both
+//! pass. That keeps, for any key, newer data above older: nothing can be put below, or beside, a place
+//! where a running job is about to put something. (A level-0 job passes all levels down to the base
+//! level: if the base level moves while it runs, the next job cannot slip under its outputs.)
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+use esker_base::table_meta::KeyBounds;
+use esker_base::{FileNumber, KeyspaceId};
+
+use crate::plan::Plan;
+
+/// A running job's place in [`Busy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct JobId(u64);
+
+/// The running jobs. Kept by whoever starts jobs, under that one's lock.
+///
+/// ```
+/// use esker_compaction::Busy;
+/// let busy = Busy::default();
+/// assert_eq!(busy.jobs(), 0);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Busy {
+    jobs: Vec<Job>,
+    tables: HashSet<FileNumber>,
+    next: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Job {
+    id: JobId,
+    keyspace: KeyspaceId,
+    tables: Vec<FileNumber>,
+    levels: RangeInclusive<u8>,
+    bounds: KeyBounds,
+}
+
+impl Busy {
+    /// How many jobs run.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// How many jobs of `keyspace` run.
+    pub fn jobs_of(&self, keyspace: KeyspaceId) -> usize {
+        self.jobs.iter().filter(|job| job.keyspace == keyspace).count()
+    }
+
+    /// Whether a running job reads or moves this table.
+    #[inline]
+    pub fn uses(&self, table: FileNumber) -> bool {
+        self.tables.contains(&table)
+    }
+
+    /// Whether `plan` can run beside the running jobs.
+    pub fn allows(&self, plan: &Plan) -> bool {
+        let levels = passed(plan);
+        let apart = |job: &Job| {
+            job.keyspace != plan.keyspace
+                || job.levels.start() > levels.end()
+                || levels.start() > job.levels.end()
+                || !job.bounds.overlaps(&plan.bounds)
+        };
+        !plan.tables().any(|(_, table)| self.uses(table.number())) && self.jobs.iter().all(apart)
+    }
+
+    /// `plan` is being carried out from now on. Panics if that is not allowed.
+    pub fn start(&mut self, plan: &Plan) -> JobId {
+        assert!(self.allows(plan), "two compactions would overlap: {plan}");
+        let id = JobId(self.next);
+        self.next += 1;
+        let tables: Vec<FileNumber> = plan.tables().map(|(_, table)| table.number()).collect();
+        self.tables.extend(&tables);
+        let (keyspace, bounds) = (plan.keyspace, plan.bounds.clone());
+        self.jobs.push(Job { id, keyspace, tables, levels: passed(plan), bounds });
+        id
+    }
+
+    /// The job has ended: its outputs are installed, or it failed and left nothing.
+    pub fn end(&mut self, id: JobId) {
+        if let Some(at) = self.jobs.iter().position(|job| job.id == id) {
+            for number in self.jobs.swap_remove(at).tables {
+                self.tables.remove(&number);
+            }
+        }
+    }
+}
+
+/// The levels that a plan's data enters.
+fn passed(plan: &Plan) -> RangeInclusive<u8> {
+    let below_input = plan.from_level() + 1;
+    below_input.min(plan.output_level)..=plan.output_level
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! The tables a run writes: where one ends and the next begins.
+//!
+//! Invariants:
+//! 1. A cut lies between user keys: all versions of a key go into one table.
+//! 2. Range tombstones are clipped to the piece of key space between two cuts, so that the bounds of two
+//!    outputs never overlap.
+//! 3. A table holds at least one entry or one range tombstone.
+//! 4. The table under way is cut at a key once it is `table_bytes` large; at a boundary (where a table of
+//!    the next level begins) already once it is `boundary_bytes` large or has passed `crossings_max`
+//!    boundaries. So outputs tend to end where next-level tables end, and none, however sparse, overlaps
+//!    much of the next level.
+//! 5. What the writer says it wrote (count, hash) is what it was given.
+//!
+//! Durability: `TableWriter::finish` syncs each file; names become durable with the commit that installs
+//! the tables.
+
+use esker_base::filename::FileName;
+use esker_base::key::head;
+use esker_base::range_tombstone::Fragment;
+use esker_base::table_meta::TableMeta;
+use esker_base::{Error, Kind, Result, SeqNo};
+use esker_sstable::TableWriter;
+
+use crate::versions::Emit;
+
+/// Where outputs are cut. See invariant 4 of the module's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// A table is closed at the next key once it is this large, in bytes.
+    pub table_bytes: u64,
+    /// Boundaries, ascending: keys at which tables of the next level begin.
+    pub before: Vec<Vec<u8>>,
+    /// At a boundary, a table is closed once it is this large, in bytes.
+    pub boundary_bytes: u64,
+    /// A table is closed at a boundary, however small, when it has passed this many.
+    pub crossings_max: usize,
+}
+
+impl Cut {
+    /// Cut by size alone.
+    pub fn by_size(table_bytes: u64) -> Cut {
+        Cut { table_bytes, before: Vec::new(), boundary_bytes: table_bytes, crossings_max: usize::MAX }
+    }
+}
+
+/// Makes the writer of the next output: allocates a file number, creates the file.
+pub type MakeWriter = Box<dyn FnMut() -> Result<TableWriter> + Send>;
+
+/// The outputs of a run. See the module.
+pub(crate) struct Outputs {
+    make: MakeWriter,
+    cut: Cut,
+    writer: Option<TableWriter>,
+    /// Count and content hash of what the table under way was given.
+    given: (u64, u64),
+    /// The next boundary to come, as an index into `cut.before`.
+    boundary: usize,
+    /// Boundaries passed since the table under way began.
+    crossings: usize,
+    /// Fragments not begun yet, in reverse order.
+    ahead: Vec<Fragment>,
+    /// Fragments that begin in the table under way.
+    begun: Vec<Fragment>,
+    /// What `begun` will take in the file, roughly.
+    begun_bytes: u64,
+    /// Head of the next boundary or fragment start, `u64::MAX` if there is none: keys with a smaller
+    /// head have nothing to pass.
+    next_event: u64,
+    finished: Vec<TableMeta>,
+}
+
+impl Outputs {
+    /// Outputs that will hold, beside entries, `fragments` (ascending, not overlapping).
+    pub(crate) fn new(make: MakeWriter, cut: Cut, mut fragments: Vec<Fragment>) -> Outputs {
+        fragments.reverse();
+        let mut outputs = Outputs {
+            make,
+            cut,
+            writer: None,
+            given: (0, 0),
+            boundary: 0,
+            crossings: 0,
+            ahead: fragments,
+            begun: Vec::new(),
+            begun_bytes: 0,
+            next_event: 0,
+            finished: Vec::new(),
+        };
+        outputs.note_next_event();
+        outputs
+    }
+
+    /// The finished tables, in key order.
+    pub(crate) fn finished(&self) -> &[TableMeta] {
+        &self.finished
+    }
+
+    /// No entry comes any more: write what is left.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        while let Some(fragment) = self.ahead.last() {
+            let start = fragment.start.clone();
+            self.pass_events(&start)?;
+        }
+        // A wide last fragment may reach over many more boundaries.
+        while let Some((boundary, last)) = self.cut.before.get(self.boundary).zip(self.begun.last()) {
+            if *boundary >= last.end {
+                break;
+            }
+            self.pass_boundary()?;
+        }
+        self.end_table(None)
+    }
+
+    /// Remove what is not finished and hand out what is.
+    pub(crate) fn give_up(&mut self) -> Vec<TableMeta> {
+        if let Some(writer) = self.writer.take() {
+            writer.abandon();
+        }
+        std::mem::take(&mut self.finished)
+    }
+
+    #[inline]
+    fn size(&self) -> u64 {
+        self.writer.as_ref().map_or(0, TableWriter::estimated_bytes) + self.begun_bytes
+    }
+
+    fn note_next_event(&mut self) {
+        let boundary = self.cut.before.get(self.boundary).map(|key| head(key));
+        let fragment = self.ahead.last().map(|fragment| head(&fragment.start));
+        self.next_event = boundary.into_iter().chain(fragment).min().unwrap_or(u64::MAX);
+    }
+
+    /// Pass every boundary and begin every fragment up to `key`, in key order.
+    #[cold]
+    fn pass_events(&mut self, key: &[u8]) -> Result<()> {
+        loop {
+            let boundary = self.cut.before.get(self.boundary).filter(|at| at.as_slice() <= key);
+            let fragment = self.ahead.last().filter(|fragment| fragment.start.as_slice() <= key);
+            match (boundary, fragment) {
+                (None, None) => break,
+                (Some(at), Some(fragment)) if fragment.start < *at => self.begin_fragment()?,
+                (None, Some(_)) => self.begin_fragment()?,
+                (Some(_), _) => self.pass_boundary()?,
+            }
+        }
+        self.note_next_event();
+        Ok(())
+    }
+
+    fn pass_boundary(&mut self) -> Result<()> {
+        let at = self.boundary;
+        self.boundary += 1;
+        if self.writer.is_none() && self.begun.is_empty() {
+            return Ok(());
+        }
+        self.crossings += 1;
+        if self.size() >= self.cut.boundary_bytes || self.crossings >= self.cut.crossings_max {
+            let key = self.cut.before[at].clone();
+            return self.end_table(Some(&key));
+        }
+        Ok(())
+    }
+
+    fn begin_fragment(&mut self) -> Result<()> {
+        let Some(fragment) = self.ahead.pop() else { return Ok(()) };
+        if self.size() >= self.cut.table_bytes {
+            self.end_table(Some(&fragment.start))?;
+        }
+        self.begun_bytes += fragment_bytes(&fragment);
+        self.begun.push(fragment);
+        Ok(())
+    }
+
+    /// Close the table under way, if there is one, before `at` (or at the end of everything).
+    fn end_table(&mut self, at: Option<&[u8]>) -> Result<()> {
+        self.crossings = 0;
+        self.begun_bytes = 0;
+        let mut fragments = std::mem::take(&mut self.begun);
+        // Fragments do not overlap, so that at most the last reaches over the cut.
+        if let (Some(at), Some(last)) = (at, fragments.last_mut())
+            && last.end.as_slice() > at
+        {
+            let rest = Fragment {
+                start: at.to_vec(),
+                end: std::mem::replace(&mut last.end, at.to_vec()),
+                seqnos: last.seqnos.clone(),
+            };
+            if last.start.as_slice() >= at {
+                fragments.pop();
+            }
+            self.begun_bytes = fragment_bytes(&rest);
+            self.begun.push(rest);
+        }
+        if self.writer.is_none() && fragments.is_empty() {
+            return Ok(());
+        }
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => (self.make)()?,
+        };
+        for fragment in &fragments {
+            if let Err(error) = writer.add_tombstone(fragment) {
+                writer.abandon();
+                return Err(error);
+            }
+        }
+        let meta = writer.finish()?;
+        let given = std::mem::take(&mut self.given);
+        if (meta.entries, meta.content_hash) != given {
+            let name = FileName::Table(meta.number).to_string();
+            let what = format!("it was given {} entries and wrote {} others", given.0, meta.entries);
+            self.finished.push(meta);
+            return Err(Error::corruption(name, 0, what));
+        }
+        self.finished.push(meta);
+        Ok(())
+    }
+}
+
+impl Emit for Outputs {
+    #[inline]
+    fn advance(&mut self, key: &[u8]) -> Result<()> {
+        if self.next_event <= head(key) {
+            self.pass_events(key)?;
+        }
+        if self.size() >= self.cut.table_bytes { self.end_table(Some(key)) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn emit(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8], hash: u64) -> Result<()> {
+        self.given = (self.given.0 + 1, self.given.1.wrapping_add(hash));
+        if let Some(writer) = &mut self.writer {
+            return writer.add(key, seqno, kind, value);
+        }
+        self.writer.insert((self.make)()?).add(key, seqno, kind, value)
+    }
+}
+
+/// What a fragment takes in a file, roughly.
+fn fragment_bytes(fragment: &Fragment) -> u64 {
+    (fragment.start.len() + fragment.end.len() + 8 * fragment.seqnos.len() + 8) as u64
+}

@@ -1,0 +1,130 @@
+//! What to compact next: a pure function of a tree's shape.
+//!
+//! In order:
+//!
+//! 1. Level 0, if it is too deep: readers and writers feel it first (`level0`).
+//! 2. The fullest level beyond its target (`sorted`).
+//! 3. Garbage: tables dense with tombstones, although every level is in size (`garbage`). So an idle
+//!    database full of deleted data cleans itself.
+//!
+//! A candidate that would touch what a running job uses is passed over for the next best.
+//!
+//! Two rules hold for every plan, and keep newer data above older for every key:
+//!
+//! - A level-0 table goes down only together with all older level-0 tables it overlaps.
+//! - The plan's output level holds no table inside the plan's bounds that is not an input.
+
+mod garbage;
+mod level0;
+mod sorted;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use esker_base::table_meta::KeyBounds;
+use esker_base::{KeyspaceId, SeqNo};
+use esker_manifest::{TableHandle, Tree};
+
+use crate::busy::Busy;
+use crate::plan::{Plan, Reason, hull};
+use crate::score::{Score, score};
+use crate::settings::Settings;
+
+/// The compaction of `tree` that is worth most now, or `None` if there is nothing to do (or nothing that
+/// `busy` allows). Every number up to `oldest_snapshot` is visible to every reader: tombstones above it
+/// cannot be cleaned up yet, so they are no reason for a compaction.
+///
+/// Carrying a plan out and asking again ends: with no writes, after finitely many plans there is none.
+pub fn pick(
+    tree: &Tree,
+    keyspace: KeyspaceId,
+    settings: &Settings,
+    busy: &Busy,
+    oldest_snapshot: SeqNo,
+) -> Option<Plan> {
+    let score = score(tree, settings);
+    let picker = Picker { tree, keyspace, settings, busy, score: &score };
+    let mut full: Vec<u8> = (0u8..).zip(score.levels).filter(|(_, s)| *s >= 1.0).map(|(l, _)| l).collect();
+    // Level 0 first; then the fullest.
+    full.sort_by(|&a, &b| {
+        let score = |level: u8| if level == 0 { f64::INFINITY } else { score.levels[usize::from(level)] };
+        score(b).total_cmp(&score(a))
+    });
+    full.into_iter()
+        .find_map(|level| if level == 0 { picker.level0() } else { picker.sorted_level(level) })
+        .or_else(|| picker.garbage(oldest_snapshot))
+}
+
+/// What every picker looks at.
+pub(crate) struct Picker<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) settings: &'a Settings,
+    pub(crate) busy: &'a Busy,
+    pub(crate) score: &'a Score,
+}
+
+type Tables = Vec<Arc<TableHandle>>;
+
+impl Picker<'_> {
+    pub(crate) fn level_tables(&self, level: u8) -> &[Arc<TableHandle>] {
+        self.tree.level(level).map_or(&[], |level| level.tables())
+    }
+
+    /// The tables of `level` that overlap `bounds`.
+    pub(crate) fn overlapping(&self, level: u8, bounds: &KeyBounds) -> Tables {
+        let level = self.tree.level(level).into_iter();
+        level.flat_map(|level| level.overlapping(bounds)).cloned().collect()
+    }
+
+    /// A plan, if running jobs allow it.
+    pub(crate) fn plan(&self, inputs: Vec<(u8, Tables)>, output_level: u8, reason: Reason) -> Option<Plan> {
+        let plan = Plan::new(self.tree, self.keyspace, self.settings, inputs, output_level, reason);
+        self.busy.allows(&plan).then_some(plan)
+    }
+
+    /// Merge `upper` of `level` into `level + 1`, with whatever it overlaps there; more of `level` comes
+    /// along if that brings in no more of `level + 1`. A move if nothing is to be merged.
+    pub(crate) fn push_down(&self, level: u8, upper: Tables, reason: Reason) -> Option<Plan> {
+        let bounds = hull(&upper)?;
+        let lower = self.overlapping(level + 1, &bounds);
+        if lower.is_empty() && upper.iter().all(|table| self.may_move(level + 1, table)) {
+            return Some(self.plan(vec![(level, upper)], level + 1, reason)?.into_move());
+        }
+        let (upper, lower) = self.widen(level, upper, lower);
+        self.plan(vec![(level, upper), (level + 1, lower)], level + 1, reason)
+    }
+
+    /// Add tables of `level` that lie inside what the job spans anyway, unless that grows `lower` or the
+    /// job beyond its limit.
+    fn widen(&self, level: u8, upper: Tables, lower: Tables) -> (Tables, Tables) {
+        let Some(span) = hull(upper.iter().chain(&lower)) else { return (upper, lower) };
+        let wider = self.overlapping(level, &span);
+        let Some(wider_bounds) = hull(&wider) else { return (upper, lower) };
+        let wider_lower = self.overlapping(level + 1, &wider_bounds);
+        let fits = bytes(&wider) + bytes(&wider_lower) <= self.settings.job_bytes_max;
+        let free = !wider.iter().any(|table| self.busy.uses(table.number()));
+        if wider.len() > upper.len() && wider_lower.len() == lower.len() && fits && free {
+            return (wider, lower);
+        }
+        (upper, lower)
+    }
+
+    /// Whether `table`, which overlaps nothing in level `to`, may go there as it is. Not if it would take
+    /// tombstones to a place where there is nothing for them to hide: writing it anew drops them. Not if
+    /// it spans so much of the level below that moving it on would be dear: writing it anew cuts it.
+    pub(crate) fn may_move(&self, to: u8, table: &TableHandle) -> bool {
+        let meta = &table.meta;
+        let tombstones = meta.point_tombstones + meta.range_tombstones > 0;
+        if tombstones && !self.tree.overlaps_below(to, &meta.bounds) {
+            return false;
+        }
+        bytes(&self.overlapping(to + 1, &meta.bounds)) <= self.settings.job_bytes_max
+    }
+}
+
+/// Size of these tables together.
+pub(crate) fn bytes(tables: &[Arc<TableHandle>]) -> u64 {
+    tables.iter().map(|table| table.meta.file_bytes).sum()
+}

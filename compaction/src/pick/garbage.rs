@@ -1,0 +1,78 @@
+//! Tables full of tombstones, whatever their level's size.
+//!
+//! The picked table goes down a level, taking along what its tombstones hide; where nothing lies below,
+//! it is written anew and its tombstones vanish. Only tables whose every number is visible to every
+//! reader count: all their tombstones can go, so each such plan brings tombstones closer to their end, and
+//! cleaning up ends.
+
+use std::sync::Arc;
+
+use esker_base::SeqNo;
+use esker_base::table_meta::TableMeta;
+use esker_manifest::TableHandle;
+
+use super::{Picker, Tables, bytes};
+use crate::plan::{Plan, Reason};
+
+impl Picker<'_> {
+    /// The garbage that costs least to clean.
+    pub(crate) fn garbage(&self, oldest_snapshot: SeqNo) -> Option<Plan> {
+        let is_candidate = |table: &TableHandle| {
+            table.meta.largest_seqno <= oldest_snapshot
+                && is_garbage(&table.meta, self.settings.garbage_percent)
+                && !self.busy.uses(table.number())
+        };
+        let mut candidates: Vec<(f64, u8, usize)> = Vec::new();
+        for (level, content) in (0u8..).zip(&self.tree.levels) {
+            for (index, table) in
+                content.tables().iter().enumerate().filter(|(_, table)| is_candidate(table))
+            {
+                let bottom = level > 0 && !self.tree.overlaps_below(level, &table.meta.bounds);
+                let to = if level == 0 { self.score.base_level - 1 } else { level };
+                let ratio = if bottom { 0.0 } else { self.cost_ratio(to, table) };
+                candidates.push((ratio, level, index));
+            }
+        }
+        // Of equals, the deepest first: what is above may fall on top of it.
+        candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)).then(a.2.cmp(&b.2)));
+        candidates.into_iter().find_map(|(_, level, index)| self.clean(level, index, &is_candidate))
+    }
+
+    fn clean(&self, level: u8, index: usize, is_candidate: &impl Fn(&TableHandle) -> bool) -> Option<Plan> {
+        let tables = self.level_tables(level);
+        let table = &tables[index];
+        let reason = garbage_reason(&table.meta);
+        if level == 0 {
+            return self.stack_down(&[index], reason);
+        }
+        if self.tree.overlaps_below(level, &table.meta.bounds) {
+            return self.push_down(level, vec![Arc::clone(table)], reason);
+        }
+        // At the bottom: neighbours of the same kind come along, so that the survivors share tables.
+        let at_bottom = |table: &TableHandle| {
+            is_candidate(table) && !self.tree.overlaps_below(level, &table.meta.bounds)
+        };
+        let mut run: Tables = Vec::new();
+        for table in tables[index..].iter().take_while(|table| at_bottom(table)) {
+            if !run.is_empty() && bytes(&run) + table.meta.file_bytes > self.settings.job_bytes_max {
+                break;
+            }
+            run.push(Arc::clone(table));
+        }
+        self.plan(vec![(level, run)], level, reason)
+    }
+}
+
+/// Whether a table is dense with tombstones.
+fn is_garbage(meta: &TableMeta, percent: u8) -> bool {
+    let dense = u128::from(meta.point_tombstones) * 100 >= u128::from(meta.entries) * u128::from(percent);
+    meta.range_tombstones > 0 || (meta.point_tombstones > 0 && dense)
+}
+
+fn garbage_reason(meta: &TableMeta) -> Reason {
+    Reason::Garbage {
+        tombstones: meta.point_tombstones,
+        range_tombstones: meta.range_tombstones,
+        entries: meta.entries,
+    }
+}

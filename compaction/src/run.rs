@@ -1,0 +1,290 @@
+//! The merge run: sorted sources in, tables out. Flush and compaction both are one.
+//!
+//! A run is resumable: each [`MergeRun::step`] does a bounded amount of work and holds nothing but
+//! memory between steps. In order:
+//!
+//! 1. Merge the sources, drop what nobody sees ([`drop_rules`](crate::drop_rules)), cut the rest into
+//!    tables (`outputs`).
+//! 2. Read every finished table back before going on (`readback`).
+//! 3. At the end, prove the counts: each input gave as many entries, with the same content hash, as its
+//!    description says; entries in − dropped = entries out; and each output holds what it was given.
+//!
+//! Only then does [`MergeRun::finish`] hand the tables out. On any error the inputs are untouched and the
+//! outputs are worthless: drop the run (or [`MergeRun::abandon`] it), and it removes what it wrote.
+//!
+//! Durability order: each output is synced before it is read back; its name becomes durable with the
+//! manifest commit that installs it; only after that commit may inputs or logs go.
+
+use std::sync::Arc;
+
+use esker_base::checksum::entry_hash;
+use esker_base::filename::FileName;
+use esker_base::merge::Merge;
+use esker_base::range_tombstone::Fragments;
+use esker_base::table_meta::TableMeta;
+use esker_base::{Cursor, Error, Kind, MergeOperator, OpCost, Result, SeqNo};
+use esker_sstable::TableContext;
+
+use crate::below::Below;
+use crate::drop_rules::{RangeDeletes, Stripes};
+use crate::outputs::{Cut, MakeWriter, Outputs};
+use crate::readback::Readback;
+use crate::versions::{Dropped, Versions};
+
+/// One sorted input of a run.
+pub struct RunSource<C> {
+    /// Its entries.
+    pub cursor: C,
+    /// Its range tombstones, one set for each table or memtable.
+    pub tombstones: Vec<Arc<Fragments>>,
+    /// The tables that the cursor walks, to prove what it gave; empty for a memtable.
+    pub tables: Vec<TableMeta>,
+}
+
+/// What a run is told.
+pub struct RunInput<C> {
+    /// What to merge. Sources that stand first win nothing: order is by sequence number alone.
+    pub sources: Vec<RunSource<C>>,
+    /// The numbers of the live snapshots, taken when the run begins, and the newest visible number. Not
+    /// empty. Snapshots taken later are at least as new as that.
+    pub snapshots: Vec<SeqNo>,
+    /// What may lie below the output.
+    pub below: Below,
+    /// The level of the output; 0 for a flush.
+    pub output_level: u8,
+    /// The keyspace's merge operator. Without one, operands are kept as they are.
+    pub operator: Option<Arc<dyn MergeOperator>>,
+    /// Where outputs are cut.
+    pub cut: Cut,
+    /// Makes the writer of the next output.
+    pub outputs: MakeWriter,
+    /// Where the outputs lie, to read them back and to remove them.
+    pub context: TableContext,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOutput {
+    /// The tables, in key order; not overlapping; synced and read back.
+    pub tables: Vec<TableMeta>,
+    /// Entries read.
+    pub entries_in: u64,
+    /// Keys and values read, in bytes.
+    pub bytes_in: u64,
+    /// Entries that were dropped, by reason.
+    pub dropped: Dropped,
+    /// Range tombstones that were dropped, counted by fragment and number.
+    pub range_tombstones_dropped: u64,
+    /// Entries whose number became zero.
+    pub zeroed: u64,
+}
+
+/// A merge in progress. See the module.
+pub struct MergeRun<C: Cursor> {
+    merge: Merge<C>,
+    /// For each source: what its tables hold by their descriptions.
+    promised: Vec<Vec<TableMeta>>,
+    /// For each source: entries and content hash as read.
+    given: Vec<(u64, u64)>,
+    versions: Versions,
+    /// The number of the last entry read, of the key that `versions` holds.
+    seqno: SeqNo,
+    outputs: Outputs,
+    readback: Option<Readback>,
+    /// How many outputs were read back.
+    proved: usize,
+    context: TableContext,
+    totals: RunOutput,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    New,
+    Merging,
+    /// Everything is merged; the last outputs are being read back.
+    Proving,
+    Done,
+    /// An error came: nothing more will be done.
+    Failed,
+}
+
+impl<C: Cursor> MergeRun<C> {
+    /// A run that has done nothing yet.
+    pub fn new(input: RunInput<C>) -> Self {
+        let stripes = Stripes::new(input.snapshots);
+        let tombstones: Vec<Arc<Fragments>> =
+            input.sources.iter().flat_map(|source| source.tombstones.iter().cloned()).collect();
+        let ranges = RangeDeletes::new(&tombstones);
+        let (retained, range_tombstones_dropped) = ranges.retained(&stripes, &input.below);
+        let zero = input.output_level > 0 && input.below.is_nothing();
+        let (cursors, promised): (Vec<C>, Vec<Vec<TableMeta>>) =
+            input.sources.into_iter().map(|source| (source.cursor, source.tables)).unzip();
+        MergeRun {
+            given: vec![(0, 0); cursors.len()],
+            merge: Merge::new(cursors),
+            promised,
+            versions: Versions::new(stripes, ranges, input.below, zero, input.operator),
+            seqno: SeqNo::ZERO,
+            outputs: Outputs::new(input.outputs, input.cut, retained),
+            readback: None,
+            proved: 0,
+            context: input.context,
+            totals: RunOutput { range_tombstones_dropped, ..RunOutput::default() },
+            phase: Phase::New,
+        }
+    }
+
+    /// Go on for about `budget_bytes` of keys and values (an output that is finished meanwhile is synced
+    /// in the same step); whether the run is done. After an error every later step is a programmer's
+    /// mistake and panics.
+    pub fn step(&mut self, budget_bytes: u64) -> Result<bool> {
+        assert!(self.phase != Phase::Failed, "a step of a run that has failed");
+        let result = self.go_on(budget_bytes);
+        if result.is_err() {
+            self.phase = Phase::Failed;
+        }
+        result
+    }
+
+    /// Hand the tables out. Panics unless a step has said that the run is done.
+    pub fn finish(mut self) -> RunOutput {
+        assert!(self.phase == Phase::Done, "a run is finished before it is done");
+        let mut output = std::mem::take(&mut self.totals);
+        output.tables = self.outputs.give_up();
+        output
+    }
+
+    /// Remove everything that was written. Dropping the run does the same.
+    pub fn abandon(self) {
+        drop(self);
+    }
+
+    /// Add what reading the sources has cost since the last call to `cost`.
+    pub fn drain_cost(&mut self, cost: &mut OpCost) {
+        self.merge.drain_cost(cost);
+    }
+
+    fn go_on(&mut self, budget_bytes: u64) -> Result<bool> {
+        let mut budget = budget_bytes.max(1);
+        if self.phase == Phase::New {
+            self.merge.seek_first()?;
+            self.phase = Phase::Merging;
+        }
+        while budget > 0 && self.phase != Phase::Done {
+            if self.read_back(&mut budget)? {
+                match self.phase {
+                    Phase::Merging => self.merge_on(&mut budget)?,
+                    _ => self.phase = Phase::Done,
+                }
+            }
+        }
+        Ok(self.phase == Phase::Done)
+    }
+
+    /// Read finished outputs back; whether none is left.
+    fn read_back(&mut self, budget: &mut u64) -> Result<bool> {
+        while let Some(meta) = self.outputs.finished().get(self.proved) {
+            let readback = match &mut self.readback {
+                Some(readback) => readback,
+                none => none.insert(Readback::open(&self.context, meta)?),
+            };
+            if !readback.step(budget)? {
+                return Ok(false);
+            }
+            self.readback = None;
+            self.proved += 1;
+        }
+        Ok(true)
+    }
+
+    /// Merge until the budget is used up, an output is finished, or nothing is left.
+    fn merge_on(&mut self, budget: &mut u64) -> Result<()> {
+        while *budget > 0 && self.outputs.finished().len() == self.proved {
+            let Some(leader) = self.merge.leader() else { return self.end() };
+            let (key, value) = (self.merge.key(), self.merge.value());
+            let (seqno, kind) = (self.merge.seqno(), self.merge.kind());
+            let hash = entry_hash(key, seqno.0, kind as u8, value);
+            let given = &mut self.given[leader];
+            *given = (given.0 + 1, given.1.wrapping_add(hash));
+            let bytes = (key.len() + value.len()) as u64;
+            self.totals.bytes_in += bytes;
+            *budget = budget.saturating_sub(bytes);
+
+            let same_key = self.totals.entries_in > 0 && key == self.versions.key();
+            let ascends = match self.totals.entries_in {
+                0 => true,
+                _ if same_key => seqno < self.seqno,
+                _ => key > self.versions.key(),
+            };
+            if !ascends || kind == Kind::RangeDelete {
+                return Err(self.wrong(leader, "its entries are not in order or not of a known kind"));
+            }
+            self.totals.entries_in += 1;
+            self.seqno = seqno;
+            if !same_key {
+                self.versions.begin(key, &mut self.outputs)?;
+            }
+            self.versions.entry(seqno, kind, value, hash, &mut self.outputs)?;
+            self.merge.next()?;
+        }
+        Ok(())
+    }
+
+    /// All sources are read: write what is left and prove the counts.
+    fn end(&mut self) -> Result<()> {
+        self.versions.end(&mut self.outputs)?;
+        self.outputs.end()?;
+        for (source, tables) in self.promised.iter().enumerate().filter(|(_, tables)| !tables.is_empty()) {
+            let promised = tables.iter().fold((0, 0u64), |(entries, hash), table| {
+                (entries + table.entries, hash.wrapping_add(table.content_hash))
+            });
+            if self.given[source] != promised {
+                return Err(
+                    self.wrong(source, "it does not hold the entries that its description promises")
+                );
+            }
+        }
+        self.totals.dropped = self.versions.dropped;
+        self.totals.zeroed = self.versions.zeroed;
+        let written: u64 = self.outputs.finished().iter().map(|table| table.entries).sum();
+        assert_eq!(
+            self.totals.entries_in,
+            written + self.totals.dropped.total(),
+            "a run lost count of its entries"
+        );
+        self.phase = Phase::Proving;
+        Ok(())
+    }
+
+    /// Damage in `source`, which names its first table.
+    #[cold]
+    fn wrong(&self, source: usize, what: &str) -> Error {
+        let tables = &self.promised[source];
+        let name =
+            tables.first().map_or("a memtable".to_owned(), |t| FileName::Table(t.number).to_string());
+        let among = match tables.len() {
+            0 | 1 => String::new(),
+            count => format!(" (or one of the {} tables behind it in its level)", count - 1),
+        };
+        Error::corruption(self.context.dir.join(name), 0, format!("{what}{among}"))
+    }
+}
+
+impl<C: Cursor> Drop for MergeRun<C> {
+    fn drop(&mut self) {
+        // Closed before they are removed.
+        self.readback = None;
+        discard(&self.context, &self.outputs.give_up());
+    }
+}
+
+/// Remove tables that were written and will not be installed, best effort: what is left is removed when
+/// the database is opened again.
+pub fn discard(context: &TableContext, tables: &[TableMeta]) {
+    for table in tables {
+        let path = context.dir.join(FileName::Table(table.number).to_string());
+        // Nobody waits for this and nothing depends on it.
+        drop(context.fs.remove(&path));
+    }
+}

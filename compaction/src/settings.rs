@@ -1,0 +1,94 @@
+//! What decides when and how a keyspace's tables are merged: plain data, validated once.
+
+use esker_base::{Error, Result};
+
+/// Settings of one keyspace's compaction. The defaults suit 64 MiB memtables.
+///
+/// ```
+/// use esker_compaction::Settings;
+/// assert!(Settings::default().validate().is_ok());
+/// assert!(Settings { fanout: 1, ..Settings::default() }.validate().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Level 0 is compacted from this many *sublevels* on (tables that cover one key, counted where
+    /// they are most). Default 4, from 1 to 64. Larger writes less and makes every read look into
+    /// more tables.
+    pub l0_tables_trigger: usize,
+    /// The largest target of the first level below level 0, in bytes. Default 64 MiB, at least
+    /// `table_bytes`. About what `l0_tables_trigger` flushes hold, or less, writes least.
+    pub base_bytes: u64,
+    /// How many times larger each level is than the one above. Default 10, from 2 to 100. Larger makes
+    /// fewer levels (fewer reads, less space), smaller writes less.
+    pub fanout: u64,
+    /// The size at which an output table is closed, in bytes. Default 32 MiB, at least 4 KiB. Smaller
+    /// makes compactions more local and the number of files larger.
+    pub table_bytes: u64,
+    /// The most input that a job takes on beyond what it must, in bytes. Default 512 MiB, at least
+    /// `table_bytes`. It bounds the disk space a job holds twice while it runs.
+    pub job_bytes_max: u64,
+    /// A flush is cut where this many bytes of the level that level 0 is compacted into lie on one
+    /// side, so that level 0 falls into columns that can be compacted one by one. Default 16 MiB, at
+    /// least 4 KiB.
+    pub flush_split_bytes: u64,
+    /// A table is garbage to be cleaned up, however small its level is, if at least this share of its
+    /// entries are tombstones, in percent; and always if it holds range tombstones. Default 20, from 1
+    /// to 100. Smaller frees space sooner and writes more.
+    pub garbage_percent: u8,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            l0_tables_trigger: 4,
+            base_bytes: 64 << 20,
+            fanout: 10,
+            table_bytes: 32 << 20,
+            job_bytes_max: 512 << 20,
+            flush_split_bytes: 16 << 20,
+            garbage_percent: 20,
+        }
+    }
+}
+
+impl Settings {
+    /// Refuse what is out of bounds; the error names the setting, its value and its bounds.
+    pub fn validate(&self) -> Result<()> {
+        let within = |name: &str, value: u64, min: u64, max: u64| {
+            if (min..=max).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::invalid(format!("{name} is {value}, it must be from {min} to {max}")))
+        };
+        within("l0_tables_trigger", self.l0_tables_trigger as u64, 1, 64)?;
+        within("fanout", self.fanout, 2, 100)?;
+        within("table_bytes", self.table_bytes, 4096, 1 << 40)?;
+        within("base_bytes", self.base_bytes, self.table_bytes, 1 << 50)?;
+        within("job_bytes_max", self.job_bytes_max, self.table_bytes, 1 << 50)?;
+        within("flush_split_bytes", self.flush_split_bytes, 4096, 1 << 50)?;
+        within("garbage_percent", u64::from(self.garbage_percent), 1, 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_is_named() {
+        let good = Settings::default();
+        let bad = [
+            ("l0_tables_trigger", Settings { l0_tables_trigger: 0, ..good.clone() }),
+            ("base_bytes", Settings { base_bytes: 1 << 20, ..good.clone() }),
+            ("fanout", Settings { fanout: 101, ..good.clone() }),
+            ("table_bytes", Settings { table_bytes: 100, ..good.clone() }),
+            ("job_bytes_max", Settings { job_bytes_max: 1 << 20, ..good.clone() }),
+            ("flush_split_bytes", Settings { flush_split_bytes: 0, ..good.clone() }),
+            ("garbage_percent", Settings { garbage_percent: 0, ..good }),
+        ];
+        for (name, settings) in bad {
+            let error = settings.validate().expect_err(name).to_string();
+            assert!(error.starts_with(name), "{error}");
+        }
+    }
+}
