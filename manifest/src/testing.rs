@@ -1,12 +1,106 @@
 //! Makers of edits and tables that this crate's tests share.
 
+pub(crate) mod disk;
+
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use esker_base::filename::FileName;
 use esker_base::table_meta::{KeyBounds, TableMeta};
-use esker_base::{FileNumber, KeyspaceId, SeqNo};
+use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result, SeqNo};
+use esker_vfs::fs::Fs;
 use proptest::prelude::*;
 
-use crate::{Edit, LEVELS, TableHandle};
+use crate::{Edit, LEVELS, Recovered, TableHandle, Version, VersionSet};
+use disk::Disk;
+
+/// The directory of every test.
+pub(crate) fn dir() -> &'static Path {
+    Path::new("/db")
+}
+
+pub(crate) fn fs(disk: &Disk) -> Arc<dyn Fs> {
+    Arc::new(disk.clone())
+}
+
+/// A new database on `disk`.
+pub(crate) fn create(disk: &Disk) -> Result<VersionSet> {
+    VersionSet::create(&fs(disk), dir(), DatabaseId([9; 16]))
+}
+
+/// The database on `disk`, open for writing.
+pub(crate) fn recover(disk: &Disk) -> Result<(VersionSet, Recovered)> {
+    VersionSet::recover(&fs(disk), dir(), false)
+}
+
+/// A file as long as the table is said to be; its bytes are synced, its name is not.
+pub(crate) fn write_table(disk: &Disk, meta: &TableMeta) -> Result<()> {
+    let file = disk.create(&dir().join(FileName::Table(meta.number).to_string()))?;
+    file.set_len(meta.file_bytes)?;
+    file.sync()
+}
+
+/// All that a version says, but for the mark of file numbers: keyspaces by id with their tables by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) keyspaces: BTreeMap<u32, (String, Vec<u8>, BTreeMap<u64, (u8, TableMeta)>)>,
+    pub(crate) first_log: u64,
+    pub(crate) closed_logs: BTreeMap<u64, u64>,
+    pub(crate) last_seqno: u64,
+}
+
+impl Picture {
+    pub(crate) fn of(version: &Version) -> Picture {
+        let keyspaces = version.keyspaces().iter().map(|keyspace| {
+            let tables = keyspace.tree.tables();
+            let tables = tables.map(|(level, table)| (table.number().0, (level, table.meta.clone())));
+            (keyspace.id.0, (keyspace.name.clone(), keyspace.options.clone(), tables.collect()))
+        });
+        let marks = version.marks();
+        Picture {
+            keyspaces: keyspaces.collect(),
+            first_log: marks.first_log.0,
+            closed_logs: marks.closed_logs.iter().map(|(number, len)| (number.0, *len)).collect(),
+            last_seqno: marks.last_seqno.0,
+        }
+    }
+
+    /// What `edits` make of this, by the plainest of means.
+    pub(crate) fn edited(&self, edits: &[Edit]) -> Picture {
+        let mut next = self.clone();
+        let mut edits = edits.to_vec();
+        edits.sort_by_key(Edit::kind);
+        for edit in edits {
+            match edit {
+                Edit::DropKeyspace { id } => {
+                    next.keyspaces.remove(&id.0).expect("a keyspace to drop");
+                }
+                Edit::CreateKeyspace { id, name, options } => {
+                    next.keyspaces.insert(id.0, (name, options, BTreeMap::new()));
+                }
+                Edit::RemoveTable { keyspace, number, .. } => {
+                    let (_, _, tables) = next.keyspaces.get_mut(&keyspace.0).expect("its keyspace");
+                    tables.remove(&number.0).expect("a table to remove");
+                }
+                Edit::AddTable { level, meta } => {
+                    let (_, _, tables) = next.keyspaces.get_mut(&meta.keyspace.0).expect("its keyspace");
+                    tables.insert(meta.number.0, (level, meta));
+                }
+                Edit::ClosedLog { number, len } => {
+                    next.closed_logs.insert(number.0, len);
+                }
+                Edit::ForgetLogs { before } => {
+                    next.first_log = before.0;
+                    next.closed_logs.retain(|&number, _| number >= before.0);
+                }
+                Edit::LastSeqNo(seqno) => next.last_seqno = seqno.0,
+                Edit::NextFile(_) | Edit::NextKeyspace(_) | Edit::CleanClose { .. } => {}
+            }
+        }
+        next
+    }
+}
 
 /// A plausible table of keyspace `keyspace` with inclusive bounds.
 pub(crate) fn meta(number: u64, keyspace: u32, smallest: &[u8], largest: &[u8]) -> TableMeta {
