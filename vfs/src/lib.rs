@@ -12,6 +12,7 @@ pub mod fs;
 pub mod mem;
 pub mod os;
 pub mod scheduler;
+mod trace;
 
 use std::sync::Arc;
 

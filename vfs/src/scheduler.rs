@@ -13,7 +13,12 @@
 //! 4. Nobody who holds a lock that a job may want calls [`Scheduler::wait`] or
 //!    [`Scheduler::breathe`].
 
+mod contain;
+pub mod steps;
 pub mod threads;
+
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

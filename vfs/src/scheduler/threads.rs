@@ -6,9 +6,7 @@
 //!
 //! Locks: one mutex a lane, held for queue operations only, never across a step or the drop of a job.
 
-use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
@@ -17,6 +15,7 @@ use esker_base::gate::Gate;
 use esker_base::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
+use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};
 
 /// The production scheduler. Dropping it stops it.
@@ -166,35 +165,6 @@ fn next(queue: &Queue) -> Option<Box<dyn Job>> {
             }
             None => queue.work.wait(&mut state),
         }
-    }
-}
-
-/// One step; a panic in it ends the job.
-fn step(job: &mut dyn Job) -> Progress {
-    match catch_unwind(AssertUnwindSafe(|| job.step())) {
-        Ok(progress) => progress,
-        Err(panic) => {
-            let message = message_of(&*panic);
-            // If reporting the panic panics too, the job is beyond help; it is dropped either way.
-            let _ = catch_unwind(AssertUnwindSafe(|| job.panicked(&message)));
-            Progress::Done
-        }
-    }
-}
-
-/// Drop a job; a panic in its `Drop` must not end the thread.
-fn discard(job: Box<dyn Job>) {
-    let _ = catch_unwind(AssertUnwindSafe(move || drop(job)));
-}
-
-/// What a panic said.
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic without a message".to_owned()
     }
 }
 

@@ -1,0 +1,264 @@
+//! What both schedulers promise, on both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::steps::Steps;
+use super::threads::Threads;
+use super::*;
+
+/// A job out of a closure; opens its gate when it is dropped.
+struct Closure<F> {
+    name: &'static str,
+    step: F,
+    gate: Arc<Gate>,
+    panics: Arc<Mutex<Vec<String>>>,
+}
+
+impl<F: FnMut() -> Progress + Send> Job for Closure<F> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn step(&mut self) -> Progress {
+        (self.step)()
+    }
+    fn panicked(&mut self, message: &str) {
+        self.panics.lock().push(message.to_owned());
+    }
+}
+
+impl<F> Drop for Closure<F> {
+    fn drop(&mut self) {
+        self.gate.open();
+    }
+}
+
+#[derive(Default)]
+struct Rig {
+    gate: Arc<Gate>,
+    panics: Arc<Mutex<Vec<String>>>,
+}
+
+impl Rig {
+    fn job(
+        &self,
+        name: &'static str,
+        step: impl FnMut() -> Progress + Send + 'static,
+    ) -> Box<dyn Job> {
+        let (gate, panics) = (Arc::clone(&self.gate), Arc::clone(&self.panics));
+        Box::new(Closure {
+            name,
+            step,
+            gate,
+            panics,
+        })
+    }
+}
+
+fn on_both(test: impl Fn(Arc<dyn Scheduler>)) {
+    test(Arc::new(Threads::new(2).expect("threads start")));
+    for seed in 0..20 {
+        test(Arc::new(Steps::new(seed)));
+    }
+}
+
+#[test]
+fn a_job_runs_until_done_and_is_dropped() {
+    on_both(|scheduler| {
+        let rig = Rig::default();
+        let steps = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&steps);
+        let seen = rig.gate.epoch();
+        scheduler.spawn(
+            Lane::Flush,
+            rig.job("counter", move || {
+                if counted.fetch_add(1, Ordering::SeqCst) < 4 {
+                    Progress::More
+                } else {
+                    Progress::Done
+                }
+            }),
+        );
+        assert!(scheduler.wait(&rig.gate, seen, None));
+        assert_eq!(steps.load(Ordering::SeqCst), 5);
+    });
+}
+
+#[test]
+fn a_panicking_step_ends_its_job_alone() {
+    on_both(|scheduler| {
+        let rig = Rig::default();
+        let seen = rig.gate.epoch();
+        scheduler.spawn(
+            Lane::Compaction,
+            rig.job("broken", || panic!("at step {}", 1)),
+        );
+        assert!(scheduler.wait(&rig.gate, seen, None));
+        assert_eq!(*rig.panics.lock(), ["at step 1"]);
+        let seen = rig.gate.epoch();
+        scheduler.spawn(Lane::Compaction, rig.job("sound", || Progress::Done));
+        assert!(
+            scheduler.wait(&rig.gate, seen, None),
+            "the lane still works"
+        );
+    });
+}
+
+#[test]
+fn a_job_that_asks_for_a_pause_runs_again_after_it_and_lets_others_by() {
+    on_both(|scheduler| {
+        let rig = Arc::new(Rig::default());
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let seen = rig.gate.epoch();
+        let (mine, spawner, both) = (Arc::clone(&order), Arc::clone(&scheduler), Arc::clone(&rig));
+        let timed = move || {
+            mine.lock().push("timed");
+            if mine.lock().len() > 1 {
+                return Progress::Done;
+            }
+            let mine = Arc::clone(&mine);
+            let other = move || {
+                mine.lock().push("other");
+                Progress::Done
+            };
+            spawner.spawn(Lane::Upkeep, both.job("other", other));
+            Progress::After(Duration::from_millis(2))
+        };
+        scheduler.spawn(Lane::Upkeep, rig.job("timed", timed));
+        // Both jobs' drops open the gate.
+        let mut now = rig.gate.epoch();
+        while now < seen + 2 {
+            scheduler.wait(&rig.gate, now, None);
+            now = rig.gate.epoch();
+        }
+        assert_eq!(*order.lock(), ["timed", "other", "timed"]);
+    });
+}
+
+#[test]
+fn a_wait_ends_at_its_timeout() {
+    on_both(|scheduler| {
+        let gate = Gate::new();
+        assert!(!scheduler.wait(&gate, gate.epoch(), Some(Duration::from_millis(2))));
+        let seen = gate.epoch();
+        gate.open();
+        assert!(
+            scheduler.wait(&gate, seen, Some(Duration::ZERO)),
+            "an open gate is seen first"
+        );
+    });
+}
+
+#[test]
+fn stopping_drops_every_job_and_takes_no_more() {
+    on_both(|scheduler| {
+        let rig = Rig::default();
+        for lane in [Lane::Flush, Lane::Compaction, Lane::Upkeep] {
+            scheduler.spawn(lane, rig.job("endless", || Progress::More));
+            scheduler.spawn(
+                lane,
+                rig.job("far off", || Progress::After(Duration::from_hours(1))),
+            );
+        }
+        scheduler.breathe();
+        scheduler.stop();
+        assert_eq!(rig.gate.epoch(), 6);
+        scheduler.stop();
+        scheduler.spawn(Lane::Flush, rig.job("late", || panic!("it must not run")));
+        assert_eq!(rig.gate.epoch(), 7);
+        assert!(rig.panics.lock().is_empty());
+    });
+}
+
+#[test]
+fn a_step_may_stop_the_scheduler_it_runs_on() {
+    on_both(|scheduler| {
+        let rig = Rig::default();
+        let inner = Arc::clone(&scheduler);
+        let seen = rig.gate.epoch();
+        scheduler.spawn(
+            Lane::Upkeep,
+            rig.job("closing", move || {
+                inner.stop();
+                Progress::More
+            }),
+        );
+        assert!(
+            scheduler.wait(&rig.gate, seen, None),
+            "the job is dropped all the same"
+        );
+        scheduler.stop();
+    });
+}
+
+#[test]
+fn steps_report_a_deadlock_also_from_within_a_step() {
+    let steps = Arc::new(Steps::new(3));
+    let (rig, never) = (Rig::default(), Arc::new(Gate::new()));
+    let inner = Arc::clone(&steps);
+    steps.spawn(
+        Lane::Flush,
+        rig.job("stuck", move || {
+            inner.wait(&never, 0, None);
+            Progress::Done
+        }),
+    );
+    // Needs the flush lane's only place, which the first job keeps.
+    steps.spawn(Lane::Flush, rig.job("behind", || panic!("it must not run")));
+    let run = std::panic::AssertUnwindSafe(|| {
+        while steps.jobs()[0].name == "stuck" {
+            steps.step();
+        }
+    });
+    let panic = std::panic::catch_unwind(run).expect_err("a deadlock");
+    let message = panic.downcast_ref::<String>().expect("a message");
+    assert!(message.contains("a step of \"stuck\" waits"), "{message}");
+    assert!(message.contains("behind"), "{message}");
+}
+
+#[test]
+fn steps_of_a_step_stay_within_the_lanes_width() {
+    for seed in 0..50 {
+        let steps = Arc::new(Steps::with_width(seed, 1));
+        let rig = Rig::default();
+        let (inner, opened) = (Arc::clone(&steps), Arc::new(Gate::new()));
+        let waited = Arc::clone(&opened);
+        steps.spawn(
+            Lane::Compaction,
+            rig.job("waits", move || {
+                inner.wait(&waited, 0, None);
+                Progress::Done
+            }),
+        );
+        steps.spawn(
+            Lane::Flush,
+            rig.job("opens", move || {
+                opened.open();
+                Progress::Done
+            }),
+        );
+        let inner = Arc::clone(&steps);
+        steps.spawn(
+            Lane::Compaction,
+            rig.job("beside", move || {
+                let inside = inner
+                    .jobs()
+                    .iter()
+                    .filter(|job| job.stepping && job.lane == Lane::Compaction)
+                    .count();
+                assert_eq!(inside, 1);
+                Progress::Done
+            }),
+        );
+        steps.settle();
+        assert!(steps.jobs().is_empty());
+        assert!(
+            rig.panics.lock().is_empty(),
+            "seed {seed}: {:?}",
+            rig.panics.lock()
+        );
+    }
+}
