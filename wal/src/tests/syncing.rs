@@ -1,13 +1,13 @@
 //! Syncs beside a writer that goes on, and beside one another.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use esker_base::Error;
 
-use super::disk::{Disk, Outcome};
+use super::disk::{Disk, MemoryFile, Outcome};
 use super::{LOG, create, path_of, read_bytes};
 
 #[test]
@@ -28,21 +28,27 @@ fn a_sync_with_nothing_to_do_does_nothing() {
     assert_eq!(disk.file(&path_of(LOG)).sync_count(), 1);
 }
 
+/// Make the file's first sync say that it has begun, and wait to be let go.
+fn hold_first_sync(file: &MemoryFile) -> (Receiver<()>, Sender<()>) {
+    let (entered, inside) = channel();
+    let (leave, left) = channel();
+    let left = Mutex::new(left);
+    let first = AtomicBool::new(true);
+    file.hook_syncs(move || {
+        if first.swap(false, Ordering::SeqCst) {
+            entered.send(()).expect("the test waits");
+            left.lock().expect("no panic").recv().expect("the test lets go");
+        }
+    });
+    (inside, leave)
+}
+
 #[test]
 fn what_is_written_during_a_sync_waits_for_the_next() {
     let disk = Disk::default();
     let mut writer = create(&disk);
     let syncer = writer.syncer();
-    let (entered, inside) = channel();
-    let (leave, left) = channel::<()>();
-    let left = Mutex::new(left);
-    disk.file(&path_of(LOG)).hook_syncs(move || {
-        entered.send(()).expect("the test waits");
-        left.lock()
-            .expect("no panic")
-            .recv()
-            .expect("the test lets go");
-    });
+    let (inside, leave) = hold_first_sync(&disk.file(&path_of(LOG)));
     writer.stage(1, &[b"before"]);
     let before = writer.write().expect("a sound disk");
     let background = syncer.clone();
@@ -57,7 +63,6 @@ fn what_is_written_during_a_sync_waits_for_the_next() {
         before
     );
     assert_eq!(syncer.durable(), before);
-    leave.send(()).expect("for the next sync");
     assert_eq!(syncer.sync().expect("a sound disk"), after);
 }
 
@@ -70,16 +75,8 @@ fn those_who_wait_for_a_sync_that_fails_fail_too() {
     writer.write().expect("a sound disk");
     let file = disk.file(&path_of(LOG));
     file.plan_syncs(&[Outcome::Bad(0)]);
-    let (entered, inside) = channel();
-    let (leave, left) = channel::<()>();
-    let left = Mutex::new(left);
-    file.hook_syncs(move || {
-        entered.send(()).expect("the test waits");
-        left.lock()
-            .expect("no panic")
-            .recv()
-            .expect("the test lets go");
-    });
+    // Only the first sync waits: a second one, which must not be, shows in the count.
+    let (inside, leave) = hold_first_sync(&file);
     let start = |syncer: crate::LogSyncer| thread::spawn(move || syncer.sync());
     let first = start(writer.syncer());
     inside.recv().expect("the sync begins");
@@ -104,20 +101,7 @@ fn one_sync_serves_all_who_waited() {
     let disk = Disk::default();
     let mut writer = create(&disk);
     let file = disk.file(&path_of(LOG));
-    let (entered, inside) = channel();
-    let (leave, left) = channel::<()>();
-    let left = Mutex::new(left);
-    let entries = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&entries);
-    file.hook_syncs(move || {
-        if counted.fetch_add(1, Ordering::SeqCst) == 0 {
-            entered.send(()).expect("the test waits");
-            left.lock()
-                .expect("no panic")
-                .recv()
-                .expect("the test lets go");
-        }
-    });
+    let (inside, leave) = hold_first_sync(&file);
     let start = |syncer: crate::LogSyncer| thread::spawn(move || syncer.sync());
     let first = start(writer.syncer());
     inside.recv().expect("the sync begins");
@@ -129,7 +113,7 @@ fn one_sync_serves_all_who_waited() {
     for other in others {
         assert_eq!(other.join().expect("no panic").expect("a sound disk"), end);
     }
-    assert_eq!(entries.load(Ordering::SeqCst), 2, "the eight shared one");
+    assert_eq!(file.sync_count(), 2, "the eight shared one");
 }
 
 #[test]
