@@ -51,9 +51,7 @@ impl LogKind {
 
     /// The kind with this magic number.
     pub(crate) fn from_magic(magic: [u8; 8]) -> Option<LogKind> {
-        [LogKind::WriteAhead, LogKind::Manifest]
-            .into_iter()
-            .find(|kind| kind.magic() == magic)
+        [LogKind::WriteAhead, LogKind::Manifest].into_iter().find(|kind| kind.magic() == magic)
     }
 }
 
@@ -128,10 +126,7 @@ pub(crate) struct LogHeader {
 impl LogHeader {
     /// The bytes of a new log's header.
     pub(crate) fn encode(identity: &LogIdentity, predecessor: Option<Predecessor>) -> Vec<u8> {
-        let none = Predecessor {
-            number: FileNumber(0),
-            len: 0,
-        };
+        let none = Predecessor { number: FileNumber(0), len: 0 };
         let Predecessor { number, len } = predecessor.unwrap_or(none);
         let mut bytes = Vec::with_capacity(HEADER_LEN);
         bytes.extend_from_slice(&identity.kind.magic());
@@ -194,11 +189,7 @@ impl LogHeader {
         }
         let supported = identity.kind.version();
         if self.version > supported {
-            return Err(Error::FormatTooNew {
-                path: path.to_path_buf(),
-                found: self.version,
-                supported,
-            });
+            return Err(Error::FormatTooNew { path: path.to_path_buf(), found: self.version, supported });
         }
         if self.version == 0 || self.has_predecessor > 1 || self.reserved != 0 {
             let what = format!(
@@ -216,10 +207,7 @@ impl LogHeader {
             return Err(Error::corruption(path, DATABASE_AT, what));
         }
         if self.number != identity.number {
-            let what = format!(
-                "it was written as file {}, not as {}",
-                self.number, identity.number
-            );
+            let what = format!("it was written as file {}, not as {}", self.number, identity.number);
             return Err(Error::corruption(path, NUMBER_AT, what));
         }
         Ok(())

@@ -69,13 +69,7 @@ pub struct Field {
 /// ```
 pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let window = Window::open(fs, path)?;
-    Ok(Inspection {
-        window,
-        seed: None,
-        at: 0,
-        fields: VecDeque::new(),
-        failed: false,
-    })
+    Ok(Inspection { window, seed: None, at: 0, fields: VecDeque::new(), failed: false })
 }
 
 /// An iterator over the fields of a log. Made by [`inspect`].
@@ -111,13 +105,7 @@ impl Iterator for Inspection {
 impl Inspection {
     /// Hand out the next `len` bytes as a field.
     fn push(&mut self, len: u64, name: &'static str, value: String, verdict: Verdict) {
-        self.fields.push_back(Field {
-            offset: self.at,
-            len,
-            name,
-            value,
-            verdict,
-        });
+        self.fields.push_back(Field { offset: self.at, len, name, value, verdict });
         self.at = self.at.saturating_add(len);
     }
 
@@ -125,10 +113,7 @@ impl Inspection {
         let bytes = self.window.bytes(0, HEADER_LEN)?;
         let bytes = bytes.get(..HEADER_LEN).unwrap_or(bytes).to_vec();
         let Ok(header) = LogHeader::parse(&bytes) else {
-            self.seed = Some(ChecksumSeed::new(
-                esker_base::DatabaseId([0; 16]),
-                esker_base::FileNumber(0),
-            ));
+            self.seed = Some(ChecksumSeed::new(esker_base::DatabaseId([0; 16]), esker_base::FileNumber(0)));
             self.push(
                 bytes.len() as u64,
                 "header",
@@ -140,11 +125,7 @@ impl Inspection {
         self.seed = Some(ChecksumSeed::new(header.database, header.number));
         let expected = header.expected_checksum(&bytes);
         let checks = header.checksum == expected;
-        let covered = if checks {
-            Verdict::Ok
-        } else {
-            Verdict::Unchecked
-        };
+        let covered = if checks { Verdict::Ok } else { Verdict::Unchecked };
         let kind = LogKind::from_magic(header.magic);
         let unless = |wrong: bool| if wrong { Verdict::Bad } else { covered };
 
@@ -163,24 +144,9 @@ impl Inspection {
         );
         self.push(16, "database", hex(&header.database.0), covered);
         self.push(8, "number", header.number.to_string(), covered);
-        self.push(
-            8,
-            "predecessor",
-            header.predecessor.number.to_string(),
-            covered,
-        );
-        self.push(
-            8,
-            "predecessor len",
-            header.predecessor.len.to_string(),
-            covered,
-        );
-        self.push(
-            4,
-            "reserved",
-            header.reserved.to_string(),
-            unless(header.reserved != 0),
-        );
+        self.push(8, "predecessor", header.predecessor.number.to_string(), covered);
+        self.push(8, "predecessor len", header.predecessor.len.to_string(), covered);
+        self.push(4, "reserved", header.reserved.to_string(), unless(header.reserved != 0));
         self.checksum("header checksum", header.checksum, Some(expected));
         Ok(())
     }
@@ -190,10 +156,7 @@ impl Inspection {
         let (value, verdict) = match expected {
             None => (format!("{found:08x}"), Verdict::Unchecked),
             Some(expected) if expected == found => (format!("{found:08x}"), Verdict::Ok),
-            Some(expected) => (
-                format!("{found:08x}, computed {expected:08x}"),
-                Verdict::Bad,
-            ),
+            Some(expected) => (format!("{found:08x}, computed {expected:08x}"), Verdict::Bad),
         };
         self.push(4, name, value, verdict);
     }
@@ -212,10 +175,7 @@ impl Inspection {
         match self.window.first_nonzero(at)? {
             Some(nonzero) if nonzero < end => {
                 let bytes = self.window.bytes(at, 64)?;
-                let shown = usize::try_from(end - at)
-                    .unwrap_or(usize::MAX)
-                    .min(bytes.len())
-                    .min(65);
+                let shown = usize::try_from(end - at).unwrap_or(usize::MAX).min(bytes.len()).min(65);
                 let value = printable(bytes.get(..shown).unwrap_or_default());
                 self.push(end - at, "no record", value, Verdict::Bad);
             }
@@ -225,18 +185,11 @@ impl Inspection {
     }
 
     /// The fields of the fragment at `at`, whose header checks.
-    fn fragment(
-        &mut self,
-        seed: ChecksumSeed,
-        header: RecordHeader,
-        header_checksum: u32,
-    ) -> Result<()> {
+    fn fragment(&mut self, seed: ChecksumSeed, header: RecordHeader, header_checksum: u32) -> Result<()> {
         let at = self.at;
         let len = header.payload_len();
         let payload_at = at.saturating_add(RECORD_HEADER_LEN as u64);
-        let there = usize::try_from(self.window.remaining(payload_at))
-            .unwrap_or(usize::MAX)
-            .min(len);
+        let there = usize::try_from(self.window.remaining(payload_at)).unwrap_or(usize::MAX).min(len);
         let payload = self.window.bytes(payload_at, there)?;
         let payload = payload.get(..there).unwrap_or_default();
         let text = printable(payload);
@@ -247,12 +200,7 @@ impl Inspection {
         if there == len {
             self.push(4, "length", len.to_string(), Verdict::Ok);
         } else {
-            self.push(
-                4,
-                "length",
-                format!("{len}, of which the file has {there}"),
-                Verdict::Bad,
-            );
+            self.push(4, "length", format!("{len}, of which the file has {there}"), Verdict::Bad);
         }
         let kind = match header.kind {
             FragmentKind::Full => "full",
@@ -260,22 +208,12 @@ impl Inspection {
             FragmentKind::Middle => "middle",
             FragmentKind::Last => "last",
         };
-        self.push(
-            1,
-            "kind",
-            format!("{} ({kind})", header.kind as u8),
-            Verdict::Ok,
-        );
+        self.push(1, "kind", format!("{} ({kind})", header.kind as u8), Verdict::Ok);
         self.push(8, "tag", header.tag.to_string(), Verdict::Ok);
         self.push(8, "durable-up-to", header.durable.to_string(), Verdict::Ok);
         let checks = computed == Some(header.payload_checksum);
         if there > 0 {
-            self.push(
-                there as u64,
-                "payload",
-                text,
-                if checks { Verdict::Ok } else { Verdict::Bad },
-            );
+            self.push(there as u64, "payload", text, if checks { Verdict::Ok } else { Verdict::Bad });
         }
         Ok(())
     }

@@ -16,10 +16,7 @@
 #![doc = include_str!("../FORMAT.md")]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
-#![cfg_attr(
-    test,
-    allow(clippy::indexing_slicing, clippy::cast_possible_truncation)
-)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
 pub mod header;
 pub mod inspect;

@@ -122,11 +122,7 @@ impl LogReader {
             closed_len,
             at: start,
             assembled: Vec::new(),
-            tail: Tail {
-                valid_len: start,
-                torn: false,
-                durable_seen: 0,
-            },
+            tail: Tail { valid_len: start, torn: false, durable_seen: 0 },
             state: State::Reading,
             window,
         };
@@ -151,10 +147,7 @@ impl LogReader {
     ///
     /// Errors: [`Error::Corruption`] at the offset of a record that was durable and does not check;
     /// [`Error::Io`]. An error is final.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the record borrows from the reader"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         match &self.state {
             State::Reading => {}
@@ -182,28 +175,16 @@ impl LogReader {
 
     /// The record that was found, in place.
     fn record(&mut self, found: &Found) -> Result<Record<'_>> {
-        let Found {
-            tag,
-            offset,
-            end,
-            in_window,
-        } = *found;
+        let Found { tag, offset, end, in_window } = *found;
         let payload = match in_window {
             // Checking it has just put it into the window: nothing is read here.
             Some(len) => {
-                let bytes = self
-                    .window
-                    .bytes(offset.saturating_add(RECORD_HEADER_LEN as u64), len)?;
+                let bytes = self.window.bytes(offset.saturating_add(RECORD_HEADER_LEN as u64), len)?;
                 bytes.get(..len).unwrap_or_default()
             }
             None => &self.assembled,
         };
-        Ok(Record {
-            tag,
-            offset,
-            end,
-            payload,
-        })
+        Ok(Record { tag, offset, end, payload })
     }
 
     /// Check the record at `at` and step over it.
@@ -219,19 +200,12 @@ impl LogReader {
             FragmentKind::Full => {
                 let end = after(offset, len);
                 self.step(end, header.durable);
-                Ok(Some(Found {
-                    tag: header.tag,
-                    offset,
-                    end,
-                    in_window: Some(len),
-                }))
+                Ok(Some(Found { tag: header.tag, offset, end, in_window: Some(len) }))
             }
             FragmentKind::First => self.assemble(offset, header),
-            FragmentKind::Middle | FragmentKind::Last => self.end(
-                offset,
-                offset,
-                "a record begins with a fragment that is not its first",
-            ),
+            FragmentKind::Middle | FragmentKind::Last => {
+                self.end(offset, offset, "a record begins with a fragment that is not its first")
+            }
         }
     }
 
@@ -243,17 +217,11 @@ impl LogReader {
         loop {
             let len = fragment.payload_len();
             let payload = self.window.bytes(after(at, 0), len)?;
-            self.assembled
-                .extend_from_slice(payload.get(..len).unwrap_or_default());
+            self.assembled.extend_from_slice(payload.get(..len).unwrap_or_default());
             at = after(at, len);
             if fragment.kind == FragmentKind::Last {
                 self.step(at, first.durable);
-                return Ok(Some(Found {
-                    tag: first.tag,
-                    offset,
-                    end: at,
-                    in_window: None,
-                }));
+                return Ok(Some(Found { tag: first.tag, offset, end: at, in_window: None }));
             }
             fragment = match self.fragment(at)? {
                 Err(why) => return self.end(offset, at, why),
@@ -263,11 +231,7 @@ impl LogReader {
                 Ok(next) => match next.kind {
                     FragmentKind::Middle | FragmentKind::Last => next,
                     FragmentKind::Full | FragmentKind::First => {
-                        return self.end(
-                            offset,
-                            at,
-                            "a record begins before the one before it ends",
-                        );
+                        return self.end(offset, at, "a record begins before the one before it ends");
                     }
                 },
             };
@@ -286,13 +250,8 @@ impl LogReader {
         if after(0, len) > remaining {
             return Ok(Err("a record is longer than the rest of the log"));
         }
-        let bytes = self
-            .window
-            .bytes(at, RECORD_HEADER_LEN.saturating_add(len))?;
-        let payload = bytes
-            .get(RECORD_HEADER_LEN..)
-            .and_then(|rest| rest.get(..len))
-            .unwrap_or_default();
+        let bytes = self.window.bytes(at, RECORD_HEADER_LEN.saturating_add(len))?;
+        let payload = bytes.get(RECORD_HEADER_LEN..).and_then(|rest| rest.get(..len)).unwrap_or_default();
         if record::payload_checksum(self.seed, at, &[payload]) != header.payload_checksum {
             return Ok(Err("a record's payload does not check"));
         }
@@ -336,6 +295,5 @@ impl LogReader {
 /// The end of a fragment at `at` with `len` bytes of payload.
 #[inline]
 fn after(at: u64, len: usize) -> u64 {
-    at.saturating_add(RECORD_HEADER_LEN as u64)
-        .saturating_add(len as u64)
+    at.saturating_add(RECORD_HEADER_LEN as u64).saturating_add(len as u64)
 }

@@ -96,20 +96,8 @@ impl RecordHeader {
         if seed.checksum(offset, &[&bytes[4..]]) != raw.header_checksum {
             return None;
         }
-        let RawRecordHeader {
-            payload_checksum,
-            len,
-            tag,
-            durable,
-            ..
-        } = raw;
-        Some(RecordHeader {
-            payload_checksum,
-            len,
-            kind,
-            tag,
-            durable,
-        })
+        let RawRecordHeader { payload_checksum, len, tag, durable, .. } = raw;
+        Some(RecordHeader { payload_checksum, len, kind, tag, durable })
     }
 
     /// Length of the fragment's payload.

@@ -73,9 +73,7 @@ impl Shared {
             return Ok(());
         }
         match &*self.failure.lock() {
-            Some(cause) => Err(Error::Poisoned {
-                cause: Box::new(cause.clone()),
-            }),
+            Some(cause) => Err(Error::Poisoned { cause: Box::new(cause.clone()) }),
             None => Ok(()), // not reached: `failed` is set after the cause
         }
     }

@@ -19,11 +19,8 @@ use crate::{LogIdentity, LogKind, LogReader, LogWriter, Tail};
 use disk::Disk;
 
 /// The log that the tests write, if they do not say otherwise.
-const LOG: LogIdentity = LogIdentity {
-    database: DatabaseId([7; 16]),
-    number: FileNumber(3),
-    kind: LogKind::WriteAhead,
-};
+const LOG: LogIdentity =
+    LogIdentity { database: DatabaseId([7; 16]), number: FileNumber(3), kind: LogKind::WriteAhead };
 
 fn dir() -> &'static Path {
     Path::new("/db")
@@ -52,12 +49,7 @@ fn read_log(disk: &Disk, closed_len: Option<u64>) -> Result<(Vec<Read>, Tail)> {
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
         let payload = record.payload.to_vec();
-        records.push(Read {
-            tag: record.tag,
-            offset: record.offset,
-            end: record.end,
-            payload,
-        });
+        records.push(Read { tag: record.tag, offset: record.offset, end: record.end, payload });
     }
     assert_eq!(reader.next()?, None, "the end is the end");
     Ok((records, reader.tail()))

@@ -31,13 +31,7 @@ impl Window {
     pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<Window> {
         let file = fs.open(path)?;
         let end = file.len()?;
-        Ok(Window {
-            file,
-            end,
-            start: 0,
-            held: 0,
-            buffer: Vec::new(),
-        })
+        Ok(Window { file, end, start: 0, held: 0, buffer: Vec::new() })
     }
 
     /// The file's path.
@@ -133,10 +127,7 @@ impl Window {
 #[inline]
 pub(crate) fn nonzero(bytes: &[u8]) -> Option<usize> {
     let (lines, _) = bytes.as_chunks::<64>();
-    let zero_lines = lines
-        .iter()
-        .take_while(|line| line.iter().fold(0, |or, byte| or | byte) == 0)
-        .count();
+    let zero_lines = lines.iter().take_while(|line| line.iter().fold(0, |or, byte| or | byte) == 0).count();
     let skipped = zero_lines * 64;
     let index = bytes.get(skipped..)?.iter().position(|&byte| byte != 0)?;
     Some(skipped + index)

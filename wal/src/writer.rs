@@ -80,9 +80,9 @@ impl WriteFailure {
     /// The error inside.
     pub fn error(&self) -> &Error {
         match self {
-            WriteFailure::Undone(error)
-            | WriteFailure::Unknown(error)
-            | WriteFailure::Refused(error) => error,
+            WriteFailure::Undone(error) | WriteFailure::Unknown(error) | WriteFailure::Refused(error) => {
+                error
+            }
         }
     }
 }
@@ -92,12 +92,8 @@ impl WriteFailure {
 impl From<WriteFailure> for Error {
     fn from(failure: WriteFailure) -> Error {
         match failure {
-            WriteFailure::Undone(cause) => Error::Aborted {
-                cause: Box::new(cause),
-            },
-            WriteFailure::Unknown(cause) => Error::InDoubt {
-                cause: Box::new(cause),
-            },
+            WriteFailure::Undone(cause) => Error::Aborted { cause: Box::new(cause) },
+            WriteFailure::Unknown(cause) => Error::InDoubt { cause: Box::new(cause) },
             WriteFailure::Refused(error) => error,
         }
     }
@@ -122,11 +118,7 @@ impl LogWriter {
         let path = dir.join(identity.file_name().to_string());
         let file = fs.create(&path)?;
         let header = LogHeader::encode(&identity, predecessor);
-        let allocated = if allocate_bytes > 0 {
-            file.allocate(allocate_bytes)
-        } else {
-            Ok(())
-        };
+        let allocated = if allocate_bytes > 0 { file.allocate(allocate_bytes) } else { Ok(()) };
         if let Err(error) = allocated.and_then(|()| file.write_at(&header, 0)) {
             drop(file);
             // Best effort: the error to report is the first one.
@@ -163,30 +155,13 @@ impl LogWriter {
 
     /// Encode one fragment, of at most the maximum length, behind what is staged.
     #[inline]
-    fn stage_fragment(
-        &mut self,
-        kind: FragmentKind,
-        tag: u64,
-        len: usize,
-        parts: &[&[u8]],
-        durable: u64,
-    ) {
+    fn stage_fragment(&mut self, kind: FragmentKind, tag: u64, len: usize, parts: &[&[u8]], durable: u64) {
         let offset = self.written + self.buffer.len() as u64;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "at most FRAGMENT_BYTES_MAX"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "at most FRAGMENT_BYTES_MAX")]
         let len = len as u32;
         let payload_checksum = record::payload_checksum(self.seed, offset, parts);
-        let header = RecordHeader {
-            payload_checksum,
-            len,
-            kind,
-            tag,
-            durable,
-        };
-        self.buffer
-            .extend_from_slice(&header.encode(self.seed, offset));
+        let header = RecordHeader { payload_checksum, len, kind, tag, durable };
+        self.buffer.extend_from_slice(&header.encode(self.seed, offset));
         for part in parts {
             self.buffer.extend_from_slice(part);
         }
@@ -254,9 +229,7 @@ impl LogWriter {
         let end = end.min(file.len()?);
         let mut at = self.written;
         while at < end {
-            let len = usize::try_from(end - at)
-                .unwrap_or(ZEROS.len())
-                .min(ZEROS.len());
+            let len = usize::try_from(end - at).unwrap_or(ZEROS.len()).min(ZEROS.len());
             let zeros = ZEROS.get(..len).unwrap_or(ZEROS);
             file.write_at(zeros, at)?;
             at += zeros.len() as u64;

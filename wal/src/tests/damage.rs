@@ -35,19 +35,12 @@ fn sample() -> (Vec<u8>, Vec<Read>) {
 fn check(bytes: &[u8], records: &[Read], durable: u64, context: &str) {
     match read_bytes(bytes, None) {
         Err(Error::Corruption { offset, .. }) => {
-            assert!(
-                offset == 0 || records.iter().any(|record| record.offset == offset),
-                "{context}"
-            );
+            assert!(offset == 0 || records.iter().any(|record| record.offset == offset), "{context}");
         }
         Err(error) => panic!("{context}: {error}"),
         Ok((found, tail)) => {
             assert_eq!(found, records[..found.len()], "{context}");
-            assert!(
-                tail.valid_len >= durable,
-                "{context}: lost from {} on",
-                tail.valid_len
-            );
+            assert!(tail.valid_len >= durable, "{context}: lost from {} on", tail.valid_len);
         }
     }
 }
@@ -69,11 +62,7 @@ fn no_single_bit_flip_loses_what_a_record_says_is_durable() {
         let closed = read_bytes(&flipped, Some(bytes.len() as u64));
         assert!(closed.is_err(), "bit {bit}: a closed log has no slack");
     }
-    assert_eq!(
-        reported,
-        durable as usize * 8,
-        "each bit that was durable, and no other"
-    );
+    assert_eq!(reported, durable as usize * 8, "each bit that was durable, and no other");
 }
 
 #[test]
@@ -92,30 +81,16 @@ fn no_value_of_any_byte_loses_what_a_record_says_is_durable() {
 /// A fragment whose checksums agree, with whatever else in it.
 fn forged() -> impl Strategy<Value = (u8, u64, u64, Option<u32>, Vec<u8>)> {
     let durable = prop_oneof![Just(0u64), 0u64..2_000, any::<u64>()];
-    let len = prop_oneof![4 => Just(None), 1 => any::<u32>().prop_map(Some), 1 => (0u32..300).prop_map(Some)];
-    (
-        1u8..=4,
-        0u64..3,
-        durable,
-        len,
-        prop::collection::vec(any::<u8>(), 0..60),
-    )
+    let len =
+        prop_oneof![4 => Just(None), 1 => any::<u32>().prop_map(Some), 1 => (0u32..300).prop_map(Some)];
+    (1u8..=4, 0u64..3, durable, len, prop::collection::vec(any::<u8>(), 0..60))
 }
 
 /// Read and inspect `bytes`; what neither of them may ever do is panic or leave bytes out.
 fn survive(bytes: &[u8]) {
     let disk = Disk::default();
-    disk.create(&path_of(LOG))
-        .expect("new")
-        .write_at(bytes, 0)
-        .expect("a sound disk");
-    for closed_len in [
-        None,
-        Some(0),
-        Some(bytes.len() as u64),
-        Some(100),
-        Some(u64::MAX),
-    ] {
+    disk.create(&path_of(LOG)).expect("new").write_at(bytes, 0).expect("a sound disk");
+    for closed_len in [None, Some(0), Some(bytes.len() as u64), Some(100), Some(u64::MAX)] {
         if let Ok((records, tail)) = super::read_log(&disk, closed_len) {
             assert!(tail.valid_len <= bytes.len() as u64);
             assert!(records.last().is_none_or(|last| last.end == tail.valid_len));

@@ -61,11 +61,7 @@ pub(super) struct Disk {
 }
 
 fn take(plan: &mut Vec<Outcome>) -> Outcome {
-    if plan.is_empty() {
-        Outcome::Good
-    } else {
-        plan.remove(0)
-    }
+    if plan.is_empty() { Outcome::Good } else { plan.remove(0) }
 }
 
 impl Disk {
@@ -103,19 +99,13 @@ impl MemoryFile {
 
     /// What a power loss may leave: each sector of `sector` bytes from the durable content or from any
     /// content since, as `pick(n)`, below n, says; and so the length.
-    pub(super) fn power_loss(
-        &self,
-        sector: usize,
-        mut pick: impl FnMut(usize) -> usize,
-    ) -> Vec<u8> {
+    pub(super) fn power_loss(&self, sector: usize, mut pick: impl FnMut(usize) -> usize) -> Vec<u8> {
         let state = self.state();
         let mut versions = vec![state.durable.clone()];
         versions.extend(state.versions.clone().expect("they are remembered"));
         let mut image = vec![0; versions[pick(versions.len())].len()];
         for (index, piece) in image.chunks_mut(sector).enumerate() {
-            let from = versions[pick(versions.len())]
-                .get(index * sector..)
-                .unwrap_or_default();
+            let from = versions[pick(versions.len())].get(index * sector..).unwrap_or_default();
             let len = piece.len().min(from.len());
             piece[..len].copy_from_slice(&from[..len]);
         }
@@ -123,10 +113,7 @@ impl MemoryFile {
     }
 
     pub(super) fn hook_syncs(&self, hook: impl Fn() + Send + Sync + 'static) {
-        assert!(
-            self.sync_hook.set(Box::new(hook)).is_ok(),
-            "one hook a file"
-        );
+        assert!(self.sync_hook.set(Box::new(hook)).is_ok(), "one hook a file");
     }
 
     pub(super) fn plan_writes(&self, plan: &[Outcome]) {
@@ -183,11 +170,7 @@ impl File for MemoryFile {
             state.bytes[offset..offset + kept].copy_from_slice(&bytes[..kept]);
         }
         state.changed();
-        if outcome == Outcome::Good {
-            Ok(())
-        } else {
-            Err(self.fail("write", ErrorKind::StorageFull))
-        }
+        if outcome == Outcome::Good { Ok(()) } else { Err(self.fail("write", ErrorKind::StorageFull)) }
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -233,11 +216,7 @@ impl Fs for Disk {
     fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
         let mut files = self.files.lock().expect("no panic under it");
         if files.contains_key(path) {
-            return Err(Error::io(
-                "create",
-                path,
-                io::Error::from(ErrorKind::AlreadyExists),
-            ));
+            return Err(Error::io("create", path, io::Error::from(ErrorKind::AlreadyExists)));
         }
         let file = Arc::new(MemoryFile {
             path: path.to_path_buf(),
@@ -254,11 +233,7 @@ impl Fs for Disk {
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
         match self.files.lock().expect("no panic under it").get(path) {
             Some(file) => Ok(Arc::clone(file) as Arc<dyn File>),
-            None => Err(Error::io(
-                "open",
-                path,
-                io::Error::from(ErrorKind::NotFound),
-            )),
+            None => Err(Error::io("open", path, io::Error::from(ErrorKind::NotFound))),
         }
     }
 
@@ -267,11 +242,7 @@ impl Fs for Disk {
         let Some(file) = files.get(path) else {
             return Ok(None);
         };
-        Ok(Some(DirEntry {
-            name: String::new(),
-            kind: EntryKind::File,
-            len: file.len()?,
-        }))
+        Ok(Some(DirEntry { name: String::new(), kind: EntryKind::File, len: file.len()? }))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -11,12 +11,7 @@ const GOOD: Outcome = Outcome::Good;
 const ALL: usize = usize::MAX;
 
 fn tags(disk: &Disk) -> Vec<u64> {
-    read_log(disk, None)
-        .expect("a good log")
-        .0
-        .into_iter()
-        .map(|record| record.tag)
-        .collect()
+    read_log(disk, None).expect("a good log").0.into_iter().map(|record| record.tag).collect()
 }
 
 #[test]
@@ -24,8 +19,7 @@ fn a_failed_write_is_undone_and_the_writer_goes_on() {
     for allocate in [0, 4096] {
         for kept in (0..200).chain([ALL]) {
             let disk = Disk::default();
-            let mut writer =
-                LogWriter::create(&disk, dir(), LOG, None, allocate).expect("a sound disk");
+            let mut writer = LogWriter::create(&disk, dir(), LOG, None, allocate).expect("a sound disk");
             let file = disk.file(&path_of(LOG));
             writer.stage(1, &[b"first"]);
             let end = writer.write().expect("a sound disk");
@@ -34,10 +28,7 @@ fn a_failed_write_is_undone_and_the_writer_goes_on() {
             writer.stage(2, &[&[b'x'; 50]]);
             writer.stage(3, &[&[b'y'; 50]]);
             let failure = writer.write().expect_err("it was told to fail");
-            assert!(
-                matches!(&failure, WriteFailure::Undone(cause) if cause.is_no_space()),
-                "{failure:?}"
-            );
+            assert!(matches!(&failure, WriteFailure::Undone(cause) if cause.is_no_space()), "{failure:?}");
             assert_eq!((writer.written(), writer.staged_bytes()), (end, 0));
             // Neither now nor after a power loss is there a trace.
             assert!(file.bytes()[end as usize..].iter().all(|&byte| byte == 0));
@@ -98,37 +89,17 @@ fn a_write_that_cannot_be_undone_is_unknown_and_the_last() {
         fail(&disk);
         writer.stage(1, &[b"who knows"]);
         let failure = writer.write().expect_err("it was told to fail");
-        assert!(
-            matches!(
-                &failure,
-                WriteFailure::Unknown(Error::Io { op: "write", .. })
-            ),
-            "{failure:?}"
-        );
+        assert!(matches!(&failure, WriteFailure::Unknown(Error::Io { op: "write", .. })), "{failure:?}");
         assert!(matches!(Error::from(failure), Error::InDoubt { .. }));
 
         let before = disk.file(&path_of(LOG)).written();
         writer.stage(2, &[b"after"]);
         let failure = writer.write().expect_err("the log is stopped");
-        assert!(
-            matches!(&failure, WriteFailure::Refused(Error::Poisoned { .. })),
-            "{failure:?}"
-        );
-        assert!(
-            failure.error().to_string().contains("reopen"),
-            "{}",
-            failure.error()
-        );
-        assert!(matches!(
-            writer.syncer().sync(),
-            Err(Error::Poisoned { .. })
-        ));
+        assert!(matches!(&failure, WriteFailure::Refused(Error::Poisoned { .. })), "{failure:?}");
+        assert!(failure.error().to_string().contains("reopen"), "{}", failure.error());
+        assert!(matches!(writer.syncer().sync(), Err(Error::Poisoned { .. })));
         assert!(writer.syncer().check().is_err());
-        assert_eq!(
-            disk.file(&path_of(LOG)).written(),
-            before,
-            "the file was not touched again"
-        );
+        assert_eq!(disk.file(&path_of(LOG)).written(), before, "the file was not touched again");
         assert_eq!(writer.staged_bytes(), 0);
     }
 }
@@ -150,19 +121,14 @@ fn a_failed_sync_stops_the_log() {
         writer.stage(2, &[b"b"]);
         assert!(matches!(writer.write(), Err(WriteFailure::Refused(_))));
     }
-    assert_eq!(
-        disk.file(&path_of(LOG)).sync_count(),
-        2,
-        "no second try on a file that failed"
-    );
+    assert_eq!(disk.file(&path_of(LOG)).sync_count(), 2, "no second try on a file that failed");
 }
 
 #[test]
 fn a_failed_write_reads_as_a_commit_that_was_aborted() {
     let disk = Disk::default();
     let mut writer = create(&disk);
-    disk.file(&path_of(LOG))
-        .plan_writes(&[Outcome::Bad(10), GOOD]);
+    disk.file(&path_of(LOG)).plan_writes(&[Outcome::Bad(10), GOOD]);
     writer.stage(1, &[b"a"]);
     let error = Error::from(writer.write().expect_err("it was told to fail"));
     assert!(matches!(error, Error::Aborted { .. }), "{error}");
@@ -176,10 +142,7 @@ fn a_log_that_exists_is_not_written_over() {
     writer.stage(1, &[b"a"]);
     writer.write().expect("a sound disk");
     let bytes = disk.file(&path_of(LOG)).bytes();
-    assert!(matches!(
-        LogWriter::create(&disk, dir(), LOG, None, 0),
-        Err(Error::Io { op: "create", .. })
-    ));
+    assert!(matches!(LogWriter::create(&disk, dir(), LOG, None, 0), Err(Error::Io { op: "create", .. })));
     assert_eq!(disk.file(&path_of(LOG)).bytes(), bytes);
     assert!(read_bytes(&bytes, None).is_ok());
 }

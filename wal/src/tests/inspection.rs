@@ -9,19 +9,11 @@ use crate::{Verdict, inspect};
 /// The fields as lines of text, payload bytes cut where the tests do not care.
 fn shown(bytes: &[u8]) -> Vec<String> {
     let disk = Disk::default();
-    disk.create(&path_of(LOG))
-        .expect("new")
-        .write_at(bytes, 0)
-        .expect("a sound disk");
+    disk.create(&path_of(LOG)).expect("new").write_at(bytes, 0).expect("a sound disk");
     inspect(&disk, &path_of(LOG))
         .expect("it opens")
         .map(|field| field.expect("a sound disk"))
-        .map(|f| {
-            format!(
-                "{} +{} {}: {} ({})",
-                f.offset, f.len, f.name, f.value, f.verdict
-            )
-        })
+        .map(|f| format!("{} +{} {}: {} ({})", f.offset, f.len, f.name, f.value, f.verdict))
         .collect()
 }
 
@@ -40,11 +32,8 @@ fn a_good_log_field_by_field() {
     let len = bytes.len();
     bytes.resize(len + 1000, 0);
     let lines = shown(&bytes);
-    let without_checksums: Vec<_> = lines
-        .iter()
-        .filter(|line| !line.contains("checksum"))
-        .map(String::as_str)
-        .collect();
+    let without_checksums: Vec<_> =
+        lines.iter().filter(|line| !line.contains("checksum")).map(String::as_str).collect();
     assert_eq!(
         without_checksums,
         [
@@ -81,11 +70,7 @@ fn damage_shows_where_it_is() {
         shown(&bytes)
     };
     let bad = |lines: &[String]| -> Vec<String> {
-        lines
-            .iter()
-            .filter(|line| !line.ends_with("(ok)"))
-            .cloned()
-            .collect()
+        lines.iter().filter(|line| !line.ends_with("(ok)")).cloned().collect()
     };
     // In a payload: its checksum and itself; what follows is fine.
     let lines = bad(&damaged(95));
@@ -95,25 +80,12 @@ fn damage_shows_where_it_is() {
     // In a record's header: the record cannot be told, the next one is found.
     let lines = damaged(80);
     assert_eq!(bad(&lines).len(), 1);
-    assert!(
-        bad(&lines)[0].starts_with("64 +38 no record: "),
-        "{lines:?}"
-    );
+    assert!(bad(&lines)[0].starts_with("64 +38 no record: "), "{lines:?}");
     assert!(lines.iter().any(|line| line == "115 +8 tag: 10 (ok)"));
     // In the log's header: nothing in it can be relied on, and records may still be found.
     let lines = damaged(50);
-    assert_eq!(
-        bad(&lines)
-            .iter()
-            .filter(|line| line.ends_with("(unchecked)"))
-            .count(),
-        8
-    );
-    assert!(
-        lines
-            .iter()
-            .any(|line| line == "93 +9 payload: key\\x00value (ok)")
-    );
+    assert_eq!(bad(&lines).iter().filter(|line| line.ends_with("(unchecked)")).count(), 8);
+    assert!(lines.iter().any(|line| line == "93 +9 payload: key\\x00value (ok)"));
 }
 
 #[test]
@@ -122,21 +94,10 @@ fn a_cut_log_shows_what_is_left() {
     assert!(shown(&[]).is_empty());
     assert_eq!(shown(&bytes[..5]), ["0 +5 header: cut short: esker (bad)"]);
     let lines = shown(&bytes[..98]);
-    assert_eq!(
-        lines.last().map(String::as_str),
-        Some("93 +5 payload: key\\x00v (bad)")
-    );
+    assert_eq!(lines.last().map(String::as_str), Some("93 +5 payload: key\\x00v (bad)"));
     let lines = shown(&bytes[..93]);
-    assert!(
-        lines
-            .iter()
-            .any(|line| line == "72 +4 length: 9, of which the file has 0 (bad)")
-    );
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.contains("payload checksum") && line.ends_with("(unchecked)"))
-    );
+    assert!(lines.iter().any(|line| line == "72 +4 length: 9, of which the file has 0 (bad)"));
+    assert!(lines.iter().any(|line| line.contains("payload checksum") && line.ends_with("(unchecked)")));
 }
 
 #[test]
@@ -146,11 +107,7 @@ fn an_error_of_the_system_ends_it() {
     let file = disk.create(&path_of(LOG)).expect("new");
     file.write_at(&vec![1; 1_000_000], 0).expect("a sound disk");
     let mut fields = inspect(&disk, &path_of(LOG)).expect("it opens");
-    assert!(
-        fields
-            .next()
-            .is_some_and(|field| field.is_ok_and(|field| field.verdict != Verdict::Ok))
-    );
+    assert!(fields.next().is_some_and(|field| field.is_ok_and(|field| field.verdict != Verdict::Ok)));
     file.set_len(300_000).expect("a sound disk");
     assert!(fields.by_ref().any(|field| field.is_err()));
     assert!(fields.next().is_none());

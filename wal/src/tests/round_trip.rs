@@ -12,9 +12,7 @@ use crate::{LogIdentity, LogKind, LogReader, LogWriter, Predecessor, Tail};
 fn payload(len: usize, salt: u64) -> Vec<u8> {
     let mut state = salt;
     let byte = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     std::iter::repeat_with(byte).take(len).collect()
@@ -24,63 +22,32 @@ fn payload(len: usize, salt: u64) -> Vec<u8> {
 fn a_new_log_is_empty() {
     let disk = Disk::default();
     let writer = create(&disk);
-    assert_eq!(
-        (writer.number(), writer.written()),
-        (FileNumber(3), HEADER_LEN as u64)
-    );
+    assert_eq!((writer.number(), writer.written()), (FileNumber(3), HEADER_LEN as u64));
     let (records, tail) = read_log(&disk, None).expect("a good log");
     assert!(records.is_empty());
-    assert_eq!(
-        tail,
-        Tail {
-            valid_len: HEADER_LEN as u64,
-            torn: false,
-            durable_seen: 0
-        }
-    );
+    assert_eq!(tail, Tail { valid_len: HEADER_LEN as u64, torn: false, durable_seen: 0 });
 }
 
 #[test]
 fn a_manifest_is_a_log_of_another_name() {
     let disk = Disk::default();
-    let manifest = LogIdentity {
-        kind: LogKind::Manifest,
-        ..LOG
-    };
+    let manifest = LogIdentity { kind: LogKind::Manifest, ..LOG };
     let mut writer = LogWriter::create(&disk, dir(), manifest, None, 0).expect("a sound disk");
     writer.stage(0, &[b"edit"]);
     writer.write().expect("a sound disk");
     let path = dir().join("000003.manifest");
     let mut reader = LogReader::open(&disk, &path, manifest, None).expect("a good log");
-    assert_eq!(
-        reader
-            .next()
-            .expect("good")
-            .map(|record| record.payload.to_vec()),
-        Some(b"edit".to_vec())
-    );
+    assert_eq!(reader.next().expect("good").map(|record| record.payload.to_vec()), Some(b"edit".to_vec()));
     assert_eq!(disk.file(&path).bytes()[..8], *b"eskerMAN");
 }
 
 #[test]
 fn the_predecessor_is_handed_out() {
     let disk = Disk::default();
-    for (number, predecessor) in [
-        (4, None),
-        (
-            5,
-            Some(Predecessor {
-                number: FileNumber(4),
-                len: 64,
-            }),
-        ),
-        (6, None),
-    ] {
-        let log = LogIdentity {
-            number: FileNumber(number),
-            database: DatabaseId([1; 16]),
-            ..LOG
-        };
+    for (number, predecessor) in
+        [(4, None), (5, Some(Predecessor { number: FileNumber(4), len: 64 })), (6, None)]
+    {
+        let log = LogIdentity { number: FileNumber(number), database: DatabaseId([1; 16]), ..LOG };
         LogWriter::create(&disk, dir(), log, predecessor, 0).expect("a sound disk");
         let reader = LogReader::open(&disk, &path_of(log), log, None).expect("a good log");
         assert_eq!(reader.predecessor(), predecessor);
@@ -155,11 +122,7 @@ fn records_longer_than_a_fragment_at_full_size() {
     let disk = Disk::default();
     let mut writer = create(&disk);
     let content = payload(2 * FRAGMENT_BYTES_MAX + 1, 1);
-    for len in [
-        FRAGMENT_BYTES_MAX,
-        FRAGMENT_BYTES_MAX + 1,
-        2 * FRAGMENT_BYTES_MAX + 1,
-    ] {
+    for len in [FRAGMENT_BYTES_MAX, FRAGMENT_BYTES_MAX + 1, 2 * FRAGMENT_BYTES_MAX + 1] {
         writer.stage(len as u64, &[&content[..1000], &content[1000..len]]);
     }
     writer.write().expect("a sound disk");
@@ -167,10 +130,7 @@ fn records_longer_than_a_fragment_at_full_size() {
     assert_eq!(records.len(), 3);
     for record in records {
         let len = usize::try_from(record.tag).expect("a length");
-        assert!(
-            record.payload == content[..len],
-            "the record of {len} bytes"
-        );
+        assert!(record.payload == content[..len], "the record of {len} bytes");
     }
     assert_eq!((tail.valid_len, tail.torn), (writer.written(), false));
 }
@@ -190,10 +150,7 @@ fn many_records() {
     let (records, _) = read_log(&disk, Some(writer.written())).expect("a good log");
     assert_eq!(records.len(), 20_000);
     for (tag, record) in (0u64..).zip(records) {
-        assert_eq!(
-            (record.tag, record.payload),
-            (tag, payload((tag % 211) as usize, tag))
-        );
+        assert_eq!((record.tag, record.payload), (tag, payload((tag % 211) as usize, tag)));
     }
 }
 

@@ -20,11 +20,7 @@ fn a_sync_with_nothing_to_do_does_nothing() {
     assert_eq!(syncer.sync().expect("a sound disk"), 64);
     assert_eq!(disk.file(&path_of(LOG)).sync_count(), 1);
     writer.stage(1, &[]);
-    assert_eq!(
-        syncer.sync().expect("a sound disk"),
-        64,
-        "staged is not written"
-    );
+    assert_eq!(syncer.sync().expect("a sound disk"), 64, "staged is not written");
     assert_eq!(disk.file(&path_of(LOG)).sync_count(), 1);
 }
 
@@ -58,10 +54,7 @@ fn what_is_written_during_a_sync_waits_for_the_next() {
     let after = writer.write().expect("a sync holds no writer up");
     assert_eq!(syncer.durable(), 0);
     leave.send(()).expect("the sync waits");
-    assert_eq!(
-        sync.join().expect("no panic").expect("a sound disk"),
-        before
-    );
+    assert_eq!(sync.join().expect("no panic").expect("a sound disk"), before);
     assert_eq!(syncer.durable(), before);
     assert_eq!(syncer.sync().expect("a sound disk"), after);
 }
@@ -82,15 +75,9 @@ fn those_who_wait_for_a_sync_that_fails_fail_too() {
     inside.recv().expect("the sync begins");
     let others: Vec<_> = (0..3).map(|_| start(writer.syncer())).collect();
     leave.send(()).expect("the sync waits");
-    assert!(matches!(
-        first.join().expect("no panic"),
-        Err(Error::Io { .. })
-    ));
+    assert!(matches!(first.join().expect("no panic"), Err(Error::Io { .. })));
     for other in others {
-        assert!(matches!(
-            other.join().expect("no panic"),
-            Err(Error::Poisoned { .. })
-        ));
+        assert!(matches!(other.join().expect("no panic"), Err(Error::Poisoned { .. })));
     }
     assert_eq!(file.sync_count(), 1);
     assert_eq!(writer.syncer().durable(), 0);
@@ -125,8 +112,7 @@ fn threads_that_sync_while_one_writes() {
     let done = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..3)
         .map(|_| {
-            let (syncer, done, file) =
-                (writer.syncer(), Arc::clone(&done), disk.file(&path_of(LOG)));
+            let (syncer, done, file) = (writer.syncer(), Arc::clone(&done), disk.file(&path_of(LOG)));
             thread::spawn(move || {
                 let mut last = 0;
                 while !done.load(Ordering::Acquire) {

@@ -19,10 +19,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
         for record in 0..2u64 {
             writer.stage(
                 group * 2 + record,
-                &[
-                    &[b'a' + group as u8; 25][..],
-                    &vec![b'x'; 20 * record as usize],
-                ],
+                &[&[b'a' + group as u8; 25][..], &vec![b'x'; 20 * record as usize]],
             );
             ends.push(writer.written() as usize + writer.staged_bytes());
         }
@@ -77,27 +74,12 @@ fn every_truncation_keeps_the_whole_records_before_it() {
 fn a_closed_log_ends_where_it_was_closed() {
     let (bytes, ends) = sample();
     let len = bytes.len() as u64;
-    assert_eq!(
-        read_bytes(&bytes, Some(len)).expect("a closed log").0.len(),
-        6
-    );
+    assert_eq!(read_bytes(&bytes, Some(len)).expect("a closed log").0.len(), 6);
     for cut in 0..bytes.len() {
-        let whole = ends
-            .iter()
-            .filter(|&&end| end <= cut)
-            .max()
-            .copied()
-            .unwrap_or(0);
-        assert_eq!(
-            corrupt_at(read_bytes(&bytes[..cut], Some(len))),
-            whole as u64,
-            "cut at {cut}"
-        );
+        let whole = ends.iter().filter(|&&end| end <= cut).max().copied().unwrap_or(0);
+        assert_eq!(corrupt_at(read_bytes(&bytes[..cut], Some(len))), whole as u64, "cut at {cut}");
         let zeroed = with(&bytes, cut..bytes.len(), 0);
-        assert!(
-            corrupt_at(read_bytes(&zeroed, Some(len))) <= cut as u64,
-            "zeros from {cut}"
-        );
+        assert!(corrupt_at(read_bytes(&zeroed, Some(len))) <= cut as u64, "zeros from {cut}");
     }
     // A length that no record ends at.
     for closed in HEADER_LEN..bytes.len() {
@@ -107,11 +89,7 @@ fn a_closed_log_ends_where_it_was_closed() {
                 assert_eq!(tail.valid_len, closed as u64);
             }
             error => {
-                let before = ends
-                    .iter()
-                    .filter(|&&end| end <= closed)
-                    .max()
-                    .expect("the header");
+                let before = ends.iter().filter(|&&end| end <= closed).max().expect("the header");
                 assert_eq!(corrupt_at(error), *before as u64);
                 assert!(!ends.contains(&closed));
             }
@@ -124,11 +102,8 @@ fn what_lies_behind_a_closed_logs_end_does_not_matter() {
     let (bytes, ends) = sample();
     let closed = ends[4];
     for fill in [0, 1, 0xFF] {
-        let (records, tail) = read_bytes(
-            &with(&bytes, closed..bytes.len(), fill),
-            Some(closed as u64),
-        )
-        .expect("closed there");
+        let (records, tail) = read_bytes(&with(&bytes, closed..bytes.len(), fill), Some(closed as u64))
+            .expect("closed there");
         assert_eq!(records.len(), 4);
         assert_eq!((tail.valid_len, tail.torn), (closed as u64, false));
     }
@@ -159,9 +134,7 @@ fn garbage_behind_the_end_is_a_torn_tail() {
             1 => 1,
             2 => (index % 5) as u8,
             _ => {
-                random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(fill as u64);
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(fill as u64);
                 (random >> 56) as u8
             }
         }));
@@ -176,12 +149,8 @@ fn garbage_behind_the_end_is_a_torn_tail() {
 fn records_of_another_log_or_another_place_are_a_torn_tail() {
     let (bytes, ends) = sample();
     let disk = Disk::default();
-    let old = LogIdentity {
-        number: FileNumber(2),
-        ..LOG
-    };
-    let mut writer =
-        crate::LogWriter::create(&disk, super::dir(), old, None, 0).expect("a sound disk");
+    let old = LogIdentity { number: FileNumber(2), ..LOG };
+    let mut writer = crate::LogWriter::create(&disk, super::dir(), old, None, 0).expect("a sound disk");
     for tag in 0..40 {
         writer.stage(tag, &[b"from long ago"]);
         writer.write().expect("a sound disk");
@@ -191,19 +160,13 @@ fn records_of_another_log_or_another_place_are_a_torn_tail() {
     let mut log = bytes.clone();
     log.extend_from_slice(&stale[bytes.len()..]);
     let (records, tail) = read_bytes(&log, None).expect("a torn log");
-    assert_eq!(
-        (records.len(), tail.valid_len, tail.torn),
-        (6, bytes.len() as u64, true)
-    );
+    assert_eq!((records.len(), tail.valid_len, tail.torn), (6, bytes.len() as u64, true));
 
     // This log's own records, moved.
     let mut log = bytes[..ends[4]].to_vec();
     log.extend_from_slice(&bytes[ends[3]..]);
     let (records, tail) = read_bytes(&log, None).expect("a torn log");
-    assert_eq!(
-        (records.len(), tail.valid_len, tail.torn),
-        (4, ends[4] as u64, true)
-    );
+    assert_eq!((records.len(), tail.valid_len, tail.torn), (4, ends[4] as u64, true));
 }
 
 #[test]
@@ -218,10 +181,7 @@ fn a_hole_in_the_synced_part_is_damage_and_one_behind_it_a_torn_tail() {
                 assert_eq!(corrupt_at(result), ends[record] as u64);
             } else {
                 let (records, tail) = result.expect("never durable");
-                assert_eq!(
-                    (records.len(), tail.valid_len),
-                    (record, ends[record] as u64)
-                );
+                assert_eq!((records.len(), tail.valid_len), (record, ends[record] as u64));
             }
         }
     }
@@ -229,42 +189,18 @@ fn a_hole_in_the_synced_part_is_damage_and_one_behind_it_a_torn_tail() {
 
 #[test]
 fn a_log_without_its_header_is_blank_if_it_never_was_durable() {
-    let blank = Tail {
-        valid_len: 0,
-        torn: true,
-        durable_seen: 0,
-    };
+    let blank = Tail { valid_len: 0, torn: true, durable_seen: 0 };
     let (bytes, ends) = sample();
-    for start in [
-        &[][..],
-        &bytes[..1],
-        &bytes[..63],
-        &[0; 64],
-        &[0; 10_000],
-        &[0xFF; 300],
-    ] {
+    for start in [&[][..], &bytes[..1], &bytes[..63], &[0; 64], &[0; 10_000], &[0xFF; 300]] {
         assert_eq!(read_bytes(start, None).expect("blank"), (Vec::new(), blank));
-        assert_eq!(
-            corrupt_at(read_bytes(start, Some(64))),
-            0,
-            "closed, so it had been durable"
-        );
+        assert_eq!(corrupt_at(read_bytes(start, Some(64))), 0, "closed, so it had been durable");
     }
     // Closed with nothing in it, as a log is whose creation a crash cut short.
-    let closed = Tail {
-        torn: false,
-        ..blank
-    };
-    assert_eq!(
-        read_bytes(&[0; 70], Some(0)).expect("blank"),
-        (Vec::new(), closed)
-    );
+    let closed = Tail { torn: false, ..blank };
+    assert_eq!(read_bytes(&[0; 70], Some(0)).expect("blank"), (Vec::new(), closed));
     // The header lost, an unsynced record behind it spared: no record says that the header was durable.
     let unsynced = with(&bytes[..ends[2]], 0..HEADER_LEN, 0);
-    assert_eq!(
-        read_bytes(&unsynced, None).expect("blank"),
-        (Vec::new(), blank)
-    );
+    assert_eq!(read_bytes(&unsynced, None).expect("blank"), (Vec::new(), blank));
     // With a record that does.
     let synced = with(&bytes, 0..HEADER_LEN, 0);
     assert_eq!(corrupt_at(read_bytes(&synced, None)), 0);
@@ -283,27 +219,14 @@ fn a_foreign_log_is_refused_by_name() {
         Err(Error::Corruption { what, .. }) => what,
         other => panic!("it opened: {}", other.is_ok()),
     };
-    let what = refused(LogIdentity {
-        database: DatabaseId([8; 16]),
-        ..LOG
-    });
+    let what = refused(LogIdentity { database: DatabaseId([8; 16]), ..LOG });
     assert_eq!(
         what,
-        format!(
-            "it belongs to database {}, this is database {}",
-            "07".repeat(16),
-            "08".repeat(16)
-        )
+        format!("it belongs to database {}, this is database {}", "07".repeat(16), "08".repeat(16))
     );
-    let what = refused(LogIdentity {
-        number: FileNumber(4),
-        ..LOG
-    });
+    let what = refused(LogIdentity { number: FileNumber(4), ..LOG });
     assert_eq!(what, "it was written as file 000003, not as 000004");
-    let what = refused(LogIdentity {
-        kind: LogKind::Manifest,
-        ..LOG
-    });
+    let what = refused(LogIdentity { kind: LogKind::Manifest, ..LOG });
     assert_eq!(what, "a manifest was expected, this is a write-ahead log");
 }
 
@@ -311,9 +234,7 @@ fn a_foreign_log_is_refused_by_name() {
 fn header_with(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut header = LogHeader::encode(&LOG, None);
     header[at..at + bytes.len()].copy_from_slice(bytes);
-    let checksum = LogHeader::parse(&header)
-        .expect("64 bytes")
-        .expected_checksum(&header);
+    let checksum = LogHeader::parse(&header).expect("64 bytes").expected_checksum(&header);
     header[60..].copy_from_slice(&checksum.to_le_bytes());
     header
 }
@@ -322,9 +243,7 @@ fn header_with(at: usize, bytes: &[u8]) -> Vec<u8> {
 fn a_newer_version_is_refused_as_such() {
     let newer = (LOG_VERSION + 1).to_le_bytes();
     match read_bytes(&header_with(8, &newer), None) {
-        Err(Error::FormatTooNew {
-            found, supported, ..
-        }) => {
+        Err(Error::FormatTooNew { found, supported, .. }) => {
             assert_eq!((found, supported), (LOG_VERSION + 1, LOG_VERSION));
         }
         other => panic!("{other:?}"),
@@ -348,13 +267,9 @@ fn an_error_is_final() {
     let (bytes, ends) = sample();
     let disk = Disk::default();
     let file = disk.create(&path_of(LOG)).expect("new");
-    file.write_at(&with(&bytes, ends[1]..ends[2], 0), 0)
-        .expect("a sound disk");
+    file.write_at(&with(&bytes, ends[1]..ends[2], 0), 0).expect("a sound disk");
     let mut reader = LogReader::open(&disk, &path_of(LOG), LOG, None).expect("a good header");
-    assert_eq!(
-        reader.next().expect("good").map(|record| record.tag),
-        Some(0)
-    );
+    assert_eq!(reader.next().expect("good").map(|record| record.tag), Some(0));
     assert_eq!(corrupt_at(reader.next()), ends[1] as u64);
     // Even once the cause is gone.
     file.write_at(&bytes, 0).expect("a sound disk");
@@ -372,9 +287,7 @@ fn a_log_that_shrinks_while_it_is_read_is_an_error() {
     writer.write().expect("a sound disk");
     let mut reader = LogReader::open(&disk, &path_of(LOG), LOG, None).expect("a good header");
     reader.next().expect("good");
-    disk.file(&path_of(LOG))
-        .set_len(300_000)
-        .expect("a sound disk");
+    disk.file(&path_of(LOG)).set_len(300_000).expect("a sound disk");
     let offset = loop {
         match reader.next() {
             Ok(Some(_)) => {}
