@@ -201,7 +201,17 @@ fn lab() -> Outcome {
         Err(why) => return Outcome::Failed(why),
     }
     let report = target_dir().join("lab-smoke");
+    if report.is_dir()
+        && let Err(error) = std::fs::remove_dir_all(&report)
+    {
+        return Outcome::Failed(format!("cannot clear {}: {error}", report.display()));
+    }
     let mut command = cargo(&["run", "--release", "--locked", "--quiet", "--", "lab", "--scale", "smoke"]);
     command.args(["--graph", GRAPH, "--report"]).arg(&report);
-    run(command)
+    match run(command) {
+        Outcome::Held(_) if !std::fs::read_dir(&report).is_ok_and(|mut files| files.next().is_some()) => {
+            Outcome::Failed(format!("the lab wrote no report into {}", report.display()))
+        }
+        outcome => outcome,
+    }
 }
