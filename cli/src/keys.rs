@@ -1,13 +1,14 @@
 //! Keys as people write and read them: as text, as hexadecimal digits, or as a tuple of typed fields.
 //!
-//! In every format, what is shown can be given back: parsing what [`text::show`] or [`hex::show`]
-//! printed yields the same bytes.
+//! In every format, what [`KeyFormat::show`] printed can be given back to [`KeyFormat::parse`] and is
+//! the same key again; but for floats that are no number, whose spare bits `NaN` does not show.
 
 pub mod hex;
 pub mod text;
 pub mod tuple;
 
 use clap::ValueEnum;
+use esker_layouts::tuple::pack;
 
 /// How keys are given and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,6 +19,35 @@ pub enum KeyFormat {
     Hex,
     /// As a tuple in the order-preserving codec: ("user", 42, -1.5, 0xff, null, true, (1, 2)).
     Tuple,
+}
+
+impl KeyFormat {
+    /// The key that `given` stands for. Where tuples are expected, `0x` and digits stand for a key
+    /// that is none.
+    pub fn parse(self, given: &str) -> Result<Vec<u8>, ParseError> {
+        match self {
+            KeyFormat::Text => text::parse(given),
+            KeyFormat::Hex => hex::parse(given),
+            KeyFormat::Tuple if given.starts_with("0x") => hex::parse(given),
+            KeyFormat::Tuple => tuple::parse(given).map(|fields| pack(fields.as_slice())),
+        }
+    }
+
+    /// `key` as people read it. One that is not an encoded tuple is shown in hexadecimal digits after
+    /// `0x`, so that a listing goes on.
+    ///
+    /// ```
+    /// use esker_cli::keys::KeyFormat;
+    /// assert_eq!(KeyFormat::Tuple.show(b"\x02user\0\x15\x2a"), r#"("user", 42)"#);
+    /// assert_eq!(KeyFormat::Tuple.show(b"user"), "0x75736572");
+    /// ```
+    pub fn show(self, key: &[u8]) -> String {
+        match self {
+            KeyFormat::Text => text::show(key),
+            KeyFormat::Hex => hex::show(key),
+            KeyFormat::Tuple => tuple::show(key).unwrap_or_else(|_| format!("0x{}", hex::show(key))),
+        }
+    }
 }
 
 /// Why a key was not understood.
@@ -37,5 +67,20 @@ impl ParseError {
     fn new(given: &str, at: usize, what: impl Into<String>) -> ParseError {
         let at = given.char_indices().take_while(|(offset, _)| *offset < at).count() + 1;
         ParseError { given: given.to_owned(), at, what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_the_key_again() {
+        for key in [b"".as_slice(), b"user", b"\x02user\0\x15\x2a", b"\x02user", b"\xff\0\n\\"] {
+            for format in KeyFormat::value_variants() {
+                let shown = format.show(key);
+                assert_eq!(format.parse(&shown).as_deref(), Ok(key), "{format:?} {shown}");
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Tuples as people write them.
+//! Tuples as people write them, over the codec of `esker_layouts::tuple`.
 //!
 //! | field | written | note |
 //! |---|---|---|
@@ -10,60 +10,51 @@
 //! | text | `"user"` | with `\n`, `\t`, `\\`, `\"`, `\xNN` (ASCII), `\u{2713}` |
 //! | bytes | `0xff00`, `b"a\xff"` | `0xff` is the byte 255, not the integer |
 //! | UUID | `123e4567-e89b-12d3-a456-426614174000` | |
-//! | tuple | `(1, 2)`, `()`, `(1,)` | nests to 32 levels |
+//! | tuple | `(1, 2)`, `()`, `(1,)` | nests to 64 levels |
 
 mod scan;
 
+use std::fmt::Write as _;
+
+use esker_layouts::tuple::{Element, KeyError};
+
 use super::ParseError;
-
-/// How deep tuples nest here.
-pub const DEPTH_MAX: usize = 32;
-
-/// A field of a tuple.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Field {
-    /// Nothing.
-    Null,
-    /// A boolean.
-    Bool(bool),
-    /// An integer.
-    Int(i128),
-    /// A 32-bit float.
-    F32(f32),
-    /// A 64-bit float.
-    F64(f64),
-    /// Text.
-    Text(String),
-    /// A byte string.
-    Bytes(Vec<u8>),
-    /// A UUID.
-    Uuid([u8; 16]),
-    /// A nested tuple.
-    Tuple(Vec<Field>),
-}
 
 /// The fields of the tuple `given`, which stands in parentheses.
 ///
 /// ```
-/// use esker_cli::keys::tuple::{Field, parse};
+/// use esker_cli::keys::tuple::{parse, show};
+/// use esker_layouts::tuple::{Element, pack};
 /// let fields = parse(r#"("user", 42, 0xff, (null, true))"#)?;
-/// assert_eq!(fields[0], Field::Text("user".to_owned()));
-/// assert_eq!(fields[2], Field::Bytes(vec![0xff]));
-/// assert_eq!(fields[3], Field::Tuple(vec![Field::Null, Field::Bool(true)]));
+/// assert_eq!(fields[1], Element::Int(42));
+/// let key = pack(fields.as_slice());
+/// assert_eq!(show(&key).as_deref(), Ok(r#"("user", 42, b"\xff", (null, true))"#));
 /// # Ok::<(), esker_cli::keys::ParseError>(())
 /// ```
-pub fn parse(given: &str) -> Result<Vec<Field>, ParseError> {
+pub fn parse(given: &str) -> Result<Vec<Element<'static>>, ParseError> {
     let mut scanner = scan::Scanner::new(given);
     scanner.skip_spaces();
     if !scanner.eat('(') {
         return Err(scanner.expected("a tuple begins with ("));
     }
-    let fields = scanner.tuple(1)?;
+    // The outer parentheses are the key itself, not a field.
+    let fields = scanner.tuple(0)?;
     scanner.skip_spaces();
     if !scanner.at_end() {
         return Err(scanner.expected("nothing may follow the tuple"));
     }
     Ok(fields)
+}
+
+/// The tuple that `key` encodes, as [`parse`] reads it; an error if `key` is not an encoded tuple.
+pub fn show(key: &[u8]) -> Result<String, KeyError> {
+    let mut out = String::from("(");
+    for (index, field) in Element::unpack_all(key)?.iter().enumerate() {
+        let separator = if index > 0 { ", " } else { "" };
+        write!(out, "{separator}{field}").expect("a String takes everything");
+    }
+    out.push(')');
+    Ok(out)
 }
 
 #[cfg(test)]

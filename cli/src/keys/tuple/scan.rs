@@ -1,6 +1,7 @@
 //! The reader of tuple syntax: one pass, no backtracking past a word.
 
-use super::{DEPTH_MAX, Field};
+use esker_layouts::tuple::{DEPTH_MAX, Element, Uuid};
+
 use crate::keys::{ParseError, hex, text};
 
 /// A position in what was given.
@@ -36,8 +37,9 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// The fields up to the closing parenthesis of a tuple at `depth`, whose opening one was read.
-    pub(super) fn tuple(&mut self, depth: usize) -> Result<Vec<Field>, ParseError> {
+    /// The fields up to the closing parenthesis of a tuple that lies `depth` tuples deep, whose opening
+    /// one was read.
+    pub(super) fn tuple(&mut self, depth: usize) -> Result<Vec<Element<'static>>, ParseError> {
         if depth > DEPTH_MAX {
             return Err(self.expected(format!("tuples nest deeper than {DEPTH_MAX}")));
         }
@@ -59,18 +61,18 @@ impl<'a> Scanner<'a> {
         &self.given[self.at..]
     }
 
-    fn field(&mut self, depth: usize) -> Result<Field, ParseError> {
+    fn field(&mut self, depth: usize) -> Result<Element<'static>, ParseError> {
         if self.eat('(') {
-            return Ok(Field::Tuple(self.tuple(depth + 1)?));
+            return Ok(Element::Tuple(self.tuple(depth + 1)?));
         }
         if self.rest().starts_with("b\"") {
             self.at += 1;
-            return self.quoted(Quoted::Bytes).map(Field::Bytes);
+            return self.quoted(Quoted::Bytes).map(|bytes| Element::Bytes(bytes.into()));
         }
         if self.rest().starts_with('"') {
             let bytes = self.quoted(Quoted::Text)?;
             let text = String::from_utf8(bytes).expect("text escapes are ASCII or characters");
-            return Ok(Field::Text(text));
+            return Ok(Element::Text(text.into()));
         }
         self.word()
     }
@@ -114,16 +116,16 @@ impl<'a> Scanner<'a> {
     }
 
     /// A field that ends where a comma, a parenthesis or a space stands.
-    fn word(&mut self) -> Result<Field, ParseError> {
+    fn word(&mut self) -> Result<Element<'static>, ParseError> {
         let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"');
         let word = self.rest().split(ends).next().unwrap_or_default();
         let field = match word {
-            "null" => Field::Null,
-            "true" => Field::Bool(true),
-            "false" => Field::Bool(false),
+            "null" => Element::Null,
+            "true" => Element::Bool(true),
+            "false" => Element::Bool(false),
             _ if word.starts_with("0x") => {
                 let bytes = hex::parse(word).map_err(|inner| self.expected(inner.what))?;
-                Field::Bytes(bytes)
+                Element::Bytes(bytes.into())
             }
             _ => number(word).or_else(|| uuid(word)).ok_or_else(|| {
                 self.expected(r#"null, true, false, a number, "text", 0x bytes, a UUID or ( was expected"#)
@@ -148,24 +150,24 @@ fn unicode_escape(rest: &str) -> Option<(char, usize)> {
     Some((c, digits.len() + 3))
 }
 
-fn number(word: &str) -> Option<Field> {
+fn number(word: &str) -> Option<Element<'static>> {
     // Digits alone are an integer or nothing: one beyond 128 bits must not become a float.
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return word.parse().ok().map(Field::Int);
+        return word.parse().ok().map(Element::Int);
     }
     match word.strip_suffix("f32") {
-        Some(short) => short.parse().ok().map(Field::F32),
-        None => word.parse().ok().map(Field::F64),
+        Some(short) => short.parse().ok().map(Element::F32),
+        None => word.parse().ok().map(Element::F64),
     }
 }
 
 /// `8-4-4-4-12` hexadecimal digits.
-fn uuid(word: &str) -> Option<Field> {
+fn uuid(word: &str) -> Option<Element<'static>> {
     let lengths = word.split('-').map(str::len);
     if !lengths.eq([8, 4, 4, 4, 12]) {
         return None;
     }
     let bytes = hex::parse(&word.replace('-', "")).ok()?;
-    bytes.try_into().ok().map(Field::Uuid)
+    bytes.try_into().ok().map(|bytes| Element::Uuid(Uuid(bytes)))
 }

@@ -1,6 +1,9 @@
-use super::{DEPTH_MAX, Field, parse};
+use esker_layouts::tuple::{DEPTH_MAX, Element, Uuid, pack};
+use proptest::prelude::*;
 
-fn one(given: &str) -> Field {
+use super::{parse, show};
+
+fn one(given: &str) -> Element<'static> {
     let mut fields = parse(&format!("({given})")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(fields.len(), 1, "{given}");
     fields.remove(0)
@@ -8,43 +11,47 @@ fn one(given: &str) -> Field {
 
 #[test]
 fn every_kind_of_field() {
-    assert_eq!(one("null"), Field::Null);
-    assert_eq!(one("true"), Field::Bool(true));
-    assert_eq!(one("-1"), Field::Int(-1));
-    assert_eq!(one("170141183460469231731687303715884105727"), Field::Int(i128::MAX));
-    assert_eq!(one("1.5"), Field::F64(1.5));
-    assert_eq!(one("-2e9"), Field::F64(-2e9));
-    assert_eq!(one("-inf"), Field::F64(f64::NEG_INFINITY));
-    assert!(matches!(one("NaN"), Field::F64(x) if x.is_nan()));
-    assert_eq!(one("1.5f32"), Field::F32(1.5));
-    assert_eq!(one("0xff00"), Field::Bytes(vec![0xff, 0]));
-    assert_eq!(one("0x"), Field::Bytes(Vec::new()));
-    assert_eq!(one(r#"b"a\xff\0""#), Field::Bytes(b"a\xff\0".to_vec()));
-    assert_eq!(one(r#""a, \"b\" (c) \u{2713} \x41 é""#), Field::Text("a, \"b\" (c) ✓ A é".to_owned()));
+    assert_eq!(one("null"), Element::Null);
+    assert_eq!(one("true"), Element::Bool(true));
+    assert_eq!(one("-1"), Element::Int(-1));
+    assert_eq!(one("170141183460469231731687303715884105727"), Element::Int(i128::MAX));
+    assert_eq!(one("1.5"), Element::F64(1.5));
+    assert_eq!(one("-2e9"), Element::F64(-2e9));
+    assert_eq!(one("-inf"), Element::F64(f64::NEG_INFINITY));
+    assert!(matches!(one("NaN"), Element::F64(x) if x.is_nan()));
+    assert_eq!(one("1.5f32"), Element::F32(1.5));
+    assert_eq!(one("0xff00"), Element::Bytes(vec![0xff, 0].into()));
+    assert_eq!(one("0x"), Element::Bytes(Vec::new().into()));
+    assert_eq!(one(r#"b"a\xff\0""#), Element::Bytes(b"a\xff\0".into()));
+    assert_eq!(one(r#""a, \"b\" (c) \u{2713} \x41 é""#), Element::Text("a, \"b\" (c) ✓ A é".into()));
     assert_eq!(
         one("(1, (2,), ())"),
-        Field::Tuple(vec![Field::Int(1), Field::Tuple(vec![Field::Int(2)]), Field::Tuple(Vec::new()),])
+        Element::Tuple(vec![
+            Element::Int(1),
+            Element::Tuple(vec![Element::Int(2)]),
+            Element::Tuple(Vec::new()),
+        ])
     );
-    let Field::Uuid(bytes) = one("123e4567-e89b-12d3-a456-426614174000") else { panic!("a UUID") };
+    let Element::Uuid(Uuid(bytes)) = one("123e4567-e89b-12d3-a456-426614174000") else { panic!("a UUID") };
     assert_eq!((bytes[0], bytes[15]), (0x12, 0x00));
 }
 
 #[test]
 fn spaces_and_a_last_comma_are_free() {
-    assert_eq!(parse(" ( 1 ,\t2 , ) ").expect("a pair"), [Field::Int(1), Field::Int(2)]);
+    assert_eq!(parse(" ( 1 ,\t2 , ) ").expect("a pair"), [Element::Int(1), Element::Int(2)]);
     assert_eq!(parse("()").expect("the empty tuple"), []);
 }
 
 #[test]
 fn what_debug_writes_is_read() {
     for text in ["plain", "quote \" and \\ and \n\t\r\0", "\u{7f} \u{202e} ✓ 'single'"] {
-        assert_eq!(one(&format!("{text:?}")), Field::Text(text.to_owned()));
+        assert_eq!(one(&format!("{text:?}")), Element::Text(text.into()));
     }
     let all: Vec<u8> = (0..=255).collect();
-    assert_eq!(one(&format!("b\"{}\"", all.escape_ascii())), Field::Bytes(all));
+    assert_eq!(one(&format!("b\"{}\"", all.escape_ascii())), Element::Bytes(all.into()));
     for float in [0.1, -0.0, 1e300, f64::MIN_POSITIVE, f64::INFINITY] {
         assert!(
-            matches!(one(&format!("{float:?}")), Field::F64(read) if read.to_bits() == float.to_bits())
+            matches!(one(&format!("{float:?}")), Element::F64(read) if read.to_bits() == float.to_bits())
         );
     }
 }
@@ -74,7 +81,38 @@ fn mistakes_are_placed() {
 #[test]
 fn nesting_is_bounded() {
     let nested = |depth: usize| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
-    assert!(parse(&nested(DEPTH_MAX)).is_ok());
-    assert!(parse(&nested(DEPTH_MAX + 1)).is_err());
+    let deepest = parse(&nested(DEPTH_MAX + 1)).expect("the key and all the levels the codec takes");
+    assert_eq!(show(&pack(deepest.as_slice())), Ok(nested(DEPTH_MAX + 1)));
+    assert!(parse(&nested(DEPTH_MAX + 2)).is_err());
     assert!(parse(&nested(100_000)).is_err());
+}
+
+fn element() -> impl Strategy<Value = Element<'static>> {
+    let leaf = prop_oneof![
+        Just(Element::Null),
+        any::<bool>().prop_map(Element::Bool),
+        any::<i128>().prop_map(Element::Int),
+        any::<f32>().prop_map(Element::F32),
+        any::<f64>().prop_map(Element::F64),
+        any::<String>().prop_map(|text| Element::Text(text.into())),
+        any::<Vec<u8>>().prop_map(|bytes| Element::Bytes(bytes.into())),
+        any::<[u8; 16]>().prop_map(|bytes| Element::Uuid(Uuid(bytes))),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Element::Tuple))
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_can_be_given_back(fields in prop::collection::vec(element(), 0..5)) {
+        let key = pack(fields.as_slice());
+        let shown = show(&key).expect("an encoded tuple");
+        prop_assert_eq!(pack(parse(&shown).expect("as shown").as_slice()), key, "{}", shown);
+    }
+
+    #[test]
+    fn no_text_is_too_strange_to_refuse(given in "[(),\"\\\\xbu{}0-9a-f. -]{0,40}|.{0,40}") {
+        if let Ok(fields) = parse(&given) {
+            prop_assert!(show(&pack(fields.as_slice())).is_ok());
+        }
+    }
 }
