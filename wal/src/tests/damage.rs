@@ -6,7 +6,8 @@ use super::disk::Disk;
 use super::{LOG, Read, create, path_of, read_bytes};
 use crate::header::{HEADER_LEN, LogHeader};
 use crate::inspect;
-use crate::record::{self, FragmentKind, RecordHeader};
+use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
+use crate::window::CHUNK_BYTES;
 use esker_base::Error;
 use esker_vfs::fs::Fs;
 
@@ -86,6 +87,75 @@ fn forged() -> impl Strategy<Value = (u8, u64, u64, Option<u32>, Vec<u8>)> {
     (1u8..=4, 0u64..3, durable, len, prop::collection::vec(any::<u8>(), 0..60))
 }
 
+/// Append a fragment whose checksums agree.
+fn forge(bytes: &mut Vec<u8>, kind: FragmentKind, tag: u64, durable: u64, len: u32, payload: &[u8]) {
+    let offset = bytes.len() as u64;
+    let payload_checksum = record::payload_checksum(LOG.seed(), offset, &[payload]);
+    let header = RecordHeader { payload_checksum, len, kind, tag, durable };
+    bytes.extend_from_slice(&header.encode(LOG.seed(), offset));
+    bytes.extend_from_slice(payload);
+}
+
+#[test]
+fn fragments_that_do_not_make_a_record_end_the_log() {
+    use FragmentKind::{First, Full, Last, Middle};
+    let endings: [&[(FragmentKind, u64)]; 8] = [
+        &[(Middle, 1)],
+        &[(Last, 1)],
+        &[(First, 1)],
+        &[(First, 1), (Middle, 1)],
+        &[(First, 1), (Full, 2)],
+        &[(First, 1), (First, 1), (Last, 1)],
+        &[(First, 1), (Last, 2)],
+        &[(First, 1), (Middle, 2), (Last, 1)],
+    ];
+    for ending in endings {
+        let mut bytes = LogHeader::encode(&LOG, None);
+        forge(&mut bytes, First, 0, 0, 2, b"go");
+        forge(&mut bytes, Last, 0, 0, 2, b"od");
+        let good = bytes.len() as u64;
+        for &(kind, tag) in ending {
+            forge(&mut bytes, kind, tag, 0, 1, b"x");
+        }
+        let (records, tail) = read_bytes(&bytes, None).expect("never durable");
+        assert_eq!(records.len(), 1, "{ending:?}");
+        assert_eq!(records[0].payload, b"good");
+        assert_eq!((tail.valid_len, tail.torn), (good, true), "{ending:?}");
+        // A record behind them that says they were durable makes it damage.
+        let durable = bytes.len() as u64;
+        forge(&mut bytes, Full, 9, durable, 0, b"");
+        assert!(
+            matches!(read_bytes(&bytes, None), Err(Error::Corruption { offset, .. }) if offset == good)
+        );
+    }
+}
+
+#[test]
+fn a_header_that_no_writer_writes_is_none() {
+    for (durable, len) in [(65, 1), (u64::MAX, 1), (0, FRAGMENT_BYTES_MAX as u32 + 1), (0, u32::MAX)] {
+        let mut bytes = LogHeader::encode(&LOG, None);
+        forge(&mut bytes, FragmentKind::Full, 1, durable, len, b"x");
+        let (records, tail) = read_bytes(&bytes, None).expect("never durable");
+        assert_eq!((records.len(), tail.valid_len, tail.torn), (0, 64, true));
+        // Nor is it a witness.
+        bytes.splice(..64, [0; 64]);
+        assert_eq!(read_bytes(&bytes, None).expect("blank").1.valid_len, 0);
+    }
+}
+
+/// The search for a witness finds it wherever it stands in the windows that the file is read by.
+#[test]
+fn a_witness_is_found_across_the_bounds_of_windows() {
+    for at in CHUNK_BYTES - 70..CHUNK_BYTES + 5 {
+        for fill in [0, 0xA5] {
+            let mut bytes = LogHeader::encode(&LOG, None);
+            bytes.resize(at, fill);
+            forge(&mut bytes, FragmentKind::Full, 1, 65, 0, b"");
+            assert!(matches!(read_bytes(&bytes, None), Err(Error::Corruption { offset: 64, .. })), "{at}");
+        }
+    }
+}
+
 /// Read and inspect `bytes`; what neither of them may ever do is panic or leave bytes out.
 fn survive(bytes: &[u8]) {
     let disk = Disk::default();
@@ -117,23 +187,15 @@ proptest! {
     #[test]
     fn any_fragments_that_check_are_survived(
         fragments in prop::collection::vec((forged(), 0usize..4), 0..12),
-        keep in 0.0f64..1.2,
+        keep in 0usize..120,
     ) {
         let mut bytes = LogHeader::encode(&LOG, None);
         for ((kind, tag, durable, len, payload), gap) in fragments {
             bytes.extend(std::iter::repeat_n(0xA5, gap.saturating_sub(2)));
-            let offset = bytes.len() as u64;
-            let header = RecordHeader {
-                payload_checksum: record::payload_checksum(LOG.seed(), offset, &[&payload]),
-                len: len.unwrap_or(payload.len() as u32),
-                kind: FragmentKind::from_byte(kind).expect("one of the four"),
-                tag,
-                durable,
-            };
-            bytes.extend_from_slice(&header.encode(LOG.seed(), offset));
-            bytes.extend_from_slice(&payload);
+            let len = len.unwrap_or(payload.len() as u32);
+            forge(&mut bytes, FragmentKind::from_byte(kind).expect("one of the four"), tag, durable, len, &payload);
         }
-        let keep = ((bytes.len() as f64) * keep) as usize;
+        let keep = bytes.len() * keep / 100;
         bytes.truncate(keep.max(HEADER_LEN));
         survive(&bytes);
     }

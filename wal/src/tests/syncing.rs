@@ -1,9 +1,11 @@
 //! Syncs beside a writer that goes on, and beside one another.
+#![expect(clippy::disallowed_methods, reason = "what a sync promises, it promises to threads")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use esker_base::Error;
 
@@ -74,6 +76,8 @@ fn those_who_wait_for_a_sync_that_fails_fail_too() {
     let first = start(writer.syncer());
     inside.recv().expect("the sync begins");
     let others: Vec<_> = (0..3).map(|_| start(writer.syncer())).collect();
+    // Long enough for them to queue up behind it; if they are slower, the test merely shows less.
+    thread::sleep(Duration::from_millis(50));
     leave.send(()).expect("the sync waits");
     assert!(matches!(first.join().expect("no panic"), Err(Error::Io { .. })));
     for other in others {
