@@ -100,7 +100,9 @@ impl LogReader {
     /// `closed_len` is the log's final length where that is known, as a manifest records it after the
     /// log was synced for the last time: reading then ends exactly there or is an error, and bytes behind
     /// it are not looked at. The record of the length is the authority; what is behind it is unused
-    /// allocation, or what a failed write left that was given up with its log.
+    /// allocation, a torn tail that an earlier recovery has dropped, or what a failed write left that was
+    /// given up with its log. The successor's [`Predecessor`] is such a record too. A length of 0 is that
+    /// of a blank log.
     ///
     /// Errors: [`Error::Corruption`] for a log of another database, number or kind, and for a header or
     /// length that contradicts `closed_len` or a later record; [`Error::FormatTooNew`];

@@ -9,8 +9,9 @@ use crate::window::{Window, nonzero};
 /// The first offset from `from` on at which a header stands that checks *there* and whose durable-up-to
 /// lies beyond `beyond` (any header at all for `None`), and that header.
 ///
-/// A header's checksum alone would be met by chance once in 4 GiB of garbage. With the kind, the length
-/// and above all a durable-up-to between `beyond` and the offset itself, chance needs some 2^70 bytes.
+/// A header's checksum alone would be met by chance once in 4 GiB of garbage. A kind (2^-6), a length
+/// (2^-8) and a durable-up-to not beyond the offset (2^-34 in 1 GiB) have to be met too: a gigabyte of
+/// garbage holds a header by chance once in some 2^50 tries.
 pub(crate) fn find_header(
     window: &mut Window,
     seed: ChecksumSeed,
