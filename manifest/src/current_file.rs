@@ -20,7 +20,7 @@ mod tests;
 pub const CURRENT_VERSION: u32 = 1;
 
 /// No version's text is longer, in bytes.
-const BYTES_MAX: u64 = 4096;
+pub(crate) const BYTES_MAX: u64 = 4096;
 
 const TITLE: &str = "esker database, format ";
 

@@ -12,6 +12,8 @@
 //! | `state` | the rules: which edit fits which state |
 //! | [`current_file`], `manifest_file` | the two kinds of file, written |
 //! | [`recovery`] | the same files, read |
+//! | [`checkpoint`] | a version as a database of its own |
+//! | [`inspect`](mod@inspect) | the same files, shown to a person |
 //! | [`version_set`] | the version in force, commits, file numbers |
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
@@ -21,9 +23,11 @@
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod checkpoint;
 pub mod current_file;
 mod directory;
 pub mod edit;
+pub mod inspect;
 pub mod level;
 pub mod limits;
 mod manifest_file;
@@ -36,7 +40,9 @@ pub mod tree;
 pub mod version;
 pub mod version_set;
 
+pub use checkpoint::write_checkpoint;
 pub use edit::Edit;
+pub use inspect::inspect;
 pub use level::Level;
 pub use limits::LEVELS;
 pub use recovery::Recovered;

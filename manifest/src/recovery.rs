@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use esker_base::filename::{CURRENT, FileName};
 use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
+use esker_sstable::TableContext;
 use esker_vfs::fs::{EntryKind, Fs};
 use esker_wal::{LogReader, Record};
 
@@ -61,11 +62,17 @@ pub struct Recovered {
 }
 
 impl VersionSet {
-    /// Open the database in `dir`, which is locked unless `read_only`.
+    /// Open the database in `dir`, which is locked unless `read_only`. `context` says how tables are opened
+    /// once it is known which database this is.
     ///
     /// Errors: [`Error::NotADatabase`] if there is none; [`Error::MissingFile`] and [`Error::Corruption`]
     /// naming the file; [`Error::FormatTooNew`]; [`Error::Io`].
-    pub fn recover(fs: &Arc<dyn Fs>, dir: &Path, read_only: bool) -> Result<(VersionSet, Recovered)> {
+    pub fn recover(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        context: impl FnOnce(DatabaseId) -> TableContext,
+        read_only: bool,
+    ) -> Result<(VersionSet, Recovered)> {
         let directory = Directory::list(&**fs, dir)?;
         if !directory.has_current {
             return Err(if directory.is_unborn(FIRST_MANIFEST) {
@@ -76,7 +83,7 @@ impl VersionSet {
             });
         }
         let current = current_file::read(&**fs, dir)?;
-        let files = Arc::new(TableFiles::default());
+        let files = TableFiles::new(context(current.database));
         let mut replay = Replay::new(dir, &current, State::new(Arc::clone(&files)));
         replay.read(&**fs, &directory)?;
         check_tables(dir, &replay.state, &directory)?;

@@ -8,24 +8,33 @@
 //!    list; from then on nobody can read the file, and it may be removed.
 //!
 //! Threads: any. An open reader is one load away; the lock is taken only while a reader is being opened,
-//! by those who want the same table.
+//! by those who want the same table; it is a leaf but for what opening a file takes.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use esker_base::FileNumber;
 use esker_base::table_meta::TableMeta;
+use esker_base::{Error, FileNumber, Result};
+use esker_sstable::{TableContext, TableReader};
 use parking_lot::Mutex;
 
+#[cfg(test)]
+mod tests;
+
 /// What all handles of one database share.
-#[derive(Default)]
 pub(crate) struct TableFiles {
+    /// How tables are opened.
+    context: TableContext,
     /// Tables that were obsolete when their last reference went.
     garbage: Mutex<Vec<FileNumber>>,
 }
 
 impl TableFiles {
+    pub(crate) fn new(context: TableContext) -> Arc<TableFiles> {
+        Arc::new(TableFiles { context, garbage: Mutex::default() })
+    }
+
     /// Take the list of files that nobody can read any more.
     pub(crate) fn take_garbage(&self) -> Vec<FileNumber> {
         std::mem::take(&mut self.garbage.lock())
@@ -38,6 +47,10 @@ pub struct TableHandle {
     pub meta: TableMeta,
     /// `None` for a table that stands in no directory.
     files: Option<Arc<TableFiles>>,
+    /// The open table, from the first read on.
+    reader: OnceLock<Arc<TableReader>>,
+    /// Held while the table is being opened.
+    opening: Mutex<()>,
     /// A durable commit has removed the table.
     obsolete: AtomicBool,
 }
@@ -45,13 +58,49 @@ pub struct TableHandle {
 impl TableHandle {
     /// A handle of a table in a database's directory.
     pub(crate) fn new(meta: TableMeta, files: &Arc<TableFiles>) -> Arc<TableHandle> {
-        Arc::new(TableHandle { meta, files: Some(Arc::clone(files)), obsolete: AtomicBool::new(false) })
+        Arc::new(TableHandle::build(meta, Some(Arc::clone(files))))
     }
 
     /// A handle of a table that stands in no directory: for simulations and tests of whatever decides by
     /// descriptions alone. Its reader is not to be had.
     pub fn detached(meta: TableMeta) -> Arc<TableHandle> {
-        Arc::new(TableHandle { meta, files: None, obsolete: AtomicBool::new(false) })
+        Arc::new(TableHandle::build(meta, None))
+    }
+
+    fn build(meta: TableMeta, files: Option<Arc<TableFiles>>) -> TableHandle {
+        let (reader, opening) = (OnceLock::new(), Mutex::new(()));
+        TableHandle { meta, files, reader, opening, obsolete: AtomicBool::new(false) }
+    }
+
+    /// The open table; the first call opens it, once, and others who want the same table wait. After an
+    /// error the next call tries again.
+    ///
+    /// Errors: as [`TableReader::open`]; [`Error::InvalidArgument`] for a detached handle.
+    #[inline]
+    pub fn reader(&self) -> Result<&Arc<TableReader>> {
+        match self.reader.get() {
+            Some(reader) => Ok(reader),
+            None => self.open(),
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Result<&Arc<TableReader>> {
+        let number = self.meta.number;
+        let files = self.files.as_ref();
+        let files =
+            files.ok_or_else(|| Error::invalid(format!("table {number} stands in no directory")))?;
+        let _turn = self.opening.lock();
+        if let Some(reader) = self.reader.get() {
+            return Ok(reader);
+        }
+        let reader = Arc::new(TableReader::open(&files.context, &self.meta)?);
+        Ok(self.reader.get_or_init(|| reader))
+    }
+
+    /// Whether the table has been opened: what [`reader`](TableHandle::reader) then costs is one load.
+    pub fn is_open(&self) -> bool {
+        self.reader.get().is_some()
     }
 
     /// The file's number.
@@ -74,6 +123,7 @@ impl TableHandle {
 impl Drop for TableHandle {
     fn drop(&mut self) {
         if let (true, Some(files)) = (*self.obsolete.get_mut(), &self.files) {
+            drop(self.reader.take());
             files.garbage.lock().push(self.meta.number);
         }
     }
@@ -83,6 +133,7 @@ impl fmt::Debug for TableHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableHandle")
             .field("meta", &self.meta)
+            .field("open", &self.is_open())
             .field("obsolete", &self.is_obsolete())
             .finish_non_exhaustive()
     }

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker_base::filename::FileName;
+use esker_base::ledger::Ledger;
 use esker_base::table_meta::{KeyBounds, TableMeta};
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result, SeqNo};
+use esker_sstable::{BlockCache, TableContext, TableSource};
 use esker_vfs::fs::Fs;
 use proptest::prelude::*;
 
@@ -24,14 +26,30 @@ pub(crate) fn fs(disk: &Disk) -> Arc<dyn Fs> {
     Arc::new(disk.clone())
 }
 
+/// How the tables of `database` on `disk` are opened.
+pub(crate) fn context(fs: &Arc<dyn Fs>, dir: &Path, database: DatabaseId) -> TableContext {
+    let ledger = Arc::new(Ledger::default());
+    let cache = BlockCache::new(1 << 20, Arc::clone(&ledger));
+    let source = TableSource::Buffered;
+    TableContext { fs: Arc::clone(fs), dir: dir.to_path_buf(), database, cache, ledger, source }
+}
+
+/// The id of every new database.
+pub(crate) const DATABASE: DatabaseId = DatabaseId([9; 16]);
+
 /// A new database on `disk`.
 pub(crate) fn create(disk: &Disk) -> Result<VersionSet> {
-    VersionSet::create(&fs(disk), dir(), DatabaseId([9; 16]))
+    VersionSet::create(&fs(disk), dir(), DATABASE, context(&fs(disk), dir(), DATABASE))
 }
 
 /// The database on `disk`, open for writing.
 pub(crate) fn recover(disk: &Disk) -> Result<(VersionSet, Recovered)> {
-    VersionSet::recover(&fs(disk), dir(), false)
+    VersionSet::recover(&fs(disk), dir(), |id| context(&fs(disk), dir(), id), false)
+}
+
+/// The database on `disk`, open for reading only.
+pub(crate) fn recover_read_only(disk: &Disk) -> Result<(VersionSet, Recovered)> {
+    VersionSet::recover(&fs(disk), dir(), |id| context(&fs(disk), dir(), id), true)
 }
 
 /// A file as long as the table is said to be; its bytes are synced, its name is not.
@@ -41,10 +59,13 @@ pub(crate) fn write_table(disk: &Disk, meta: &TableMeta) -> Result<()> {
     file.sync()
 }
 
+/// Tables by number, each with its level.
+pub(crate) type Tables = BTreeMap<u64, (u8, TableMeta)>;
+
 /// All that a version says, but for the mark of file numbers: keyspaces by id with their tables by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Picture {
-    pub(crate) keyspaces: BTreeMap<u32, (String, Vec<u8>, BTreeMap<u64, (u8, TableMeta)>)>,
+    pub(crate) keyspaces: BTreeMap<u32, (String, Vec<u8>, Tables)>,
     pub(crate) first_log: u64,
     pub(crate) closed_logs: BTreeMap<u64, u64>,
     pub(crate) last_seqno: u64,

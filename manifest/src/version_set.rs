@@ -47,9 +47,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Error, FileNumber, Result};
+use esker_sstable::TableContext;
 use esker_vfs::fs::Fs;
 use parking_lot::Mutex;
 
+use crate::checkpoint::put_into_force;
 use crate::current_file::{self, Current};
 use crate::directory::Directory;
 use crate::edit::{self, Edit};
@@ -135,9 +137,16 @@ impl VersionSet {
     /// Make a new database in `dir`, which exists and is locked: its first manifest, and `CURRENT`. What a
     /// creation that a crash cut short has left behind is replaced.
     ///
+    /// `context` says how tables are opened; its directory and database are these.
+    ///
     /// Errors: [`Error::InvalidArgument`] if there is a database; [`Error::MissingFile`] if there are files
     /// of one whose `CURRENT` is gone; [`Error::Io`].
-    pub fn create(fs: &Arc<dyn Fs>, dir: &Path, database: DatabaseId) -> Result<VersionSet> {
+    pub fn create(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        database: DatabaseId,
+        context: TableContext,
+    ) -> Result<VersionSet> {
         let directory = Directory::list(&**fs, dir)?;
         if directory.has_current {
             return Err(Error::invalid(format!("{} holds a database already", dir.display())));
@@ -148,7 +157,7 @@ impl VersionSet {
         if !directory.manifests.is_empty() {
             fs.remove(&dir.join(FileName::Manifest(FIRST_MANIFEST).to_string()))?;
         }
-        let files = Arc::new(TableFiles::default());
+        let files = TableFiles::new(context);
         let mut state = State::new(Arc::clone(&files));
         let first_free = FileNumber(FIRST_MANIFEST.0.max(directory.greatest) + 1);
         let reserved = FileNumber(first_free.0 + NUMBERS_RESERVED);
@@ -156,10 +165,7 @@ impl VersionSet {
         state.apply(Edit::NextFile(reserved)).expect("a new database takes any mark");
         state.settle();
         let version = state.publish();
-        let snapshot = edit::encode(&version.snapshot());
-        let manifest = ManifestFile::create(&**fs, dir, database, FIRST_MANIFEST, &snapshot)?;
-        fs.sync_dir(dir)?;
-        current_file::write(&**fs, dir, &Current { database, manifest: FIRST_MANIFEST })?;
+        let manifest = put_into_force(&**fs, dir, database, FIRST_MANIFEST, &version)?;
         let manifest = InForce::Written(manifest);
         let committer = Committer { state, manifest, poisoned: None };
         Ok(VersionSet::new(fs, dir, database, files, version, first_free, Some(committer)))

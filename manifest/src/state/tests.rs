@@ -6,10 +6,11 @@ use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use super::State;
 use crate::Edit;
 use crate::table_handle::TableFiles;
-use crate::testing::{Picture, meta};
+use crate::testing::disk::Disk;
+use crate::testing::{DATABASE, Picture, context, dir, fs, meta};
 
 fn state() -> State {
-    let mut state = State::new(Arc::new(TableFiles::default()));
+    let mut state = State::new(TableFiles::new(context(&fs(&Disk::default()), dir(), DATABASE)));
     record(&mut state, [create(1, "one"), create(2, "two")]).expect("keyspaces");
     state
 }

@@ -170,10 +170,9 @@ impl Disk {
             for change in &inode.pending {
                 let keep = match survives {
                     Survives::Nothing => continue,
-                    Survives::Everything => usize::MAX,
                     Survives::Any(_) if random(3) == 0 => continue,
                     Survives::Any(_) if random(3) == 0 => random(200),
-                    Survives::Any(_) => usize::MAX,
+                    Survives::Everything | Survives::Any(_) => usize::MAX,
                 };
                 change_bytes(&mut data, change, keep);
             }

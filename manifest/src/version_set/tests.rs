@@ -6,7 +6,7 @@ use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, KeyspaceId, SeqNo};
 
 use crate::testing::disk::{Disk, Effect, Fault, Survives};
-use crate::testing::{Picture, create, dir, fs, meta, recover, write_table};
+use crate::testing::{Picture, create, meta, recover, recover_read_only, write_table};
 use crate::{Edit, VersionSet};
 
 mod crash;
@@ -254,7 +254,7 @@ fn a_set_that_was_opened_for_reading_commits_nothing() {
     let disk = Disk::default();
     create(&disk).expect("a new database").commit(vec![keyspace(1, "users")]).expect("a keyspace");
     let changes = disk.changes();
-    let (set, recovered) = VersionSet::recover(&fs(&disk), dir(), true).expect("it opens");
+    let (set, recovered) = recover_read_only(&disk).expect("it opens");
     assert!(matches!(set.commit(vec![keyspace(2, "more")]), Err(Error::ReadOnly)));
     assert_eq!(set.current().keyspaces().len(), 1);
     assert_eq!((recovered.commits, disk.changes()), (1, changes));

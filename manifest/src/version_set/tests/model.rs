@@ -1,6 +1,6 @@
 //! Random edits against a plain model, reopened at any moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use esker_base::filename::FileName;
 use esker_base::table_meta::TableMeta;
@@ -78,8 +78,7 @@ impl Run {
     }
 
     fn tables(&self, keyspace: u32) -> Vec<(u8, TableMeta)> {
-        let tables: &BTreeMap<u64, (u8, TableMeta)> = &self.expected.keyspaces[&keyspace].2;
-        tables.values().cloned().collect()
+        self.expected.keyspaces[&keyspace].2.values().cloned().collect()
     }
 
     fn new_table(&mut self, keyspace: u32, smallest: u8, largest: u8) -> TableMeta {
