@@ -39,6 +39,8 @@ pub mod score;
 pub mod settings;
 pub mod simulate;
 pub mod sublevels;
+#[cfg(test)]
+mod testing;
 mod versions;
 
 pub use below::Below;

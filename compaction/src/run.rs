@@ -23,13 +23,19 @@ use esker_base::merge::Merge;
 use esker_base::range_tombstone::Fragments;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, Error, Kind, MergeOperator, OpCost, Result, SeqNo};
-use esker_sstable::TableContext;
+use esker_manifest::TableHandle;
+use esker_sstable::{CursorOptions, TableContext, TableCursor, TableReader};
 
 use crate::below::Below;
+use crate::chain::Chain;
 use crate::drop_rules::{RangeDeletes, Stripes};
 use crate::outputs::{Cut, MakeWriter, Outputs};
+use crate::plan::Plan;
 use crate::readback::Readback;
 use crate::versions::{Dropped, Versions};
+
+#[cfg(test)]
+mod tests;
 
 /// One sorted input of a run.
 pub struct RunSource<C> {
@@ -39,6 +45,43 @@ pub struct RunSource<C> {
     pub tombstones: Vec<Arc<Fragments>>,
     /// The tables that the cursor walks, to prove what it gave; empty for a memtable.
     pub tables: Vec<TableMeta>,
+}
+
+impl RunSource<Chain<TableCursor>> {
+    /// The inputs of `plan`: one source for each level-0 table, one for each other level. `open` hands
+    /// out a table's reader. Nothing that is read goes into the block cache.
+    pub fn of_plan(
+        plan: &Plan,
+        mut open: impl FnMut(&Arc<TableHandle>) -> Result<Arc<TableReader>>,
+    ) -> Result<Vec<Self>> {
+        let mut sources = Vec::new();
+        for (level, tables) in &plan.inputs {
+            let apart = if *level == 0 { 1 } else { tables.len() };
+            for tables in tables.chunks(apart) {
+                let readers = tables.iter().map(&mut open).collect::<Result<Vec<_>>>()?;
+                let metas = tables.iter().map(|table| table.meta.clone()).collect();
+                sources.push(RunSource::of_tables(&readers, metas));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Tables of one level, ascending, as one source.
+    pub fn of_tables(readers: &[Arc<TableReader>], tables: Vec<TableMeta>) -> Self {
+        let options = CursorOptions { fill_cache: false, readahead: true };
+        RunSource {
+            cursor: Chain::new(readers.iter().map(|reader| reader.cursor(options)).collect()),
+            tombstones: readers.iter().map(|reader| Arc::clone(reader.tombstones())).collect(),
+            tables,
+        }
+    }
+}
+
+impl<C: Cursor> RunSource<C> {
+    /// A memtable.
+    pub fn of_memtable(cursor: C, tombstones: Option<Arc<Fragments>>) -> Self {
+        RunSource { cursor, tombstones: tombstones.into_iter().collect(), tables: Vec::new() }
+    }
 }
 
 /// What a run is told.

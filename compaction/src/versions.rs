@@ -5,7 +5,8 @@
 //! 1. Hidden by a newer version or a range tombstone in its stripe: dropped (see
 //!    [`drop_rules`](crate::drop_rules)).
 //! 2. A tombstone with nothing below its key is dropped if it is in the oldest stripe; in a younger
-//!    stripe it is held back until an older version turns out to survive, and dropped if none does.
+//!    stripe it is held back until an older version that is no tombstone turns out to survive, and dropped
+//!    if none does.
 //! 3. Merge operands are held back until their base comes, their stripe ends, or the key ends.
 //! 4. **Numbers become zero** where nothing lies below the run, for puts that every reader sees. That
 //!    keeps every promise of a number. *Unique*: of the versions that every reader sees, one put at most
@@ -74,7 +75,7 @@ pub(crate) struct Versions {
     /// The last put or delete of `key` that came, kept or not.
     hider: Option<SeqNo>,
     /// Rule 2.
-    held_delete: Option<SeqNo>,
+    held_deletes: Vec<SeqNo>,
     /// Rule 3.
     operands: Operands,
     pub(crate) dropped: Dropped,
@@ -99,7 +100,7 @@ impl Versions {
             key: Vec::new(),
             covering: Vec::new(),
             hider: None,
-            held_delete: None,
+            held_deletes: Vec::new(),
             operands: Operands::default(),
             dropped: Dropped::default(),
             zeroed: 0,
@@ -142,8 +143,8 @@ impl Versions {
             self.dropped.range_deleted += 1;
             return Ok(());
         }
-        if let Some(delete) = self.held_delete.take() {
-            self.emit(delete, Kind::Delete, &[], out)?;
+        if !self.held_deletes.is_empty() && kind != Kind::Delete {
+            self.emit_deletes(out)?;
         }
         match kind {
             Kind::Put => {
@@ -167,9 +168,7 @@ impl Versions {
     /// No version of the key is left: settle what was held back.
     #[inline]
     pub(crate) fn end(&mut self, out: &mut impl Emit) -> Result<()> {
-        if self.held_delete.take().is_some() {
-            self.dropped.tombstones += 1;
-        }
+        self.dropped.tombstones += self.held_deletes.drain(..).count() as u64;
         if self.operands.is_empty() { Ok(()) } else { self.end_operands(out) }
     }
 
@@ -189,7 +188,15 @@ impl Versions {
         if self.stripes.is_oldest(seqno) {
             self.dropped.tombstones += 1;
         } else {
-            self.held_delete = Some(seqno);
+            self.held_deletes.push(seqno);
+        }
+        Ok(())
+    }
+
+    /// Something older than the tombstones held back survives: they are needed.
+    fn emit_deletes(&mut self, out: &mut impl Emit) -> Result<()> {
+        for seqno in std::mem::take(&mut self.held_deletes) {
+            self.emit(seqno, Kind::Delete, &[], out)?;
         }
         Ok(())
     }

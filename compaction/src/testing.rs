@@ -1,0 +1,195 @@
+//! For tests: tables in memory, an operator, and a model of what readers see.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use esker_base::cursor::OwnedEntry;
+use esker_base::ledger::Ledger;
+use esker_base::range_tombstone::{Fragments, RangeTombstone};
+use esker_base::table_meta::TableMeta;
+use esker_base::{Cursor, DatabaseId, FileNumber, KeyspaceId, Kind, MergeOperator, SeqNo};
+use esker_sstable::{
+    BlockCache, CursorOptions, TableContext, TableCursor, TableIdentity, TableOptions, TableReader,
+    TableSource, TableWriter,
+};
+use esker_vfs::fs::Fs;
+use esker_vfs::mem::MemFs;
+
+use crate::chain::Chain;
+use crate::outputs::MakeWriter;
+use crate::run::{MergeRun, RunSource};
+
+/// A directory in memory.
+#[derive(Clone)]
+pub(crate) struct Lab {
+    pub(crate) context: TableContext,
+    next: Arc<AtomicU64>,
+}
+
+/// Entries and range tombstones of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) entries: Vec<OwnedEntry>,
+    pub(crate) tombstones: Vec<RangeTombstone>,
+}
+
+pub(crate) fn entry(key: &str, seqno: u64, kind: Kind, value: &str) -> OwnedEntry {
+    OwnedEntry { key: key.into(), seqno: SeqNo(seqno), kind, value: value.into() }
+}
+
+pub(crate) fn cover(start: &str, end: &str, seqno: u64) -> RangeTombstone {
+    RangeTombstone { start: start.into(), end: end.into(), seqno: SeqNo(seqno) }
+}
+
+impl Lab {
+    pub(crate) fn new() -> Lab {
+        Lab::on(Arc::new(MemFs::new()))
+    }
+
+    pub(crate) fn on(fs: Arc<dyn Fs>) -> Lab {
+        let dir = PathBuf::from("db");
+        fs.create_dir(&dir).expect("memory");
+        let ledger = Arc::new(Ledger::default());
+        let cache = BlockCache::new(1 << 20, Arc::clone(&ledger));
+        let context = TableContext {
+            fs,
+            dir,
+            database: DatabaseId([7; 16]),
+            cache,
+            ledger,
+            source: TableSource::Buffered,
+        };
+        Lab { context, next: Arc::new(AtomicU64::new(1)) }
+    }
+
+    pub(crate) fn maker(&self) -> MakeWriter {
+        let lab = self.clone();
+        Box::new(move || {
+            let number = FileNumber(lab.next.fetch_add(1, Ordering::Relaxed));
+            let id = TableIdentity { database: lab.context.database, number, keyspace: KeyspaceId(1) };
+            let options = TableOptions { block_bytes: 64, ..TableOptions::default() };
+            TableWriter::create(&lab.context.fs, &lab.context.dir, id, options, 0)
+        })
+    }
+
+    /// A table of this content, which is not empty.
+    pub(crate) fn table(&self, content: &Content) -> TableMeta {
+        let mut writer = (self.maker())().expect("memory");
+        let mut entries = content.entries.clone();
+        entries.sort_by(|a, b| a.internal_key().cmp(&b.internal_key()));
+        for e in &entries {
+            writer.add(&e.key, e.seqno, e.kind, &e.value).expect("memory");
+        }
+        for fragment in Fragments::build(&content.tombstones).list() {
+            writer.add_tombstone(fragment).expect("memory");
+        }
+        writer.finish().expect("memory")
+    }
+
+    pub(crate) fn reader(&self, meta: &TableMeta) -> Arc<TableReader> {
+        Arc::new(TableReader::open(&self.context, meta).expect("it was written"))
+    }
+
+    pub(crate) fn source(&self, tables: &[TableMeta]) -> RunSource<Chain<TableCursor>> {
+        let readers: Vec<Arc<TableReader>> = tables.iter().map(|meta| self.reader(meta)).collect();
+        RunSource::of_tables(&readers, tables.to_vec())
+    }
+
+    /// What a table holds.
+    pub(crate) fn content(&self, meta: &TableMeta) -> Content {
+        let reader = self.reader(meta);
+        let mut cursor = reader.cursor(CursorOptions::default());
+        let mut entries = Vec::new();
+        cursor.seek_first().expect("memory");
+        while cursor.valid() {
+            entries.push(OwnedEntry {
+                key: cursor.key().to_vec(),
+                seqno: cursor.seqno(),
+                kind: cursor.kind(),
+                value: cursor.value().to_vec(),
+            });
+            cursor.next().expect("memory");
+        }
+        Content { entries, tombstones: reader.tombstones().tombstones().collect() }
+    }
+
+    /// The names of all files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let listed = self.context.fs.list(&self.context.dir).expect("memory");
+        listed.into_iter().map(|entry| entry.name).collect()
+    }
+}
+
+/// Step `run` to its end.
+pub(crate) fn drive<C: Cursor>(run: &mut MergeRun<C>, budget: u64) -> esker_base::Result<u64> {
+    let mut steps = 1;
+    while !run.step(budget)? {
+        steps += 1;
+    }
+    Ok(steps)
+}
+
+/// Appends operands, with commas. Refuses operands that hold `!`, panics at `?`.
+pub(crate) struct Append;
+
+impl MergeOperator for Append {
+    fn name(&self) -> &'static str {
+        "append"
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        if operands.iter().any(|operand| operand.contains(&b'!')) {
+            return Err("an operand holds !".into());
+        }
+        assert!(!operands.iter().any(|operand| operand.contains(&b'?')), "an operand holds ?");
+        let parts: Vec<&[u8]> = base.into_iter().chain(operands.iter().copied()).collect();
+        Ok(parts.join(&b','))
+    }
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        let plain = |operand: &[u8]| !operand.contains(&b'!') && !operand.contains(&b'~');
+        (plain(older) && plain(newer)).then(|| [older, newer].join(&b','))
+    }
+}
+
+impl Content {
+    pub(crate) fn add(&mut self, other: &Content) {
+        self.entries.extend(other.entries.iter().cloned());
+        self.tombstones.extend(other.tombstones.iter().cloned());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.tombstones.is_empty()
+    }
+
+    pub(crate) fn keys(&self) -> BTreeSet<Vec<u8>> {
+        self.entries.iter().map(|entry| entry.key.clone()).collect()
+    }
+
+    /// What a reader at `upper` sees under `key`, slowly and plainly.
+    pub(crate) fn view(&self, key: &[u8], upper: SeqNo) -> Result<Option<Vec<u8>>, String> {
+        enum Write<'a> {
+            Entry(&'a OwnedEntry),
+            Gone,
+        }
+        let entries = self.entries.iter().filter(|e| e.key == key);
+        let ranges = self.tombstones.iter().filter(|t| *t.start <= *key && *key < *t.end);
+        let mut writes: Vec<(SeqNo, Write<'_>)> = entries.map(|e| (e.seqno, Write::Entry(e))).collect();
+        writes.extend(ranges.map(|t| (t.seqno, Write::Gone)));
+        writes.retain(|(seqno, _)| *seqno <= upper);
+        writes.sort_by_key(|(seqno, _)| *seqno);
+        let mut value: Result<Option<Vec<u8>>, String> = Ok(None);
+        for (_, write) in writes {
+            value = match write {
+                Write::Gone => Ok(None),
+                Write::Entry(e) if e.kind == Kind::Put => Ok(Some(e.value.clone())),
+                Write::Entry(e) if e.kind == Kind::Delete => Ok(None),
+                Write::Entry(e) => match value {
+                    Err(refused) => Err(refused),
+                    Ok(base) => Append.fold(key, base.as_deref(), &[&e.value]).map(Some),
+                },
+            };
+        }
+        value
+    }
+}
