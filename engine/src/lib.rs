@@ -1,4 +1,74 @@
-//! An embedded, ordered key-value engine: a log-structured merge tree written from scratch.
+//! `esker`: an embedded, ordered key-value engine — a log-structured merge tree written from scratch.
+//!
+//! A [`Database`] is a directory of keyspaces: ordered maps from byte strings to byte strings. Writes
+//! are atomic over all keyspaces ([`Batch`]), snapshots see one moment of all of them ([`Snapshot`]),
+//! transactions are serialisable ([`Database::transact`]). Scans go both ways, lazily ([`Scan`],
+//! [`RowCursor`]). What a crash may take is chosen by [`Durability`].
+//!
+//! ```
+//! use esker::{Database, KeyspaceOptions};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! let db = Database::open(dir.path())?;
+//! let followers = db.keyspace("followers", KeyspaceOptions::default())?;
+//! followers.put("olya/petya", "")?;
+//! followers.put("olya/vasya", "")?;
+//! let names: Vec<_> = followers.prefix("olya/").map(|row| row.map(|(key, _)| key)).collect::<Result<_, _>>()?;
+//! assert_eq!(names, ["olya/petya", "olya/vasya"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How the code reads
+//!
+//! A put: [`keyspace`](Keyspace) → `batch` → `commit` → the log (`esker-wal`) → `memtable` → `jobs::flush`
+//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `superversion` → `read` →
+//! `memtable` → `esker-manifest`'s levels → `esker-sstable`. A scan: `scan` → `rows` → `source`.
+#![deny(unsafe_code)]
 
-#[expect(dead_code, reason = "the engine above it comes with the commit lane")]
+mod batch;
+mod commit;
+mod core;
+mod database;
+mod health;
+mod jobs;
+mod keyspace;
+mod level_cursor;
+mod maintenance;
 mod memtable;
+mod metrics;
+mod open;
+mod operators;
+mod options;
+mod pressure;
+mod read;
+mod reader;
+mod recovery;
+mod rows;
+mod scan;
+mod snapshot;
+mod snapshot_list;
+mod source;
+mod superversion;
+mod sync_lane;
+mod table_io;
+mod transaction;
+
+pub use batch::Batch;
+pub use database::{Database, Verified};
+pub use esker_base::event;
+pub use esker_base::limits;
+pub use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, OpCost, Result, SeqNo};
+pub use esker_vfs as vfs;
+pub use keyspace::Keyspace;
+pub use metrics::{Counters, DatabaseMetrics, HistogramSummary, KeyspaceMetrics, LevelMetrics};
+pub use open::DatabaseBuilder;
+pub use options::{Compression, DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
+pub use reader::Reader;
+pub use scan::{RowCursor, Scan};
+pub use snapshot::Snapshot;
+pub use transaction::{Transaction, TransactionScan};
+
+/// A key, as iterators hand it out: shared bytes, cheap to clone.
+pub type Key = bytes::Bytes;
+/// A value, as gets and iterators hand it out: shared bytes, cheap to clone.
+pub type Value = bytes::Bytes;

@@ -120,6 +120,12 @@ impl Memtable {
         self.arena.bytes() + self.tombstone_bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing was written to it. Two relaxed loads.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries() == 0 && !self.has_tombstones.load(Ordering::Relaxed)
+    }
+
     /// Entries inserted, range tombstones not counted. One relaxed load.
     #[inline]
     pub(crate) fn entries(&self) -> u64 {

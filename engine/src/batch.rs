@@ -1,0 +1,173 @@
+//! Atomic batches and their wire form, which is also a log record's payload.
+//!
+//! ```text
+//! batch := op*                       (the log record's tag is the first op's sequence number)
+//! op    := kind u8, keyspace varint, key length varint, key, [value length varint, value]
+//! ```
+//! A delete has no value; a range delete's value is the end of its range. The number of operations is
+//! not stored: they end with the record. See `FORMAT.md` for a worked example.
+
+use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
+use esker_base::limits::{self, BATCH_BYTES_MAX};
+use esker_base::{KeyspaceId, Kind, Result};
+
+use crate::keyspace::Keyspace;
+use crate::options::Durability;
+use crate::{Database, OpCost};
+
+/// One operation, borrowed from its batch or its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Op<'a> {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) kind: Kind,
+    pub(crate) key: &'a [u8],
+    /// Value, operand or end of range; empty for a delete.
+    pub(crate) value: &'a [u8],
+}
+
+/// Encoded operations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ops {
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+impl Ops {
+    /// Append `op`, whose key and value were checked against the limits.
+    pub(crate) fn push(&mut self, op: Op<'_>) -> Result<()> {
+        let more = op.key.len() + op.value.len() + 32;
+        limits::check("batch", self.bytes.len() + more, BATCH_BYTES_MAX)?;
+        self.bytes.push(op.kind as u8);
+        put_varint(&mut self.bytes, u64::from(op.keyspace.0));
+        put_bytes(&mut self.bytes, op.key);
+        if op.kind != Kind::Delete {
+            put_bytes(&mut self.bytes, op.value);
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The operations again. They were encoded by us: what does not decode is our mistake.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {
+        let mut decoder = Decoder::new(&self.bytes);
+        std::iter::from_fn(move || decode_op(&mut decoder).expect("a batch we encoded decodes"))
+    }
+}
+
+/// The next operation of an encoded batch, `None` at its end.
+pub(crate) fn decode_op<'a>(d: &mut Decoder<'a>) -> Result<Option<Op<'a>>, DecodeError> {
+    if d.is_empty() {
+        return Ok(None);
+    }
+    let kind = Kind::from_byte(d.u8("kind")?).ok_or_else(|| d.error("kind"))?;
+    let keyspace = u32::try_from(d.varint("keyspace")?).map_err(|_| d.error("keyspace"))?;
+    let key = d.bytes("key")?;
+    let value = if kind == Kind::Delete { &[] } else { d.bytes("value")? };
+    let too_long = key.len() > limits::KEY_BYTES_MAX
+        || value.len() > limits::VALUE_BYTES_MAX
+        || (kind == Kind::RangeDelete && value.len() > limits::KEY_BYTES_MAX);
+    if too_long {
+        return Err(d.error("length"));
+    }
+    Ok(Some(Op { keyspace: KeyspaceId(keyspace), kind, key, value }))
+}
+
+/// Writes that take effect together or not at all, across keyspaces, in the order they were added.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// let db = esker::Database::open(dir.path())?;
+/// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+/// let names = db.keyspace("names", esker::KeyspaceOptions::default())?;
+/// let mut batch = db.batch();
+/// batch.put(&users, b"7", b"Olya")?;
+/// batch.put(&names, b"Olya", b"7")?;
+/// batch.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a batch has no effect until `commit`"]
+pub struct Batch {
+    db: Database,
+    ops: Ops,
+    durability: Option<Durability>,
+}
+
+impl Batch {
+    pub(crate) fn new(db: Database) -> Self {
+        Batch { db, ops: Ops::default(), durability: None }
+    }
+
+    /// Ask for a stronger durability than the database's for this commit; everything before it in the
+    /// log becomes durable with it. A weaker one has no effect; in a `NoLog` database a stronger one
+    /// is refused by `commit`.
+    pub fn durability(&mut self, durability: Durability) -> &mut Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// Set `key` to `value`.
+    pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.push(keyspace, Kind::Put, key.as_ref(), value.as_ref())
+    }
+
+    /// Delete `key`.
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.push(keyspace, Kind::Delete, key.as_ref(), &[])
+    }
+
+    /// Give `operand` for `key` to the keyspace's merge operator.
+    pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        keyspace.require_operator()?;
+        self.push(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
+    }
+
+    /// Delete every key in `[start, end)`, in constant time.
+    pub fn delete_range(&mut self, keyspace: &Keyspace, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        limits::check_key(end.as_ref())?;
+        if start.as_ref() >= end.as_ref() {
+            return Ok(());
+        }
+        self.push(keyspace, Kind::RangeDelete, start.as_ref(), end.as_ref())
+    }
+
+    /// Number of operations so far.
+    pub fn len(&self) -> u64 {
+        self.ops.count()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ops.count() == 0
+    }
+
+    /// Make all of it visible at once. Returns when the durability asked for is reached. An empty
+    /// batch does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`](crate::Error::Aborted): it will never appear;
+    /// [`Error::InDoubt`](crate::Error::InDoubt): it may appear, whole, after the next open; anything
+    /// else was refused before it had any effect.
+    pub fn commit(self) -> Result<()> {
+        self.commit_costed(&mut OpCost::default())
+    }
+
+    /// [`Batch::commit`], adding to `cost` what it took.
+    pub fn commit_costed(self, cost: &mut OpCost) -> Result<()> {
+        self.db.core().commit(&self.ops, self.durability, cost)
+    }
+
+    fn push(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+        limits::check_key(key)?;
+        limits::check_value(value)?;
+        keyspace.check_belongs_to(self.db.core());
+        self.ops.push(Op { keyspace: keyspace.id(), kind, key, value })
+    }
+}

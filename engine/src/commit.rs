@@ -1,0 +1,431 @@
+//! The commit lane: the one way a write takes into the log and the memtable.
+//!
+//! Writers queue. Whoever finds the lane free leads: it takes everything queued so far, gives each
+//! commit its sequence numbers, writes their log records with one call, applies them to the memtable,
+//! publishes the last number, and wakes the others with their outcomes. Syncs run outside the lane
+//! ([`SyncLane`]). A commit becomes visible before it is durable; its caller hears of it only after it
+//! has the durability it asked for.
+//!
+//! 1. A commit that fails before its log record is written has no effect and takes no number.
+//! 2. If writing the log fails and the record is provably not there, the commit is `Aborted` and the
+//!    lane goes on; otherwise it is `InDoubt` and the lane takes no more writes.
+//! 3. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
+//!
+//! Locks: `queue` for a few instructions; `turn` for the length of one group, including its write but
+//! no sync. A leader holds nothing else.
+
+use std::sync::Arc;
+
+use esker_base::sync::{Condvar, Mutex, MutexGuard};
+use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
+use esker_wal::{LogWriter, WriteFailure};
+
+use crate::batch::{Op, Ops};
+use crate::core::Core;
+use crate::memtable::MemtableWriter;
+use crate::options::Durability;
+use crate::sync_lane::LogPosition;
+use crate::transaction::ReadSet;
+
+/// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
+/// and the size of one write.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// The state only the leader touches.
+pub(crate) struct Turn {
+    /// `None` without a log.
+    pub(crate) log: Option<LogWriter>,
+    pub(crate) log_number: FileNumber,
+    pub(crate) memtable: MemtableWriter,
+    pub(crate) last_seqno: SeqNo,
+}
+
+/// One commit's content, borrowed from whoever waits for it.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
+    /// A single operation: no batch is encoded for it.
+    One(Op<'a>),
+    /// A batch.
+    Batch(&'a Ops),
+    /// A transaction's writes, to be committed only if nothing it read has changed.
+    Transaction(&'a Ops, &'a ReadSet),
+}
+
+/// The same, owned: what a writer leaves in the queue when somebody else leads.
+enum OwnedWork {
+    Batch(Ops),
+    Transaction(Ops, Arc<ReadSet>),
+}
+
+impl OwnedWork {
+    fn as_work(&self) -> Work<'_> {
+        match self {
+            OwnedWork::Batch(ops) => Work::Batch(ops),
+            OwnedWork::Transaction(ops, reads) => Work::Transaction(ops, reads),
+        }
+    }
+}
+
+/// A writer in the queue.
+struct Request {
+    work: OwnedWork,
+    outcome: Mutex<Outcome>,
+    woken: Condvar,
+}
+
+enum Outcome {
+    Waiting,
+    /// The leader before has left: this writer leads now.
+    Lead,
+    Done(Result<Committed>),
+}
+
+/// Where a commit went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Committed {
+    /// The end of its log record; `None` without a log.
+    pub(crate) position: Option<LogPosition>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Arc<Request>>,
+    led: bool,
+}
+
+/// See the module.
+pub(crate) struct Lane {
+    queue: Mutex<Queue>,
+    turn: Mutex<Turn>,
+}
+
+impl Work<'_> {
+    fn ops(&self) -> u64 {
+        match self {
+            Work::One(_) => 1,
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.count(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Work::One(op) => op.key.len() + op.value.len(),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
+        }
+    }
+
+    fn to_owned(self, reads: Option<&Arc<ReadSet>>) -> Result<OwnedWork> {
+        Ok(match (self, reads) {
+            (Work::One(op), _) => {
+                let mut ops = Ops::default();
+                ops.push(op)?;
+                OwnedWork::Batch(ops)
+            }
+            (Work::Batch(ops), _) => OwnedWork::Batch(ops.clone()),
+            (Work::Transaction(ops, _), Some(reads)) => OwnedWork::Transaction(ops.clone(), Arc::clone(reads)),
+            (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
+        })
+    }
+
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
+        match self {
+            Work::One(op) => each(*op),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.iter().for_each(each),
+        }
+    }
+}
+
+impl Lane {
+    pub(crate) fn new(turn: Turn) -> Self {
+        Lane { queue: Mutex::new(Queue::default()), turn: Mutex::new(turn) }
+    }
+
+    /// The leader's state, for rotation and closing.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock()
+    }
+
+    /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
+    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Result<Committed> {
+        let request = {
+            let mut queue = self.queue.lock();
+            if queue.led {
+                let request = Arc::new(Request {
+                    work: work.to_owned(reads)?,
+                    outcome: Mutex::new(Outcome::Waiting),
+                    woken: Condvar::new(),
+                });
+                queue.waiting.push(Arc::clone(&request));
+                Some(request)
+            } else {
+                queue.led = true;
+                None
+            }
+        };
+        match request {
+            None => self.lead(core, work),
+            Some(request) => self.follow(core, &request),
+        }
+    }
+
+    /// Wait for the outcome, or for the lead.
+    fn follow(&self, core: &Core, request: &Arc<Request>) -> Result<Committed> {
+        {
+            let mut outcome = request.outcome.lock();
+            while matches!(*outcome, Outcome::Waiting) {
+                request.woken.wait(&mut outcome);
+            }
+            if let Outcome::Done(result) = std::mem::replace(&mut *outcome, Outcome::Waiting) {
+                return result;
+            }
+        }
+        self.lead(core, request.work.as_work())
+    }
+
+    /// Commit `own` and whoever has queued by now, then hand the lead on.
+    fn lead(&self, core: &Core, own: Work<'_>) -> Result<Committed> {
+        let mut turn = self.turn.lock();
+        let followers = self.take_followers(own.bytes());
+        let result = if followers.is_empty() {
+            let mut result = [None];
+            commit_group(core, &mut turn, &[own], &mut result);
+            let [result] = result;
+            result
+        } else {
+            let group: Vec<Work<'_>> =
+                std::iter::once(own).chain(followers.iter().map(|f| f.work.as_work())).collect();
+            let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
+            commit_group(core, &mut turn, &group, &mut results);
+            let mut results = results.into_iter();
+            let own = results.next().flatten();
+            for (follower, result) in followers.iter().zip(results) {
+                follower.wake(Outcome::Done(result.unwrap_or_else(unanswered)));
+            }
+            own
+        };
+        drop(turn);
+        self.hand_on();
+        result.unwrap_or_else(unanswered)
+    }
+
+    fn take_followers(&self, mut bytes: usize) -> Vec<Arc<Request>> {
+        let mut queue = self.queue.lock();
+        let fits = queue
+            .waiting
+            .iter()
+            .take_while(|request| {
+                bytes += request.work.as_work().bytes();
+                bytes <= GROUP_BYTES_MAX
+            })
+            .count();
+        queue.waiting.drain(..fits).collect()
+    }
+
+    /// Give the lead to the first in line, or mark the lane free.
+    fn hand_on(&self) {
+        let next = {
+            let mut queue = self.queue.lock();
+            if queue.waiting.is_empty() {
+                queue.led = false;
+                return;
+            }
+            queue.waiting.remove(0)
+        };
+        next.wake(Outcome::Lead);
+    }
+}
+
+fn unanswered() -> Result<Committed> {
+    unreachable!("every commit of a group gets an outcome")
+}
+
+impl Request {
+    fn wake(&self, outcome: Outcome) {
+        *self.outcome.lock() = outcome;
+        self.woken.notify_one();
+    }
+}
+
+/// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
+fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Result<Committed>>]) {
+    if let Err(error) = core.health().check().and_then(|()| core.rotate_if_full(turn)) {
+        results.fill_with(|| Some(Err(error.clone())));
+        return;
+    }
+    // Numbers and log records. A transaction is checked against everything published and against
+    // the members of this group before it, which are not applied yet: those it meets in `earlier`.
+    let mut next = turn.last_seqno.plus(1);
+    let mut firsts: Vec<Option<SeqNo>> = Vec::with_capacity(group.len());
+    for (index, work) in group.iter().enumerate() {
+        if let Work::Transaction(_, reads) = work {
+            let earlier = group[..index].iter().zip(&firsts).filter(|(_, first)| first.is_some());
+            let outcome = reads.check_group(earlier.map(|(work, _)| work)).and_then(|()| reads.check(core));
+            if let Err(error) = outcome {
+                results[index] = Some(Err(error));
+                firsts.push(None);
+                continue;
+            }
+        }
+        if let Some(log) = &mut turn.log {
+            stage(log, next, work);
+        }
+        firsts.push(Some(next));
+        next = next.plus(work.ops());
+    }
+    if firsts.iter().all(Option::is_none) {
+        return;
+    }
+    let position = match write(core, turn) {
+        Ok(position) => position,
+        Err(error) => {
+            for result in results.iter_mut().filter(|r| r.is_none()) {
+                *result = Some(Err(error.clone()));
+            }
+            return;
+        }
+    };
+    for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
+        let Some(first) = *first else { continue };
+        let mut seqno = first;
+        work.for_each(|op| {
+            apply(&mut turn.memtable, op, seqno);
+            seqno = SeqNo(seqno.0 + 1);
+        });
+        results[index] = Some(Ok(Committed { position }));
+    }
+    turn.last_seqno = SeqNo(next.0 - 1);
+    core.snapshots().publish(turn.last_seqno);
+}
+
+fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
+    match work {
+        Work::Batch(ops) | Work::Transaction(ops, _) => log.stage(first.0, &[ops.bytes()]),
+        Work::One(op) => {
+            // The wire form of `batch`, without building a batch.
+            let mut head = HeadBuffer::default();
+            head.push_byte(op.kind as u8);
+            head.push_varint(u64::from(op.keyspace.0));
+            head.push_varint(op.key.len() as u64);
+            let mut value_head = HeadBuffer::default();
+            if op.kind != Kind::Delete {
+                value_head.push_varint(op.value.len() as u64);
+            }
+            log.stage(first.0, &[head.bytes(), op.key, value_head.bytes(), op.value]);
+        }
+    }
+}
+
+/// A few bytes on the stack.
+#[derive(Default)]
+struct HeadBuffer {
+    bytes: [u8; 24],
+    len: usize,
+}
+
+impl HeadBuffer {
+    fn push_byte(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+    fn push_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.push_byte((value & 0x7F) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.push_byte(value as u8);
+    }
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Write what is staged. The position is where it ends.
+fn write(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
+    let Some(log) = &mut turn.log else { return Ok(None) };
+    match log.write() {
+        Ok(offset) => Ok(Some(LogPosition { log: turn.log_number, offset })),
+        Err(failure) => {
+            if !matches!(failure, WriteFailure::Undone(_)) {
+                core.stop_writes(failure.error());
+            }
+            Err(failure.into())
+        }
+    }
+}
+
+/// Put one operation into the memtable.
+pub(crate) fn apply(memtable: &mut MemtableWriter, op: Op<'_>, seqno: SeqNo) {
+    match op.kind {
+        Kind::RangeDelete => memtable.delete_range(op.keyspace, op.key, op.value, seqno),
+        kind => memtable.insert(op.keyspace, op.key, seqno, kind, op.value),
+    }
+}
+
+impl Core {
+    /// Commit `ops` with at least the database's durability.
+    pub(crate) fn commit(&self, ops: &Ops, durability: Option<Durability>, cost: &mut OpCost) -> Result<()> {
+        if ops.count() == 0 {
+            return self.health().check();
+        }
+        self.commit_work(Work::Batch(ops), None, durability, cost)
+    }
+
+    /// Commit `work` and wait for its durability.
+    pub(crate) fn commit_work(
+        &self,
+        work: Work<'_>,
+        reads: Option<&Arc<ReadSet>>,
+        durability: Option<Durability>,
+        cost: &mut OpCost,
+    ) -> Result<()> {
+        let durability = self.effective_durability(durability)?;
+        self.check_writable()?;
+        self.check_keyspaces(&work)?;
+        self.admit(work.bytes() as u64)?;
+        let committed = self.lane().commit(self, work, reads)?;
+        cost.calls += 1;
+        work.for_each(|op| {
+            match op.kind {
+                Kind::Delete | Kind::RangeDelete => cost.tombstones_written += 1,
+                Kind::Put | Kind::Merge => cost.keys_written += 1,
+            }
+            cost.bytes_written += (op.key.len() + op.value.len()) as u64;
+        });
+        self.metrics().count_commit(work.ops(), work.bytes() as u64);
+        if durability == Durability::Sync && let Some(position) = committed.position {
+            // The record is in the log and visible; if the sync fails its fate is open.
+            self.sync_lane().wait(position).map_err(|cause| Error::InDoubt { cause: Box::new(cause) })?;
+        }
+        self.breathe();
+        Ok(())
+    }
+
+    /// Err if an operation goes to a keyspace that was dropped.
+    fn check_keyspaces(&self, work: &Work<'_>) -> Result<()> {
+        let current = self.current.load();
+        let mut gone = None;
+        work.for_each(|op| {
+            if current.version.keyspace(op.keyspace).is_none() {
+                gone = Some(op.keyspace);
+            }
+        });
+        match gone {
+            None => Ok(()),
+            Some(id) => Err(Error::NoSuchKeyspace { name: format!("number {}, which was dropped", id.0) }),
+        }
+    }
+
+    fn effective_durability(&self, asked: Option<Durability>) -> Result<Durability> {
+        let own = self.options().durability;
+        let Some(asked) = asked else { return Ok(own) };
+        if asked.strength() <= own.strength() {
+            return Ok(own);
+        }
+        if own == Durability::NoLog {
+            return Err(Error::invalid(
+                "a NoLog database has no log to make a batch durable with; call persist() after the commit",
+            ));
+        }
+        Ok(asked)
+    }
+}

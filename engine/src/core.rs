@@ -1,0 +1,270 @@
+//! What all handles of one open database share, and who may touch what.
+//!
+//! | field | changed by | read by |
+//! |---|---|---|
+//! | `current` | rotation (commit lane), flush, compaction, keyspace changes | every reader, without a lock |
+//! | `snapshots` | commit lane publishes; snapshots pin and unpin | readers, compaction |
+//! | `lane` | whoever leads a commit group | – |
+//! | `sync_lane` | whoever syncs | – |
+//! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
+//! | `health` | the first fatal failure, `close` | every write |
+//!
+//! Locks are taken one at a time, with two exceptions: the commit lane's `turn` may be held while
+//! `current`'s install lock or the sync lane's state lock is taken for a rotation.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use esker_base::event::{Event, Listener, SealReason};
+use esker_base::gate::Gate;
+use esker_base::ledger::Ledger;
+use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, Result};
+use esker_compaction::Sublevels;
+use esker_manifest::VersionSet;
+use esker_sstable::BlockCache;
+use esker_vfs::Env;
+use esker_vfs::fs::FileLock;
+use esker_wal::{LogIdentity, LogKind, LogWriter, Predecessor};
+
+use crate::commit::{Lane, Turn};
+use crate::health::Health;
+use crate::jobs::Jobs;
+use crate::memtable::Memtable;
+use crate::metrics::Metrics;
+use crate::operators::Operators;
+use crate::options::{DatabaseOptions, Durability, KeyspaceOptions};
+use crate::pressure::Pressure;
+use crate::snapshot_list::SnapshotList;
+use crate::superversion::{Current, MemtableAndLog};
+use crate::sync_lane::SyncLane;
+
+/// See the module.
+pub(crate) struct Core {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) database: DatabaseId,
+    pub(crate) options: DatabaseOptions,
+    pub(crate) operators: Operators,
+    pub(crate) listeners: Vec<Arc<dyn Listener>>,
+    pub(crate) versions: VersionSet,
+    pub(crate) current: Current,
+    pub(crate) snapshots: Arc<SnapshotList>,
+    pub(crate) lane: Lane,
+    pub(crate) sync_lane: SyncLane,
+    pub(crate) health: Arc<Health>,
+    pub(crate) pressure: Pressure,
+    pub(crate) metrics: Metrics,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) jobs: Jobs,
+    /// Opened whenever a flush or compaction has made progress or writes have been stopped.
+    pub(crate) progress: Gate,
+    pub(crate) backlog: SharedBacklog,
+    /// The log begun at open. Without a log it stays, empty, as the first one needed.
+    pub(crate) open_log: FileNumber,
+    /// One keyspace is created or dropped at a time.
+    pub(crate) keyspace_changes: Mutex<()>,
+    /// Transactions that keep losing take turns here, among themselves only.
+    pub(crate) retry_turn: parking_lot::ReentrantMutex<()>,
+    /// Held for the life of the handle; `None` for a read-only one.
+    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+/// What back-pressure looks at, kept in atomics so that a put does not walk the tree.
+#[derive(Debug, Default)]
+pub(crate) struct SharedBacklog {
+    sealed: AtomicUsize,
+    active_full: AtomicBool,
+    /// The most level-0 tables over one key, in any keyspace.
+    l0_depth: AtomicUsize,
+}
+
+/// A reading of [`SharedBacklog`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backlog {
+    pub(crate) sealed: usize,
+    pub(crate) active_full: bool,
+    pub(crate) l0_depth: usize,
+}
+
+impl Core {
+    pub(crate) fn env(&self) -> &Env {
+        &self.env
+    }
+    pub(crate) fn options(&self) -> &DatabaseOptions {
+        &self.options
+    }
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+    pub(crate) fn sync_lane(&self) -> &SyncLane {
+        &self.sync_lane
+    }
+    pub(crate) fn snapshots(&self) -> &Arc<SnapshotList> {
+        &self.snapshots
+    }
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+    pub(crate) fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+    pub(crate) fn progress(&self) -> &Gate {
+        &self.progress
+    }
+
+    #[inline]
+    pub(crate) fn backlog(&self) -> Backlog {
+        Backlog {
+            sealed: self.backlog.sealed.load(Ordering::Relaxed),
+            active_full: self.backlog.active_full.load(Ordering::Relaxed),
+            l0_depth: self.backlog.l0_depth.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Note what the current superversion means for back-pressure, and wake who waits for progress.
+    pub(crate) fn note_progress(&self) {
+        let current = self.current.load_full();
+        let depth = |k: &Arc<esker_manifest::KeyspaceState>| Sublevels::new(&k.tree.levels[0]).depth();
+        let deepest = current.version.keyspaces().iter().map(depth).max();
+        self.backlog.sealed.store(current.sealed.len(), Ordering::Relaxed);
+        self.backlog.l0_depth.store(deepest.unwrap_or(0), Ordering::Relaxed);
+        self.progress.open();
+    }
+
+    /// A foreground call passes: step mode may run background steps now.
+    #[inline]
+    pub(crate) fn breathe(&self) {
+        self.env.scheduler.breathe();
+    }
+
+    /// Tell every listener. A listener's panic is its own: it must not take the engine's job with it.
+    pub(crate) fn emit(&self, event: &Event) {
+        for listener in &self.listeners {
+            let call = std::panic::AssertUnwindSafe(|| listener.on_event(event));
+            if std::panic::catch_unwind(call).is_err() {
+                self.metrics.count_listener_panic();
+            }
+        }
+    }
+
+    /// Writes stop for good on this handle because of `cause`.
+    pub(crate) fn stop_writes(&self, cause: &Error) {
+        if self.health.poison(cause) {
+            self.emit(&Event::WritesStopped { error: cause.clone() });
+        }
+        self.progress.open();
+    }
+
+    /// The stored options of keyspace `id`, or `None` if it was dropped.
+    pub(crate) fn keyspace_options(&self, id: KeyspaceId) -> Result<Option<KeyspaceOptions>> {
+        let version = self.versions.current();
+        let Some(state) = version.keyspace(id) else { return Ok(None) };
+        KeyspaceOptions::decode(&state.options)
+            .map(Some)
+            .map_err(|what| Error::corruption(self.dir.join(esker_base::filename::CURRENT), 0, what))
+    }
+
+    /// Seal the memtable if it has reached its size and its flush has somewhere to queue. Called by
+    /// the leader of the commit lane.
+    pub(crate) fn rotate_if_full(&self, turn: &mut Turn) -> Result<()> {
+        let full = turn.memtable.memtable().bytes() >= self.options.memtable_bytes_max;
+        if !full {
+            return Ok(());
+        }
+        let room = self.backlog().sealed < self.options.sealed_memtables_max;
+        self.backlog.active_full.store(!room, Ordering::Relaxed);
+        if !room {
+            // Writers wait in `admit`; those already past it may overshoot by what they carry.
+            return Ok(());
+        }
+        self.rotate(turn, SealReason::Full)
+    }
+
+    /// Seal the memtable, begin a new log, and start the flush. An empty memtable stays.
+    pub(crate) fn rotate(&self, turn: &mut Turn, reason: SealReason) -> Result<()> {
+        let old = Arc::clone(turn.memtable.memtable());
+        if old.is_empty() {
+            return Ok(());
+        }
+        let number = self.versions.allocate();
+        let log = match &turn.log {
+            None => None,
+            Some(before) => {
+                let predecessor = Predecessor { number: turn.log_number, len: before.written() };
+                self.metrics.count_log(before.written());
+                Some(self.create_log(number, Some(predecessor)).map_err(|cause| Error::Aborted { cause: Box::new(cause) })?)
+            }
+        };
+        let sealed = Arc::clone(&self.current.load_full().active);
+        sealed.seal(turn.last_seqno);
+        let (memtable, writer) = Memtable::new();
+        self.current.rotate(MemtableAndLog::new(memtable, number));
+        if let Some(log) = &log {
+            self.sync_lane.begin_log(number, log.syncer());
+        }
+        turn.log = log;
+        turn.log_number = number;
+        turn.memtable = writer;
+        self.backlog.active_full.store(false, Ordering::Relaxed);
+        self.backlog.sealed.fetch_add(1, Ordering::Relaxed);
+        self.emit(&Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
+        self.jobs.start_flush();
+        Ok(())
+    }
+
+    /// A new log file with room for a memtable's worth of records.
+    pub(crate) fn create_log(&self, number: FileNumber, predecessor: Option<Predecessor>) -> Result<LogWriter> {
+        let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
+        let room = self.options.memtable_bytes_max.min(LOG_ALLOCATION_MAX);
+        LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room)
+    }
+
+    /// Make everything acknowledged so far durable.
+    pub(crate) fn persist(&self) -> Result<()> {
+        self.health.check()?;
+        if self.options.read_only {
+            return Ok(());
+        }
+        if self.options.durability == Durability::NoLog {
+            return self.flush(SealReason::Asked);
+        }
+        let position = {
+            let turn = self.lane.turn();
+            turn.log.as_ref().map(|log| crate::sync_lane::LogPosition { log: turn.log_number, offset: log.written() })
+        };
+        if let Some(position) = position {
+            self.sync_lane.wait(position)?;
+        }
+        Ok(())
+    }
+
+    /// Seal the memtable and return when everything in memory by now is in tables.
+    pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
+        self.health.check()?;
+        let waiting_for = {
+            let mut turn = self.lane.turn();
+            self.rotate(&mut turn, reason)?;
+            turn.log_number
+        };
+        loop {
+            let seen = self.progress.epoch();
+            if self.current.load_full().sealed.iter().all(|m| m.log >= waiting_for) {
+                return Ok(());
+            }
+            self.health.check()?;
+            if let Some(error) = self.jobs.flush_failure() {
+                return Err(error);
+            }
+            self.env.scheduler.wait(&self.progress, seen, None);
+        }
+    }
+}
+
+/// The most a log is allocated ahead: a memtable of several GiB must not claim that much disk at once.
+const LOG_ALLOCATION_MAX: u64 = 128 << 20;

@@ -1,0 +1,336 @@
+//! The database handle.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use esker_base::event::SealReason;
+use esker_base::limits::{self, KEYSPACE_NAME_BYTES_MAX};
+use esker_base::{Error, Result};
+use esker_manifest::Edit;
+
+use crate::batch::Batch;
+use crate::core::Core;
+use crate::jobs::collect_garbage;
+use crate::keyspace::Keyspace;
+use crate::metrics::{DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
+use crate::open::DatabaseBuilder;
+use crate::options::KeyspaceOptions;
+use crate::snapshot::Snapshot;
+
+/// An open database: keyspaces, batches, snapshots and transactions over one directory.
+///
+/// A cheap handle: clone it, share it between threads. The database closes when [`Database::close`] is
+/// called or the last handle (keyspaces, snapshots and batches hold one) is dropped; `close` tells
+/// whether that went well.
+///
+/// ```
+/// use esker::{Database, KeyspaceOptions};
+/// # let dir = tempfile::tempdir()?;
+/// let db = Database::open(dir.path())?;
+/// let users = db.keyspace("users", KeyspaceOptions::default())?;
+/// users.put("7", "Olya")?;
+/// assert_eq!(users.get("7")?.as_deref(), Some(&b"Olya"[..]));
+/// db.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    handle: Arc<Handle>,
+}
+
+/// Closes the database when the last user of it lets go.
+pub(crate) struct Handle {
+    core: Arc<Core>,
+}
+
+impl Handle {
+    pub(crate) fn new(core: Arc<Core>) -> Arc<Self> {
+        Arc::new(Handle { core })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `close`.
+        let _ = self.core.close();
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("dir", &self.core().dir).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Database { handle }
+    }
+
+    #[inline]
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+
+    /// Open the database in `dir` with default settings, creating it if there is none: durable to a
+    /// process kill.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Database> {
+        Self::builder(dir).open()
+    }
+
+    /// Settings and components for a database in `dir`.
+    pub fn builder(dir: impl AsRef<Path>) -> DatabaseBuilder {
+        DatabaseBuilder::new(dir.as_ref())
+    }
+
+    /// A database in memory, gone with its last handle. For tests and caches.
+    ///
+    /// ```
+    /// let db = esker::Database::in_memory()?;
+    /// db.keyspace("k", esker::KeyspaceOptions::default())?.put("a", "1")?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn in_memory() -> Result<Database> {
+        Self::builder("/esker").env(esker_vfs::Env::memory()?).open()
+    }
+
+    /// The keyspace `name`, created with `options` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::OptionMismatch`] if it exists with other options; [`Error::InvalidArgument`] for a bad
+    /// name (empty, or longer than 255 bytes) or option.
+    pub fn keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let core = self.core();
+        core.health.check_open()?;
+        options.validate()?;
+        if let Some(stored) = self.stored_options(name)? {
+            stored.1.check_same(name, &options)?;
+            return Keyspace::new(self.clone(), stored.0, name.to_string(), stored.1);
+        }
+        core.check_writable()?;
+        if name.is_empty() {
+            return Err(Error::invalid("a keyspace's name must not be empty"));
+        }
+        limits::check("keyspace name", name.len(), KEYSPACE_NAME_BYTES_MAX)?;
+        if let Some(operator) = &options.merge_operator {
+            core.operators.find(operator)?;
+        }
+        let _changing = core.keyspace_changes.lock();
+        if self.stored_options(name)?.is_none() {
+            let id = core.versions.current().next_keyspace();
+            let edit = Edit::CreateKeyspace { id, name: name.to_string(), options: options.encode() };
+            core.versions.commit(vec![edit]).inspect_err(|e| core.note_manifest_failure(e))?;
+            core.current.install(|| core.versions.current(), None);
+        }
+        drop(_changing);
+        self.keyspace(name, options)
+    }
+
+    /// The keyspace `name` with the options it was created with.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKeyspace`].
+    pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.core().health.check_open()?;
+        let (id, options) =
+            self.stored_options(name)?.ok_or_else(|| Error::NoSuchKeyspace { name: name.to_string() })?;
+        Keyspace::new(self.clone(), id, name.to_string(), options)
+    }
+
+    /// The names of all keyspaces, sorted.
+    pub fn keyspaces(&self) -> Vec<String> {
+        let version = self.core().versions.current();
+        let mut names: Vec<String> = version.keyspaces().iter().map(|k| k.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Drop the keyspace `name` and everything in it, in constant time. Handles to it err from now on;
+    /// scans under way go on. A new keyspace of the same name starts empty.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let core = self.core();
+        core.check_writable()?;
+        let _changing = core.keyspace_changes.lock();
+        let id = match core.versions.current().by_name(name) {
+            Some(state) => state.id,
+            None => return Err(Error::NoSuchKeyspace { name: name.to_string() }),
+        };
+        core.versions.commit(vec![Edit::DropKeyspace { id }]).inspect_err(|e| core.note_manifest_failure(e))?;
+        core.current.install(|| core.versions.current(), None);
+        collect_garbage(core);
+        core.note_progress();
+        Ok(())
+    }
+
+    /// An empty batch.
+    pub fn batch(&self) -> Batch {
+        Batch::new(self.clone())
+    }
+
+    /// The database as it is now, for reads that must agree over keyspaces and time.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.clone())
+    }
+
+    /// Make everything acknowledged so far durable, in every durability mode.
+    pub fn persist(&self) -> Result<()> {
+        self.core().persist()
+    }
+
+    /// Write everything in memory to tables and return when it is there.
+    pub fn flush(&self) -> Result<()> {
+        self.core().check_writable()?;
+        self.core().flush(SealReason::Asked)
+    }
+
+    /// Return when no flush and no compaction is due any more.
+    pub fn wait_for_compactions(&self) -> Result<()> {
+        self.core().wait_until_settled()
+    }
+
+    /// Read every byte of every table and check it against its checksums, its description and its
+    /// order; check the log's records too. Returns what was read.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] or [`Error::MissingFile`] for the first damage found, naming file and
+    /// offset.
+    pub fn verify(&self) -> Result<Verified> {
+        self.core().verify()
+    }
+
+    /// Make a copy of the database, as it is now, in the new directory `dir`, by hard links where the
+    /// filesystem has them. The copy is a database of its own; writes go on meanwhile.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.core().checkpoint(dir.as_ref())
+    }
+
+    /// Figures of this moment.
+    pub fn metrics(&self) -> DatabaseMetrics {
+        self.core().database_metrics()
+    }
+
+    /// Close: flush memory to tables, finish background work, release the lock. Every later call on
+    /// any handle errs with [`Error::Closed`]; scans under way go on.
+    ///
+    /// # Errors
+    /// What kept the last writes from becoming durable, if anything did. The database is closed in any
+    /// case.
+    pub fn close(self) -> Result<()> {
+        self.core().close()
+    }
+
+    fn stored_options(&self, name: &str) -> Result<Option<(esker_base::KeyspaceId, KeyspaceOptions)>> {
+        let core = self.core();
+        let id = core.versions.current().by_name(name).map(|state| state.id);
+        let Some(id) = id else { return Ok(None) };
+        Ok(core.keyspace_options(id)?.map(|options| (id, options)))
+    }
+}
+
+/// What [`Database::verify`] has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Tables.
+    pub tables: u64,
+    /// Their entries.
+    pub entries: u64,
+    /// Log records.
+    pub log_records: u64,
+    /// Bytes of all files read.
+    pub bytes: u64,
+}
+
+impl Core {
+    /// Err unless this handle may write.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.health.check()
+    }
+
+    /// A failed manifest commit: the version set says by poisoning itself whether writes must stop.
+    pub(crate) fn note_manifest_failure(&self, error: &Error) {
+        if matches!(error, Error::Poisoned { .. } | Error::InDoubt { .. }) {
+            self.stop_writes(error);
+        }
+    }
+
+    fn wait_until_settled(&self) -> Result<()> {
+        loop {
+            let seen = self.progress.epoch();
+            self.health.check()?;
+            self.jobs.start_compactions();
+            if self.jobs.idle() && self.current.load_full().sealed.is_empty() {
+                return Ok(());
+            }
+            self.env.scheduler.wait(&self.progress, seen, None);
+        }
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.health.check_open().is_err() {
+            return Ok(());
+        }
+        let outcome = if self.options.read_only { Ok(()) } else { self.flush_and_mark() };
+        self.jobs.close();
+        self.env.scheduler.stop();
+        self.health.close();
+        collect_garbage(self);
+        *self.lock.lock() = None;
+        self.progress.open();
+        outcome
+    }
+
+    fn flush_and_mark(&self) -> Result<()> {
+        self.flush(SealReason::Closing)?;
+        self.persist()?;
+        let (log, len) = {
+            let turn = self.lane.turn();
+            match &turn.log {
+                Some(log) => (turn.log_number, log.written()),
+                None => return Ok(()),
+            }
+        };
+        self.versions.commit(vec![Edit::CleanClose { log, len }])?;
+        Ok(())
+    }
+
+    fn database_metrics(&self) -> DatabaseMetrics {
+        let current = self.current.load_full();
+        let log_bytes = self.lane.turn().log.as_ref().map_or(0, esker_wal::LogWriter::written);
+        let keyspaces = current.version.keyspaces().iter();
+        let keyspaces = keyspaces.map(|keyspace| KeyspaceMetrics {
+            name: keyspace.name.clone(),
+            levels: keyspace.tree.levels.iter().enumerate().filter(|(_, level)| !level.is_empty()).map(level_metrics).collect(),
+        });
+        let memtables = current.memtables().map(|m| m.memtable.bytes()).sum();
+        let mut memory: Vec<(&'static str, u64)> = esker_base::ledger::PURPOSES
+            .iter()
+            .map(|(purpose, name)| (*name, self.ledger.held(*purpose)))
+            .collect();
+        if let Some(entry) = memory.iter_mut().find(|(name, _)| *name == "memtables") {
+            entry.1 = memtables;
+        }
+        DatabaseMetrics {
+            counters: self.metrics.counters(log_bytes, &self.sync_lane.times),
+            keyspaces: keyspaces.collect(),
+            memory,
+            sealed_memtables: current.sealed.len() as u64,
+            snapshots: self.snapshots.len() as u64,
+            table_bytes: current.version.bytes(),
+        }
+    }
+}
+
+fn level_metrics((number, level): (usize, &esker_manifest::Level)) -> LevelMetrics {
+    let mut metrics = LevelMetrics { level: number as u8, bytes: level.bytes(), ..LevelMetrics::default() };
+    for table in level.tables() {
+        metrics.tables += 1;
+        metrics.entries += table.meta.entries;
+        metrics.point_tombstones += table.meta.point_tombstones;
+        metrics.range_tombstones += table.meta.range_tombstones;
+    }
+    metrics
+}

@@ -1,0 +1,175 @@
+//! Background work: which jobs run, and what happens when one fails.
+//!
+//! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step
+//! mode. There is at most one flush, as many compactions as the scheduler's lane is wide, and one
+//! upkeep job. A failed job is contained: its output is removed, its inputs stay, reads go on. What
+//! may pass (a full disk) is tried again for as long as it takes; what does not pass stops writes.
+
+mod compact;
+mod flush;
+mod upkeep;
+
+pub(crate) use compact::Carrying;
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use esker_base::event::Event;
+use esker_base::sync::Mutex;
+use esker_base::{Error, FileNumber};
+use esker_compaction::Busy;
+use esker_vfs::scheduler::Lane;
+
+use crate::core::Core;
+
+/// How often a job that fails for another reason than a full disk is tried before writes stop.
+const ATTEMPTS_MAX: u32 = 5;
+/// The pause before the first retry; it doubles up to [`RETRY_PAUSE_MAX`].
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Which jobs run.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    /// The database, for jobs to find it by; they end when it is gone.
+    core: OnceLock<Weak<Core>>,
+    state: Mutex<State>,
+    /// Tables and ranges that running compactions use.
+    busy: Mutex<Busy>,
+}
+
+#[derive(Default)]
+struct State {
+    flushing: bool,
+    compacting: usize,
+    /// Why the last flush failed.
+    flush_failure: Option<Error>,
+    closing: bool,
+}
+
+impl Jobs {
+    /// Jobs may start from now on.
+    pub(crate) fn attach(&self, core: &Arc<Core>) {
+        let first = self.core.set(Arc::downgrade(core)).is_ok();
+        assert!(first, "jobs are attached to one database once");
+    }
+
+    fn core(&self) -> Option<Arc<Core>> {
+        self.core.get()?.upgrade()
+    }
+
+    /// Start a flush unless one runs: it goes on until nothing is sealed.
+    pub(crate) fn start_flush(&self) {
+        let Some(core) = self.core() else { return };
+        {
+            let mut state = self.state.lock();
+            if state.flushing || state.closing {
+                return;
+            }
+            state.flushing = true;
+        }
+        core.env.scheduler.spawn(Lane::Flush, Box::new(flush::Flush::new(&core)));
+    }
+
+    /// Start as many compactions as there may be and look for work.
+    pub(crate) fn start_compactions(&self) {
+        let Some(core) = self.core() else { return };
+        loop {
+            {
+                let state = self.state.lock();
+                if state.closing || state.compacting >= core.env.scheduler.width(Lane::Compaction) {
+                    return;
+                }
+            }
+            // Picking is pure and cheap; only a job that has work is spawned.
+            let Some(job) = compact::Compaction::pick(&core) else { return };
+            self.state.lock().compacting += 1;
+            core.env.scheduler.spawn(Lane::Compaction, Box::new(job));
+        }
+    }
+
+    /// Start the upkeep job.
+    pub(crate) fn start_upkeep(&self) {
+        let Some(core) = self.core() else { return };
+        if let Some(job) = upkeep::Upkeep::new(&core) {
+            core.env.scheduler.spawn(Lane::Upkeep, Box::new(job));
+        }
+    }
+
+    /// No job starts from now on.
+    pub(crate) fn close(&self) {
+        self.state.lock().closing = true;
+    }
+
+    /// Whether background work is under way or could start at once.
+    pub(crate) fn idle(&self) -> bool {
+        let state = self.state.lock();
+        !state.flushing && state.compacting == 0
+    }
+
+    /// Why the last flush failed, if it did and has not succeeded since.
+    pub(crate) fn flush_failure(&self) -> Option<Error> {
+        self.state.lock().flush_failure.clone()
+    }
+
+    pub(crate) fn busy(&self) -> esker_base::sync::MutexGuard<'_, Busy> {
+        self.busy.lock()
+    }
+
+    /// The flush found nothing sealed: it ends, unless something was sealed just now.
+    fn flush_ends(&self, core: &Core) -> bool {
+        let mut state = self.state.lock();
+        let ends = core.current.load_full().sealed.is_empty() || state.closing;
+        state.flushing = !ends;
+        ends
+    }
+
+    fn flush_failed(&self, error: Option<Error>, ends: bool) {
+        let mut state = self.state.lock();
+        state.flush_failure = error;
+        state.flushing &= !ends;
+    }
+
+    /// A compaction ends.
+    fn compaction_ends(&self) {
+        self.state.lock().compacting -= 1;
+    }
+}
+
+/// How a job goes on after a failure.
+enum AfterFailure {
+    /// Try again after this pause.
+    Retry(Duration),
+    /// Writes have been stopped.
+    GiveUp,
+}
+
+/// Decide about a failure of `job`, tell the listeners, and stop writes if it will not pass.
+fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
+    let passing = error.is_no_space();
+    let hopeless = error.is_corruption() || matches!(error, Error::Poisoned { .. } | Error::CallbackPanicked { .. });
+    let will_retry = passing || (!hopeless && attempts < ATTEMPTS_MAX);
+    core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
+    core.metrics().count_job_failure();
+    if !will_retry {
+        core.stop_writes(error);
+        return AfterFailure::GiveUp;
+    }
+    core.progress().open();
+    let doubled = RETRY_PAUSE.saturating_mul(1 << attempts.min(10));
+    AfterFailure::Retry(doubled.min(RETRY_PAUSE_MAX))
+}
+
+/// Remove files of which nobody needs a byte any more. Failing to is no failure of the database: the
+/// next open tries again.
+pub(crate) fn remove_files(core: &Core, names: impl IntoIterator<Item = esker_base::filename::FileName>) {
+    for name in names {
+        let _ = core.env.fs.remove(&core.dir.join(name.to_string()));
+    }
+}
+
+/// Remove tables that no version and no reader refers to any more.
+pub(crate) fn collect_garbage(core: &Core) {
+    let garbage: Vec<FileNumber> = core.versions.take_garbage();
+    remove_files(core, garbage.into_iter().map(esker_base::filename::FileName::Table));
+}

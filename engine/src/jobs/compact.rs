@@ -1,0 +1,221 @@
+//! The compaction job: one plan, carried out in steps, then the next, until nothing needs compacting.
+//!
+//! Durability order: outputs complete and synced, read back and proven; one manifest edit puts them in
+//! the inputs' place; only then the inputs become garbage, removed when no reader holds them.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use esker_base::event::Event;
+use esker_base::filename::FileName;
+use esker_base::{Error, FileNumber, Result, SeqNo};
+use esker_compaction::{JobId, MergeRun, Plan, RunOutput};
+use esker_manifest::Edit;
+use esker_vfs::scheduler::{Job, Progress};
+
+use super::{AfterFailure, after_failure, collect_garbage, remove_files};
+use crate::core::Core;
+use crate::source::Source;
+use crate::table_io;
+
+/// Bytes a step merges.
+const STEP_BYTES: u64 = 256 << 10;
+
+/// One plan being carried out.
+pub(crate) struct Carrying {
+    core: Arc<Core>,
+    plan: Plan,
+    /// Its claim on inputs and key range; given back when this is dropped.
+    claim: JobId,
+    began: Duration,
+    run: Option<MergeRun<Source>>,
+}
+
+impl Carrying {
+    /// Carry out `plan`, whose inputs `claim` holds.
+    pub(crate) fn new(core: &Arc<Core>, plan: Plan, claim: JobId) -> Self {
+        let began = core.env.clock.monotonic();
+        Carrying { core: Arc::clone(core), plan, claim, began, run: None }
+    }
+
+    /// Do a piece; whether it is done.
+    pub(crate) fn step(&mut self) -> Result<bool> {
+        if self.plan.trivial_move {
+            self.install(None)?;
+            return Ok(true);
+        }
+        let Some(run) = &mut self.run else {
+            let output = table_io::Output::new(&self.core, self.plan.keyspace, self.plan.output_level)?;
+            // No output: the keyspace was dropped meanwhile.
+            let Some(output) = output else { return Ok(true) };
+            self.run = Some(output.compaction_run(&self.plan)?);
+            return Ok(false);
+        };
+        if !run.step(STEP_BYTES)? {
+            return Ok(false);
+        }
+        if let Some(run) = self.run.take() {
+            self.install(Some(run.finish()))?;
+        }
+        Ok(true)
+    }
+
+    /// Put the outputs in the inputs' place; a trivial move has none.
+    fn install(&self, output: Option<RunOutput>) -> Result<()> {
+        let (core, plan) = (&self.core, &self.plan);
+        let written = output.as_ref().map(|output| output.tables.as_slice()).unwrap_or_default();
+        let committed = core.versions.commit_with(|version| {
+            // A keyspace dropped meanwhile took its tables with it.
+            Ok(if version.keyspace(plan.keyspace).is_some() { edits(plan, written, output.is_none()) } else { Vec::new() })
+        });
+        let version = committed.inspect_err(|error| {
+            core.note_manifest_failure(error);
+            remove_files(core, written.iter().map(|table| FileName::Table(table.number)));
+        })?;
+        if version.keyspace(plan.keyspace).is_none() {
+            remove_files(core, written.iter().map(|table| FileName::Table(table.number)));
+            return Ok(());
+        }
+        core.current.install(|| core.versions.current(), None);
+        self.report(output.as_ref());
+        Ok(())
+    }
+
+    fn report(&self, output: Option<&RunOutput>) {
+        let (core, plan) = (&self.core, &self.plan);
+        let inputs: Vec<FileNumber> = plan.tables().map(|(_, table)| table.number()).collect();
+        let bytes_in = plan.tables().map(|(_, table)| table.meta.file_bytes).sum();
+        let (outputs, bytes_out) = match output {
+            Some(output) => (
+                output.tables.iter().map(|table| table.number).collect(),
+                output.tables.iter().map(|table| table.file_bytes).sum(),
+            ),
+            None => (inputs.clone(), 0),
+        };
+        let took = core.env.clock.monotonic().saturating_sub(self.began);
+        core.metrics.count_compaction(if output.is_some() { bytes_in } else { 0 }, bytes_out, took);
+        core.emit(&Event::Compacted {
+            keyspace: plan.keyspace,
+            from_level: plan.inputs.first().map_or(plan.output_level, |(level, _)| *level),
+            to_level: plan.output_level,
+            inputs,
+            outputs,
+            bytes_in,
+            bytes_out,
+            reason: plan.reason.to_string(),
+            took,
+        });
+    }
+}
+
+impl Drop for Carrying {
+    fn drop(&mut self) {
+        // A run that was not finished removes what it wrote.
+        self.run = None;
+        self.core.jobs.busy().end(self.claim);
+        collect_garbage(&self.core);
+        self.core.note_progress();
+    }
+}
+
+/// The edits that replace the plan's inputs by `written`, or move them down.
+fn edits(plan: &Plan, written: &[esker_base::table_meta::TableMeta], moved: bool) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for (level, table) in plan.tables() {
+        edits.push(Edit::RemoveTable { keyspace: plan.keyspace, level, number: table.number() });
+        if moved {
+            edits.push(Edit::AddTable { level: plan.output_level, meta: table.meta.clone() });
+        }
+    }
+    for meta in written {
+        edits.push(Edit::AddTable { level: plan.output_level, meta: meta.clone() });
+    }
+    edits
+}
+
+/// The most urgent plan over all keyspaces, its inputs claimed.
+fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
+    let settings = table_io::compaction_settings(&core.options);
+    let oldest = core.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
+    let version = core.versions.current();
+    let mut busy = core.jobs.busy();
+    let mut by_urgency: Vec<_> = version
+        .keyspaces()
+        .iter()
+        .filter(|keyspace| !keyspace.tree.is_empty())
+        .map(|keyspace| (esker_compaction::score(&keyspace.tree, &settings).greatest(), keyspace))
+        .collect();
+    by_urgency.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let plan = by_urgency
+        .into_iter()
+        .find_map(|(_, keyspace)| esker_compaction::pick(&keyspace.tree, keyspace.id, &settings, &busy, oldest))?;
+    let claim = busy.start(&plan);
+    drop(busy);
+    Some(Carrying::new(core, plan, claim))
+}
+
+/// See the module.
+pub(super) struct Compaction {
+    core: Weak<Core>,
+    carrying: Option<Carrying>,
+    attempts: u32,
+}
+
+impl Compaction {
+    /// A job that has work, or `None` if nothing needs compacting.
+    pub(super) fn pick(core: &Arc<Core>) -> Option<Self> {
+        let carrying = Some(pick_and_claim(core)?);
+        Some(Compaction { core: Arc::downgrade(core), carrying, attempts: 0 })
+    }
+
+    fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        if self.carrying.is_none() {
+            self.carrying = pick_and_claim(core);
+        }
+        let Some(carrying) = &mut self.carrying else { return Ok(Progress::Done) };
+        if carrying.step()? {
+            self.carrying = None;
+            self.attempts = 0;
+            // What it has put down may be work for the others.
+            core.jobs.start_compactions();
+        }
+        Ok(Progress::More)
+    }
+}
+
+impl Job for Compaction {
+    fn name(&self) -> &'static str {
+        "compaction"
+    }
+
+    fn step(&mut self) -> Progress {
+        let Some(core) = self.core.upgrade() else { return Progress::Done };
+        let error = match self.advance(&core) {
+            Ok(Progress::Done) => {
+                core.jobs.compaction_ends();
+                core.note_progress();
+                return Progress::Done;
+            }
+            Ok(progress) => return progress,
+            Err(error) => error,
+        };
+        self.carrying = None;
+        self.attempts += 1;
+        match after_failure(&core, "compaction", &error, self.attempts) {
+            AfterFailure::Retry(pause) => Progress::After(pause),
+            AfterFailure::GiveUp => {
+                core.jobs.compaction_ends();
+                core.progress.open();
+                Progress::Done
+            }
+        }
+    }
+
+    fn panicked(&mut self, message: &str) {
+        let Some(core) = self.core.upgrade() else { return };
+        self.carrying = None;
+        core.jobs.compaction_ends();
+        let message = message.to_string();
+        core.stop_writes(&Error::CallbackPanicked { callback: "the compaction job", message });
+    }
+}

@@ -1,0 +1,191 @@
+//! The flush: one sealed memtable becomes level-0 tables of all its keyspaces, oldest memtable first.
+//!
+//! Durability order: each table is complete and synced; one manifest edit names them all, together
+//! with the first log still needed and the last number flushed (the commit makes the new names and
+//! itself durable); only then the superversion lets the memtable go and the log is removed. Until the
+//! edit is durable, the log is what counts.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use esker_base::event::Event;
+use esker_base::filename::FileName;
+use esker_base::table_meta::TableMeta;
+use esker_base::{Error, KeyspaceId, Result, SeqNo};
+use esker_compaction::MergeRun;
+use esker_manifest::Edit;
+use esker_vfs::scheduler::{Job, Progress};
+
+use super::{AfterFailure, after_failure, collect_garbage, remove_files};
+use crate::core::Core;
+use crate::memtable::MemtableCursor;
+use crate::options::Durability;
+use crate::superversion::MemtableAndLog;
+use crate::table_io;
+
+/// Bytes a step reads from the memtable.
+const STEP_BYTES: u64 = 256 << 10;
+
+/// See the module.
+pub(super) struct Flush {
+    core: Weak<Core>,
+    work: Option<Work>,
+    attempts: u32,
+}
+
+/// One memtable under way.
+struct Work {
+    source: Arc<MemtableAndLog>,
+    began: Duration,
+    /// Keyspaces still to be written.
+    keyspaces: Vec<KeyspaceId>,
+    run: Option<MergeRun<MemtableCursor>>,
+    tables: Vec<TableMeta>,
+}
+
+impl Flush {
+    pub(super) fn new(core: &Arc<Core>) -> Self {
+        Flush { core: Arc::downgrade(core), work: None, attempts: 0 }
+    }
+
+    fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        let Some(work) = &mut self.work else {
+            return Ok(match core.current.load_full().sealed.last() {
+                Some(oldest) => {
+                    self.work = Some(Work::begin(core, Arc::clone(oldest)));
+                    Progress::More
+                }
+                None if core.jobs.flush_ends(core) => Progress::Done,
+                None => Progress::More,
+            });
+        };
+        if work.write(core)? {
+            return Ok(Progress::More);
+        }
+        work.install(core)?;
+        self.work = None;
+        self.attempts = 0;
+        core.jobs.flush_failed(None, false);
+        core.jobs.start_compactions();
+        Ok(Progress::More)
+    }
+}
+
+impl Work {
+    fn begin(core: &Core, source: Arc<MemtableAndLog>) -> Self {
+        let mut keyspaces = source.memtable.keyspaces();
+        keyspaces.reverse();
+        Work { source, began: core.env.clock.monotonic(), keyspaces, run: None, tables: Vec::new() }
+    }
+
+    /// Write a piece; whether there is more to write.
+    fn write(&mut self, core: &Arc<Core>) -> Result<bool> {
+        if let Some(run) = &mut self.run {
+            if run.step(STEP_BYTES)?
+                && let Some(run) = self.run.take()
+            {
+                self.tables.extend(run.finish().tables);
+            }
+            return Ok(true);
+        }
+        let Some(keyspace) = self.keyspaces.pop() else { return Ok(false) };
+        // A dropped keyspace's entries go nowhere.
+        if let Some(output) = table_io::Output::new(core, keyspace, 0)? {
+            let memtable = &self.source.memtable;
+            let tombstones = memtable.tombstones(keyspace).into_iter().collect();
+            self.run = Some(output.flush_run(memtable.cursor(keyspace), tombstones));
+        }
+        Ok(true)
+    }
+
+    fn install(&mut self, core: &Arc<Core>) -> Result<()> {
+        let current = core.current.load_full();
+        let newer = current.sealed.iter().rev().find(|m| m.log > self.source.log);
+        let mut first_needed = newer.map_or(current.active.log, |m| m.log);
+        if core.options.durability == Durability::NoLog {
+            // Memtables are numbered like logs but have none: the empty one begun at open stays.
+            first_needed = first_needed.min(core.open_log);
+        }
+        let (mut tables, mut dropped) = (Vec::new(), Vec::new());
+        let committed = core.versions.commit_with(|version| {
+            // A keyspace dropped meanwhile wants none.
+            (tables, dropped) =
+                self.tables.drain(..).partition(|table| version.keyspace(table.keyspace).is_some());
+            let mut edits: Vec<Edit> =
+                tables.iter().map(|meta: &TableMeta| Edit::AddTable { level: 0, meta: meta.clone() }).collect();
+            edits.push(Edit::ForgetLogs { before: first_needed });
+            edits.push(Edit::LastSeqNo(self.source.last_seqno()));
+            Ok(edits)
+        });
+        remove_files(core, dropped.iter().map(|table: &TableMeta| FileName::Table(table.number)));
+        if let Err(error) = committed {
+            core.note_manifest_failure(&error);
+            // Not in force: the next attempt writes the tables anew.
+            remove_files(core, tables.iter().map(|table| FileName::Table(table.number)));
+            return Err(error);
+        }
+        core.current.install(|| core.versions.current(), Some(&self.source));
+        core.sync_lane.forget_before(first_needed);
+        if self.source.log < first_needed {
+            remove_files(core, [FileName::Log(self.source.log)]);
+        }
+        collect_garbage(core);
+        let bytes = tables.iter().map(|t| t.file_bytes).sum();
+        let took = core.env.clock.monotonic().saturating_sub(self.began);
+        core.pressure.drained(self.source.memtable.bytes(), took);
+        core.metrics().count_flush(bytes, took);
+        core.note_progress();
+        let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
+        core.emit(&Event::Flushed { log: self.source.log, tables, took });
+        Ok(())
+    }
+
+    /// Remove what was written.
+    fn abandon(self, core: &Core) {
+        if let Some(run) = self.run {
+            run.abandon();
+        }
+        remove_files(core, self.tables.iter().map(|t| FileName::Table(t.number)));
+    }
+}
+
+impl MemtableAndLog {
+    /// The last number in a sealed memtable.
+    pub(crate) fn last_seqno(&self) -> SeqNo {
+        self.sealed_seqno().expect("a memtable is flushed after it was sealed")
+    }
+}
+
+impl Job for Flush {
+    fn name(&self) -> &'static str {
+        "flush"
+    }
+
+    fn step(&mut self) -> Progress {
+        let Some(core) = self.core.upgrade() else { return Progress::Done };
+        match self.advance(&core) {
+            Ok(progress) => progress,
+            Err(error) => {
+                if let Some(work) = self.work.take() {
+                    work.abandon(&core);
+                }
+                self.attempts += 1;
+                let next = after_failure(&core, "flush", &error, self.attempts);
+                let ends = matches!(next, AfterFailure::GiveUp);
+                core.jobs.flush_failed(Some(error), ends);
+                core.progress().open();
+                match next {
+                    AfterFailure::Retry(pause) => Progress::After(pause),
+                    AfterFailure::GiveUp => Progress::Done,
+                }
+            }
+        }
+    }
+
+    fn panicked(&mut self, message: &str) {
+        let Some(core) = self.core.upgrade() else { return };
+        let error = Error::CallbackPanicked { callback: "the flush job", message: message.to_string() };
+        core.jobs.flush_failed(Some(error.clone()), true);
+        core.stop_writes(&error);
+    }
+}

@@ -1,0 +1,68 @@
+//! Upkeep: the timed log sync of `Durability::Interval`, and the removal of tables that readers held
+//! on to after they had been compacted away.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use esker_base::event::Event;
+use esker_vfs::scheduler::{Job, Progress};
+
+use super::collect_garbage;
+use crate::core::Core;
+use crate::options::Durability;
+
+/// How often garbage is looked for when no interval is given.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(super) struct Upkeep {
+    core: Weak<Core>,
+    every: Duration,
+    rested: bool,
+}
+
+impl Upkeep {
+    /// The job, or `None` for a database that changes nothing.
+    pub(super) fn new(core: &Arc<Core>) -> Option<Self> {
+        if core.options.read_only {
+            return None;
+        }
+        let every = match core.options.durability {
+            Durability::Interval(every) => every.min(EVERY),
+            _ => EVERY,
+        };
+        Some(Upkeep { core: Arc::downgrade(core), every, rested: false })
+    }
+}
+
+impl Job for Upkeep {
+    fn name(&self) -> &'static str {
+        "upkeep"
+    }
+
+    fn step(&mut self) -> Progress {
+        let Some(core) = self.core.upgrade() else { return Progress::Done };
+        if !self.rested {
+            self.rested = true;
+            return Progress::After(self.every);
+        }
+        if core.health.check().is_err() {
+            return Progress::Done;
+        }
+        if matches!(core.options.durability, Durability::Interval(_))
+            && let Err(error) = core.persist()
+        {
+            // `persist` has stopped writes; the next writer hears why.
+            core.emit(&Event::JobFailed { job: "upkeep", error, will_retry: false });
+            return Progress::Done;
+        }
+        collect_garbage(&core);
+        Progress::After(self.every)
+    }
+
+    fn panicked(&mut self, message: &str) {
+        let Some(core) = self.core.upgrade() else { return };
+        let message = message.to_string();
+        core.stop_writes(&esker_base::Error::CallbackPanicked { callback: "the upkeep job", message });
+    }
+}

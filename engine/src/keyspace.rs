@@ -1,0 +1,294 @@
+//! A keyspace: one ordered map of a database, and the single-key calls on it.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::limits;
+use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result};
+
+use crate::batch::Op;
+use crate::commit::Work;
+use crate::core::Core;
+use crate::options::KeyspaceOptions;
+use crate::reader::Reader;
+use crate::scan::{RowCursor, Scan};
+use crate::snapshot::Snapshot;
+use crate::{Database, Value};
+
+/// One ordered map of a database. A cheap handle: clone it, share it between threads.
+///
+/// Keys and values are byte strings; keys sort bytewise. Keys are at most 65,535 bytes long, values at
+/// most 1 GiB.
+#[derive(Clone)]
+pub struct Keyspace {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Database,
+    id: KeyspaceId,
+    name: String,
+    options: KeyspaceOptions,
+    operator: Option<Arc<dyn MergeOperator>>,
+}
+
+impl std::fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyspace").field("name", &self.inner.name).field("id", &self.inner.id.0).finish()
+    }
+}
+
+impl Keyspace {
+    pub(crate) fn new(db: Database, id: KeyspaceId, name: String, options: KeyspaceOptions) -> Result<Self> {
+        let operator = options.merge_operator.as_deref().map(|name| db.core().operators.find(name)).transpose()?;
+        Ok(Keyspace { inner: Arc::new(Inner { db, id, name, options, operator }) })
+    }
+
+    /// The keyspace's name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The keyspace's number, as file listings and events show it.
+    pub fn id(&self) -> KeyspaceId {
+        self.inner.id
+    }
+
+    /// The options it was created with.
+    pub fn options(&self) -> &KeyspaceOptions {
+        &self.inner.options
+    }
+
+    /// Set `key` to `value`.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.write(Kind::Put, key.as_ref(), value.as_ref(), &mut OpCost::default())
+    }
+
+    /// [`Keyspace::put`], adding to `cost` what it took.
+    pub fn put_costed(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<()> {
+        self.write(Kind::Put, key.as_ref(), value.as_ref(), cost)
+    }
+
+    /// Delete `key`; Ok also if there is none.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write(Kind::Delete, key.as_ref(), &[], &mut OpCost::default())
+    }
+
+    /// [`Keyspace::delete`], adding to `cost` what it took.
+    pub fn delete_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<()> {
+        self.write(Kind::Delete, key.as_ref(), &[], cost)
+    }
+
+    /// Delete every key in `range`, in constant time. An unbounded end deletes to the end.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// for day in ["2026-01-01", "2026-01-02", "2026-02-01"] {
+    ///     log.put(day, "")?;
+    /// }
+    /// log.delete_range("2026-01".."2026-02")?;
+    /// assert_eq!(log.iter().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let bounds = crate::scan::bounds_of(&range);
+        let just_after = |mut key: Vec<u8>| {
+            key.push(0);
+            key
+        };
+        let start = match bounds.start {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => key,
+            Bound::Excluded(key) => just_after(key),
+        };
+        let end = match bounds.end {
+            Bound::Excluded(key) => key,
+            Bound::Included(key) => just_after(key),
+            // The largest key there can be.
+            Bound::Unbounded => vec![0xFF; limits::KEY_BYTES_MAX],
+        };
+        if !matches!(range.end_bound(), Bound::Unbounded) {
+            return self.delete_between(&start, &end);
+        }
+        // The largest key there can be is the one the end itself stands for.
+        let mut batch = self.inner.db.batch();
+        batch.delete_range(self, &start, &end)?;
+        batch.delete(self, &end)?;
+        batch.commit()
+    }
+
+    /// Delete every key that starts with `prefix`, in constant time.
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let prefix = prefix.as_ref();
+        match esker_base::key::prefix_end(prefix) {
+            Some(end) => self.delete_between(prefix, &end),
+            None => self.delete_range(prefix.to_vec()..),
+        }
+    }
+
+    /// Give `operand` for `key` to the keyspace's merge operator: a write that reads nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let options = esker::KeyspaceOptions::default().with_merge_operator("add-i64");
+    /// let likes = db.keyspace("likes", options)?;
+    /// likes.merge("post-7", 1i64.to_le_bytes())?;
+    /// likes.merge("post-7", 1i64.to_le_bytes())?;
+    /// assert_eq!(likes.get("post-7")?.as_deref(), Some(&2i64.to_le_bytes()[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.require_operator()?;
+        self.write(Kind::Merge, key.as_ref(), operand.as_ref(), &mut OpCost::default())
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(key, Bytes::copy_from_slice)
+    }
+
+    /// Hand the value of `key` to `take` without copying it. The bytes live for the call only.
+    pub fn get_with<R>(&self, key: impl AsRef<[u8]>, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let mut cost = OpCost::default();
+        let found = self.now(|view| view.get(key.as_ref(), &mut cost, take))?;
+        self.core().metrics().count_get(&cost);
+        found
+    }
+
+    /// Whether `key` has a value.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_with(key, |_| ())?.is_some())
+    }
+
+    /// The values of `keys`, in their order, all from one moment.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.reader()?.multi_get(keys)
+    }
+
+    /// The rows in `range`. An iterator from both ends.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+        // A scan of everything would only flush the cache.
+        let whole = matches!((range.start_bound(), range.end_bound()), (Bound::Unbounded, Bound::Unbounded));
+        let view = self.reader().map(|reader| reader.scan_view(!whole));
+        Scan::new(view, crate::scan::bounds_of(&range))
+    }
+
+    /// The rows whose keys start with `prefix`. An iterator from both ends.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        let view = self.reader().map(|reader| reader.scan_view(true));
+        Scan::new(view, crate::scan::bounds_of_prefix(prefix.as_ref()))
+    }
+
+    /// All rows. An iterator from both ends.
+    pub fn iter(&self) -> Scan {
+        self.range::<&[u8]>(..)
+    }
+
+    /// A repositionable, lending cursor over all rows.
+    pub fn cursor(&self) -> Result<RowCursor> {
+        self.reader()?.cursor()
+    }
+
+    /// The keyspace at this moment, for several reads that must agree, and to learn what they cost.
+    pub fn reader(&self) -> Result<Reader> {
+        Reader::now(self)
+    }
+
+    /// The keyspace as `snapshot` sees it.
+    pub fn at(&self, snapshot: &Snapshot) -> Result<Reader> {
+        self.check_belongs_to(snapshot.core());
+        Reader::at(self, snapshot)
+    }
+
+    /// Set `key` to `new` if its value is `expected` (`None`: if it has none); whether it was.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let config = db.keyspace("config", esker::KeyspaceOptions::default())?;
+    /// assert!(config.compare_and_swap("leader", None, Some(b"node-1"))?);
+    /// assert!(!config.compare_and_swap("leader", None, Some(b"node-2"))?);
+    /// assert!(config.compare_and_swap("leader", Some(b"node-1"), None)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        let key = key.as_ref();
+        self.inner.db.transact(|tx| {
+            if tx.get(self, key)?.as_deref() != expected {
+                return Ok(false);
+            }
+            match new {
+                Some(value) => tx.put(self, key, value)?,
+                None => tx.delete(self, key)?,
+            }
+            Ok(true)
+        })
+    }
+
+    /// About how many bytes of tables the keys in `range` take, as stored. Memory is not counted;
+    /// errs by up to a block at each end of each table.
+    pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        self.reader()?.approximate_size(&crate::scan::bounds_of(&range))
+    }
+
+    /// Compact everything in `range` down to its last level, dropping what is dead, and return when
+    /// it is done. Flushes the memtable first.
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.core().compact_range(self.id(), &crate::scan::bounds_of(&range))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        self.inner.db.core()
+    }
+
+    pub(crate) fn operator(&self) -> Option<&Arc<dyn MergeOperator>> {
+        self.inner.operator.as_ref()
+    }
+
+    pub(crate) fn gone(&self) -> Error {
+        Error::NoSuchKeyspace { name: self.inner.name.clone() }
+    }
+
+    /// A batch, transaction or snapshot of one database must not meet a keyspace of another.
+    pub(crate) fn check_belongs_to(&self, core: &Arc<Core>) {
+        assert!(
+            Arc::ptr_eq(self.core(), core),
+            "keyspace {:?} belongs to another database than the batch, transaction or snapshot",
+            self.inner.name
+        );
+    }
+
+    pub(crate) fn require_operator(&self) -> Result<()> {
+        if self.inner.operator.is_some() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "keyspace {:?} has no merge operator; create it with KeyspaceOptions::with_merge_operator",
+            self.inner.name
+        )))
+    }
+
+    fn delete_between(&self, start: &[u8], end: &[u8]) -> Result<()> {
+        if start >= end {
+            return Ok(());
+        }
+        limits::check_key(end)?;
+        self.write(Kind::RangeDelete, start, end, &mut OpCost::default())
+    }
+
+    #[inline]
+    fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
+        limits::check_key(key)?;
+        limits::check_value(value)?;
+        self.core().commit_work(Work::One(Op { keyspace: self.id(), kind, key, value }), None, None, cost)
+    }
+}

@@ -1,0 +1,183 @@
+//! What people ask of a database by hand: verify it, copy it, compact a range of it.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use esker_base::event::SealReason;
+use esker_base::filename::FileName;
+use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result};
+use esker_compaction::{RangeRequest, RangeStep, plan_range};
+use esker_manifest::{Edit, Version, VersionSet};
+use esker_sstable::TableContext;
+use esker_vfs::fs::Fs;
+use esker_wal::{LogIdentity, LogKind, LogReader};
+
+use crate::core::Core;
+use crate::database::Verified;
+use crate::jobs::Carrying;
+use crate::rows::Bounds;
+use crate::table_io;
+
+impl Core {
+    /// See [`Database::verify`](crate::Database::verify).
+    pub(crate) fn verify(&self) -> Result<Verified> {
+        self.health.check_open()?;
+        let mut verified = Verified::default();
+        // The version is held, so its files stay; logs first, while none of them is flushed away.
+        let current = self.current.load_full();
+        for (number, len) in self.live_logs() {
+            self.verify_log(number, len, &mut verified)?;
+        }
+        for keyspace in current.version.keyspaces() {
+            for (_, table) in keyspace.tree.tables() {
+                let mut cost = OpCost::default();
+                table.reader()?.verify(&mut cost)?;
+                verified.tables += 1;
+                verified.entries += table.meta.entries;
+                verified.bytes += table.meta.file_bytes;
+            }
+        }
+        Ok(verified)
+    }
+
+    /// The logs in use, with the length that is surely written.
+    fn live_logs(&self) -> Vec<(FileNumber, u64)> {
+        let turn = self.lane.turn();
+        turn.log.as_ref().map(|log| (turn.log_number, log.written())).into_iter().collect()
+    }
+
+    fn verify_log(&self, number: FileNumber, len: u64, verified: &mut Verified) -> Result<()> {
+        let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
+        let path = self.dir.join(FileName::Log(number).to_string());
+        let mut reader = match LogReader::open(&*self.env.fs, &path, identity, Some(len)) {
+            // Flushed and removed since it was listed: its content is in tables.
+            Err(error) if error.is_not_found() && self.versions.current().marks().first_log > number => return Ok(()),
+            other => other?,
+        };
+        while reader.next()?.is_some() {
+            verified.log_records += 1;
+        }
+        verified.bytes += len;
+        Ok(())
+    }
+
+    /// See [`Database::checkpoint`](crate::Database::checkpoint).
+    pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
+        self.health.check_open()?;
+        let fs = &self.env.fs;
+        if fs.stat(target)?.is_some() {
+            return Err(Error::invalid(format!(
+                "cannot make a checkpoint in {}: it exists; name a new directory",
+                target.display()
+            )));
+        }
+        if !self.options.read_only {
+            self.flush(SealReason::Asked)?;
+        }
+        // Tables alone are a prefix of commit order: memtables become tables whole and in order.
+        let version = self.versions.current();
+        fs.create_dir(target)?;
+        self.fill_checkpoint(target, &version).inspect_err(|_| discard(&**fs, target))
+    }
+
+    fn fill_checkpoint(&self, target: &Path, version: &Arc<Version>) -> Result<()> {
+        let fs = &self.env.fs;
+        let mut edits = Vec::new();
+        for keyspace in version.keyspaces() {
+            edits.push(Edit::CreateKeyspace {
+                id: keyspace.id,
+                name: keyspace.name.clone(),
+                options: keyspace.options.clone(),
+            });
+            for (level, table) in keyspace.tree.tables() {
+                let name = FileName::Table(table.number()).to_string();
+                link_or_copy(&**fs, &self.dir.join(&name), &target.join(&name))?;
+                edits.push(Edit::AddTable { level, meta: table.meta.clone() });
+            }
+        }
+        edits.push(Edit::LastSeqNo(version.marks().last_seqno));
+        fs.sync_dir(target)?;
+        let context = TableContext { dir: target.to_path_buf(), ..self.table_context() };
+        let set = VersionSet::create(fs, target, self.database, context)?;
+        set.commit(edits)?;
+        match target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => fs.sync_dir(parent),
+            None => Ok(()),
+        }
+    }
+
+    /// See [`Keyspace::compact_range`](crate::Keyspace::compact_range).
+    pub(crate) fn compact_range(self: &Arc<Self>, keyspace: KeyspaceId, bounds: &Bounds) -> Result<()> {
+        self.check_writable()?;
+        self.flush(SealReason::Asked)?;
+        let settings = table_io::compaction_settings(&self.options);
+        let start = match &bounds.start {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
+        };
+        let end = match &bounds.end {
+            Bound::Unbounded => None,
+            Bound::Excluded(key) => Some(key.clone()),
+            Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
+        };
+        let request = RangeRequest { start, end, before: self.versions.allocate() };
+        loop {
+            let seen = self.progress.epoch();
+            self.health.check()?;
+            let version = self.versions.current();
+            let Some(state) = version.keyspace(keyspace) else { return Ok(()) };
+            let (step, claim) = {
+                let mut busy = self.jobs.busy();
+                let step = plan_range(&state.tree, keyspace, &settings, &busy, &request);
+                let claim = match &step {
+                    RangeStep::Run(plan) => Some(busy.start(plan)),
+                    RangeStep::Wait | RangeStep::Done => None,
+                };
+                (step, claim)
+            };
+            match (step, claim) {
+                (RangeStep::Run(plan), Some(claim)) => {
+                    let mut carrying = Carrying::new(self, *plan, claim);
+                    while !carrying.step()? {
+                        self.health.check()?;
+                    }
+                }
+                (RangeStep::Done, _) => return Ok(()),
+                _ => {
+                    self.env.scheduler.wait(&self.progress, seen, None);
+                }
+            }
+        }
+    }
+}
+
+/// A second name for a file, or where links are not to be had, a copy.
+fn link_or_copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
+    if fs.hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    let source = fs.open(from)?;
+    let target = fs.create(to)?;
+    let len = source.len()?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < len {
+        let read = source.read_at(&mut buffer, at)?;
+        if read == 0 {
+            return Err(Error::corruption(from, at, "the file became shorter while it was copied"));
+        }
+        target.write_at(&buffer[..read], at)?;
+        at += read as u64;
+    }
+    target.sync()
+}
+
+/// Remove an unfinished checkpoint: only names that a checkpoint makes.
+fn discard(fs: &dyn Fs, target: &Path) {
+    let Ok(entries) = fs.list(target) else { return };
+    for entry in entries.iter().filter(|entry| FileName::parse(&entry.name).is_some()) {
+        let _ = fs.remove(&target.join(&entry.name));
+    }
+    let _ = fs.remove_dir(target);
+}

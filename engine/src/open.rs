@@ -1,0 +1,360 @@
+//! Opening: lock, manifest, logs, and only then anything that changes the directory.
+//!
+//! Durability order of a writable open: the recovered logs are synced; logs that do not count are
+//! removed; a new log is created and its name made durable; one manifest edit records the recovered
+//! logs' lengths and which log is the first needed; then writes are let in. A crash anywhere on the
+//! way leaves a directory that opens to the same state.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker_base::event::Listener;
+use esker_base::filename::{self, FileName};
+use esker_base::gate::Gate;
+use esker_base::ledger::Ledger;
+use esker_base::sync::Mutex;
+use esker_base::{DatabaseId, Error, MergeOperator, Result};
+use esker_manifest::{Edit, VersionSet};
+use esker_sstable::{BlockCache, TableContext};
+use esker_vfs::Env;
+use esker_vfs::fs::FileLock;
+use esker_wal::Predecessor;
+
+use crate::commit::{Lane, Turn};
+use crate::core::{Core, SharedBacklog};
+use crate::database::{Database, Handle};
+use crate::health::Health;
+use crate::jobs::{Jobs, remove_files};
+use crate::memtable::Memtable;
+use crate::metrics::Metrics;
+use crate::operators::Operators;
+use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
+use crate::pressure::Pressure;
+use crate::recovery::{RecoveredLogs, read_logs};
+use crate::snapshot_list::SnapshotList;
+use crate::superversion::{Current, MemtableAndLog, SuperVersion};
+use crate::sync_lane::SyncLane;
+
+/// Settings and components of a database about to be opened. See [`DatabaseOptions`] for what each
+/// setting does.
+///
+/// ```
+/// use esker::{Database, Durability};
+/// # let dir = tempfile::tempdir()?;
+/// let db = Database::builder(dir.path()).cache_bytes(64 << 20).durability(Durability::Sync).open()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing is opened before `open`"]
+pub struct DatabaseBuilder {
+    dir: PathBuf,
+    options: DatabaseOptions,
+    env: Option<Env>,
+    operators: Vec<Arc<dyn MergeOperator>>,
+    listeners: Vec<Arc<dyn Listener>>,
+}
+
+impl DatabaseBuilder {
+    pub(crate) fn new(dir: &Path) -> Self {
+        DatabaseBuilder {
+            dir: dir.to_path_buf(),
+            options: DatabaseOptions::default(),
+            env: None,
+            operators: Vec::new(),
+            listeners: Vec::new(),
+        }
+    }
+
+    /// Take all settings from `options`.
+    pub fn options(mut self, options: DatabaseOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// See [`DatabaseOptions::durability`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.options.durability = durability;
+        self
+    }
+
+    /// See [`DatabaseOptions::cache_bytes`].
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.options.cache_bytes = bytes;
+        self
+    }
+
+    /// See [`DatabaseOptions::memtable_bytes_max`].
+    pub fn memtable_bytes_max(mut self, bytes: u64) -> Self {
+        self.options.memtable_bytes_max = bytes;
+        self
+    }
+
+    /// See [`DatabaseOptions::compaction_threads`].
+    pub fn compaction_threads(mut self, threads: usize) -> Self {
+        self.options.compaction_threads = threads;
+        self
+    }
+
+    /// See [`DatabaseOptions::table_source`].
+    pub fn table_source(mut self, source: TableSource) -> Self {
+        self.options.table_source = source;
+        self
+    }
+
+    /// See [`DatabaseOptions::when_stalled`].
+    pub fn when_stalled(mut self, what: WhenStalled) -> Self {
+        self.options.when_stalled = what;
+        self
+    }
+
+    /// See [`DatabaseOptions::read_only`].
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.options.read_only = read_only;
+        self
+    }
+
+    /// See [`DatabaseOptions::create_if_missing`].
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.options.create_if_missing = create;
+        self
+    }
+
+    /// Register a merge operator under its name. Register all that the database's keyspaces use.
+    pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Self {
+        self.operators.push(operator);
+        self
+    }
+
+    /// Hear of flushes, compactions, stalls and failures.
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// Live in another world: files in memory, a simulated disk, step mode. The scheduler belongs to
+    /// this database alone and is stopped when it closes.
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = Some(env);
+        self
+    }
+
+    /// Open the database, or create it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a setting out of bounds, before anything is touched;
+    /// [`Error::Locked`] if somebody has it open; [`Error::NotADatabase`]; [`Error::FormatTooNew`];
+    /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`].
+    pub fn open(self) -> Result<Database> {
+        self.options.validate()?;
+        let operators = Operators::new(self.operators)?;
+        let env = match self.env {
+            Some(env) => env,
+            None => Env::os(self.options.compaction_threads)?,
+        };
+        let stop = env.scheduler.clone();
+        let opening = Opening { env, dir: self.dir, options: self.options, operators, listeners: self.listeners };
+        opening.run().inspect_err(|_| stop.stop())
+    }
+}
+
+struct Opening {
+    env: Env,
+    dir: PathBuf,
+    options: DatabaseOptions,
+    operators: Operators,
+    listeners: Vec<Arc<dyn Listener>>,
+}
+
+impl Opening {
+    fn run(self) -> Result<Database> {
+        let lock = self.lock()?;
+        let ledger = Arc::new(Ledger::default());
+        let cache = BlockCache::new(self.options.cache_bytes, Arc::clone(&ledger));
+        let (versions, orphans) = self.versions(&cache, &ledger)?;
+        let version = versions.current();
+        for keyspace in version.keyspaces() {
+            self.check_operator(&keyspace.options)?;
+        }
+        let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version)?;
+        let core = self.core(versions, logs, lock, cache, ledger)?;
+        core.jobs.attach(&core);
+        core.note_progress();
+        if !core.options.read_only {
+            remove_files(&core, orphans);
+            core.jobs.start_upkeep();
+            core.jobs.start_flush();
+            core.jobs.start_compactions();
+        }
+        Ok(Database::new(Handle::new(core)))
+    }
+
+    /// Lock the directory, creating it if need be.
+    fn lock(&self) -> Result<Option<Box<dyn FileLock>>> {
+        let fs = &*self.env.fs;
+        let lock = self.dir.join(filename::LOCK);
+        let not_there = |why: &str| Error::NotADatabase { path: self.dir.clone(), why: why.to_string() };
+        match fs.stat(&self.dir)? {
+            Some(entry) if entry.kind == esker_vfs::fs::EntryKind::Directory => {}
+            Some(_) => return Err(not_there("it is no directory")),
+            None if self.options.read_only || !self.options.create_if_missing => {
+                return Err(not_there("there is no such directory"));
+            }
+            None => {
+                fs.create_dir(&self.dir)?;
+                if let Some(parent) = self.dir.parent().filter(|p| !p.as_os_str().is_empty()) {
+                    fs.sync_dir(parent)?;
+                }
+            }
+        }
+        let exists = fs.stat(&self.dir.join(filename::CURRENT))?.is_some();
+        if !exists && !self.options.read_only && !self.options.create_if_missing {
+            return Err(not_there("it has no CURRENT file"));
+        }
+        if !self.options.read_only {
+            return fs.lock(&lock).map(Some);
+        }
+        // A reader changes nothing, not even by creating a lock file; one that is there it honours.
+        match fs.stat(&lock)? {
+            None => Ok(None),
+            Some(_) => match fs.lock(&lock) {
+                Ok(held) => Ok(Some(held)),
+                Err(Error::Io { .. }) => Ok(None),
+                Err(locked) => Err(locked),
+            },
+        }
+    }
+
+    fn versions(&self, cache: &Arc<BlockCache>, ledger: &Arc<Ledger>) -> Result<(VersionSet, Vec<FileName>)> {
+        let fs = &self.env.fs;
+        let context = |database| TableContext {
+            fs: Arc::clone(fs),
+            dir: self.dir.clone(),
+            database,
+            cache: Arc::clone(cache),
+            ledger: Arc::clone(ledger),
+            source: self.options.table_source,
+        };
+        let exists = fs.stat(&self.dir.join(filename::CURRENT))?.is_some();
+        if exists || self.options.read_only {
+            let (versions, recovered) = VersionSet::recover(fs, &self.dir, context, self.options.read_only)?;
+            return Ok((versions, recovered.orphans));
+        }
+        let database = self.new_id();
+        let versions = VersionSet::create(fs, &self.dir, database, context(database))?;
+        Ok((versions, Vec::new()))
+    }
+
+    /// An id for a new database: a hash of the moment, to the nanosecond, and the place. Two databases
+    /// share one only if both were created under one path at one moment; a simulated world gets the same
+    /// one each time.
+    fn new_id(&self) -> DatabaseId {
+        let clock = &self.env.clock;
+        let mut seed = clock.wall_millis().to_le_bytes().to_vec();
+        seed.extend_from_slice(&clock.monotonic().as_nanos().to_le_bytes());
+        seed.extend_from_slice(self.dir.as_os_str().as_encoded_bytes());
+        let low = esker_base::checksum::key_hash(&seed);
+        seed.push(1);
+        let high = esker_base::checksum::key_hash(&seed);
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&low.to_le_bytes());
+        id[8..].copy_from_slice(&high.to_le_bytes());
+        DatabaseId(id)
+    }
+
+    fn check_operator(&self, stored: &[u8]) -> Result<()> {
+        let options = KeyspaceOptions::decode(stored)
+            .map_err(|what| Error::corruption(self.dir.join(filename::CURRENT), 0, what))?;
+        options.merge_operator.as_deref().map_or(Ok(()), |name| self.operators.find(name).map(drop))
+    }
+
+    /// Everything that handles share, with the logs' content in memtables and a new log begun.
+    fn core(
+        self,
+        versions: VersionSet,
+        logs: RecoveredLogs,
+        lock: Option<Box<dyn FileLock>>,
+        cache: Arc<BlockCache>,
+        ledger: Arc<Ledger>,
+    ) -> Result<Arc<Core>> {
+        let log_number = versions.allocate();
+        let (memtable, writer) = Memtable::new();
+        let health = Arc::new(Health::default());
+        let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
+        let sealed: Vec<Arc<MemtableAndLog>> = logs
+            .kept
+            .iter()
+            .filter(|log| !log.memtable.is_empty())
+            .map(|log| {
+                let layer = MemtableAndLog::new(Arc::clone(&log.memtable), log.number);
+                layer.seal(log.last_seqno);
+                layer
+            })
+            .rev()
+            .collect();
+        let turn = Turn { log: None, log_number, memtable: writer, last_seqno: logs.last_seqno };
+        let first = SuperVersion { active: MemtableAndLog::new(memtable, log_number), sealed, version: versions.current() };
+        let core = Arc::new(Core {
+            database: versions.database(),
+            versions,
+            current: Current::new(first),
+            snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),
+            lane: Lane::new(turn),
+            sync_lane,
+            health,
+            pressure: Pressure::default(),
+            metrics: Metrics::default(),
+            ledger,
+            cache,
+            jobs: Jobs::default(),
+            progress: Gate::new(),
+            backlog: SharedBacklog::default(),
+            open_log: log_number,
+            keyspace_changes: Mutex::new(()),
+            retry_turn: parking_lot::ReentrantMutex::new(()),
+            lock: Mutex::new(lock),
+            env: self.env,
+            dir: self.dir,
+            options: self.options,
+            operators: self.operators,
+            listeners: self.listeners,
+        });
+        if !core.options.read_only {
+            begin_writing(&core, &logs)?;
+        }
+        Ok(core)
+    }
+}
+
+/// Make what was recovered durable and begin a log after it.
+fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
+    for log in &logs.kept {
+        let path = core.dir.join(FileName::Log(log.number).to_string());
+        core.env.fs.open_writable(&path)?.sync()?;
+    }
+    if !logs.discarded.is_empty() {
+        for number in &logs.discarded {
+            core.env.fs.remove(&core.dir.join(FileName::Log(*number).to_string()))?;
+        }
+        core.env.fs.sync_dir(&core.dir)?;
+    }
+    let predecessor = logs.kept.last().map(|log| Predecessor { number: log.number, len: log.len });
+    let log = core.create_log(core.open_log, predecessor)?;
+    let syncer = log.syncer();
+    syncer.sync()?;
+    core.env.fs.sync_dir(&core.dir)?;
+    let needed: Vec<_> = logs.kept.iter().skip_while(|log| log.memtable.is_empty()).collect();
+    let before = needed.first().map_or(core.open_log, |log| log.number);
+    let mut edits: Vec<Edit> =
+        needed.iter().map(|log| Edit::ClosedLog { number: log.number, len: log.len }).collect();
+    edits.push(Edit::ForgetLogs { before });
+    edits.push(Edit::LastSeqNo(logs.last_seqno));
+    core.versions.commit(edits)?;
+    core.current.install(|| core.versions.current(), None);
+    let forgotten = logs.kept.iter().map(|log| log.number).filter(|number| *number < before);
+    remove_files(core, forgotten.map(FileName::Log));
+    let mut turn = core.lane.turn();
+    if core.options.durability != Durability::NoLog {
+        core.sync_lane.begin_log(core.open_log, syncer);
+        turn.log = Some(log);
+    }
+    Ok(())
+}

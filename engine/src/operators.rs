@@ -1,0 +1,159 @@
+//! The built-in merge operators, and the registry that finds one by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use esker_base::error::printable;
+use esker_base::{Error, MergeOperator, Result};
+
+/// `add-i64` and `add-u64`: eight little-endian bytes each; a missing base counts as zero; overflow
+/// is an error of the read (or compaction) that folds, and the operands stay as they are.
+struct Add {
+    signed: bool,
+}
+
+/// `min` and `max`: the bytewise smaller or larger of base and operands. Order-preserving encodings
+/// (the tuple codec, big-endian integers) make that the smaller or larger value.
+struct Extreme {
+    largest: bool,
+}
+
+/// `append`: the operands behind the base, in commit order.
+struct Append;
+
+fn word(bytes: &[u8]) -> Result<[u8; 8], String> {
+    bytes.try_into().map_err(|_| format!("it takes 8 bytes, not {}", bytes.len()))
+}
+
+impl Add {
+    /// The sum of `words`, none of which may take it out of range on the way.
+    fn sum<'a>(&self, words: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>, String> {
+        if self.signed {
+            let mut sum = 0i64;
+            for bytes in words {
+                let operand = i64::from_le_bytes(word(bytes)?);
+                sum = sum.checked_add(operand).ok_or_else(|| format!("{sum} + {operand} overflows i64"))?;
+            }
+            return Ok(sum.to_le_bytes().to_vec());
+        }
+        let mut sum = 0u64;
+        for bytes in words {
+            let operand = u64::from_le_bytes(word(bytes)?);
+            sum = sum.checked_add(operand).ok_or_else(|| format!("{sum} + {operand} overflows u64"))?;
+        }
+        Ok(sum.to_le_bytes().to_vec())
+    }
+}
+
+impl MergeOperator for Add {
+    fn name(&self) -> &str {
+        if self.signed { "add-i64" } else { "add-u64" }
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        self.sum(base.into_iter().chain(operands.iter().copied()))
+    }
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        // A pair that overflows stays apart: with the base it may yet fit.
+        self.sum([older, newer].into_iter()).ok()
+    }
+}
+
+impl MergeOperator for Extreme {
+    fn name(&self) -> &str {
+        if self.largest { "max" } else { "min" }
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let all = base.into_iter().chain(operands.iter().copied());
+        let chosen = if self.largest { all.max() } else { all.min() };
+        Ok(chosen.unwrap_or_default().to_vec())
+    }
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some(if self.largest { older.max(newer) } else { older.min(newer) }.to_vec())
+    }
+}
+
+impl MergeOperator for Append {
+    fn name(&self) -> &'static str {
+        "append"
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let mut value = base.unwrap_or_default().to_vec();
+        for operand in operands {
+            value.extend_from_slice(operand);
+        }
+        Ok(value)
+    }
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some([older, newer].concat())
+    }
+}
+
+/// Operators by name.
+#[derive(Clone)]
+pub(crate) struct Operators(BTreeMap<String, Arc<dyn MergeOperator>>);
+
+impl Operators {
+    /// The built-in ones and `own`; a name may be taken once.
+    pub(crate) fn new(own: Vec<Arc<dyn MergeOperator>>) -> Result<Self> {
+        let built_in: [Arc<dyn MergeOperator>; 5] = [
+            Arc::new(Add { signed: true }),
+            Arc::new(Add { signed: false }),
+            Arc::new(Extreme { largest: false }),
+            Arc::new(Extreme { largest: true }),
+            Arc::new(Append),
+        ];
+        let mut by_name = BTreeMap::new();
+        for operator in built_in.into_iter().chain(own) {
+            let name = operator.name().to_string();
+            if name.is_empty() || by_name.insert(name.clone(), operator).is_some() {
+                return Err(Error::invalid(format!("merge operator name {name:?} is empty or taken")));
+            }
+        }
+        Ok(Operators(by_name))
+    }
+
+    /// The operator called `name`.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<dyn MergeOperator>> {
+        self.0.get(name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            Error::invalid(format!(
+                "merge operator {name:?} is not registered (known: {}); register it with the builder",
+                known.join(", ")
+            ))
+        })
+    }
+}
+
+/// Fold `operands` (oldest first) onto `base`, containing a panic of the user's code.
+pub(crate) fn fold(
+    operator: Option<&Arc<dyn MergeOperator>>,
+    key: &[u8],
+    base: Option<&[u8]>,
+    operands: &[&[u8]],
+) -> Result<Vec<u8>> {
+    let failed = |operator: &str, why: String| Error::Merge {
+        key: printable(key),
+        operator: operator.to_string(),
+        why,
+    };
+    let Some(operator) = operator else {
+        return Err(failed("(none)", "the keyspace was created without a merge operator".to_string()));
+    };
+    let call = std::panic::AssertUnwindSafe(|| operator.fold(key, base, operands));
+    match std::panic::catch_unwind(call) {
+        Ok(outcome) => outcome.map_err(|why| failed(operator.name(), why)),
+        Err(payload) => Err(Error::CallbackPanicked {
+            callback: "the merge operator",
+            message: panic_message(payload.as_ref()),
+        }),
+    }
+}
+
+/// The text of a caught panic.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(no message)".to_string())
+}

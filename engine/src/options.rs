@@ -1,0 +1,306 @@
+//! Settings: plain data, each with its unit, default and effect; validated once, in `open`.
+
+use std::time::Duration;
+
+use esker_base::coding::{Decoder, put_bytes, put_varint};
+use esker_base::{Error, Result};
+pub use esker_sstable::Compression;
+
+/// When a write returns, and so what a crash may take.
+///
+/// | mode | process kill may lose | power loss may lose |
+/// |---|---|---|
+/// | `Sync` | nothing acknowledged | nothing acknowledged |
+/// | `Interval(t)` | nothing acknowledged | a suffix no older than `t` plus one sync |
+/// | `Os` | nothing acknowledged | a suffix since the last `persist` |
+/// | `NoLog` | a suffix since the last flush | the same |
+///
+/// Whatever is lost is a suffix of commit order, whole batches only, across all keyspaces.
+/// [`Database::persist`](crate::Database::persist) makes everything before it durable in every mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// A commit returns after its log record is on the device.
+    Sync,
+    /// A commit returns after the system has its log record; the log is synced every so often.
+    Interval(Duration),
+    /// A commit returns after the system has its log record. The default, as in most engines.
+    Os,
+    /// No log: a commit returns after the memtable has it. Chosen per database, never per batch.
+    NoLog,
+}
+
+impl Durability {
+    /// Whether a batch that asks for `self` gets at least that from a database in mode `other`.
+    pub(crate) fn strength(self) -> u8 {
+        match self {
+            Durability::NoLog => 0,
+            Durability::Os => 1,
+            Durability::Interval(_) => 2,
+            Durability::Sync => 3,
+        }
+    }
+}
+
+/// Where table blocks are read from.
+pub use esker_sstable::TableSource;
+
+/// What a write does when it would have to wait for flushes or compactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenStalled {
+    /// Wait as long as it takes. The default.
+    Wait,
+    /// Fail at once with [`Error::WouldStall`].
+    Fail,
+    /// Wait up to this long, then fail with [`Error::WouldStall`].
+    WaitFor(Duration),
+}
+
+/// Settings of a database. Sizes are in bytes.
+#[derive(Clone, Debug)]
+pub struct DatabaseOptions {
+    /// Create the database if the directory holds none. Default: true.
+    pub create_if_missing: bool,
+    /// Open without changing a byte: no log, no flush, no compaction. Default: false.
+    pub read_only: bool,
+    /// See [`Durability`]. Default: [`Durability::Os`].
+    pub durability: Durability,
+    /// See [`WhenStalled`]. Default: wait.
+    pub when_stalled: WhenStalled,
+    /// A memtable is sealed and flushed at this size; keyspaces share it. Larger means fewer, larger
+    /// level-0 tables and a longer log to replay. 64 KiB … 4 GiB in earnest, tests go down to 1 KiB.
+    /// Default: 64 MiB.
+    pub memtable_bytes_max: u64,
+    /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
+    pub sealed_memtables_max: usize,
+    /// Block cache, shared by all keyspaces. Default: 256 MiB.
+    pub cache_bytes: u64,
+    /// Where table blocks are read from. Default: [`TableSource::Buffered`].
+    ///
+    /// `Mapped` suits data that fits in memory. Its hazards: an I/O error under a mapping, or another
+    /// process that cuts a table short, ends this process with a signal instead of an error.
+    pub table_source: TableSource,
+    /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, one for upkeep).
+    pub compaction_threads: usize,
+    /// Level 0 is compacted when this many of its tables lie over one key. 1 … 64. Default: 4.
+    pub l0_tables_trigger: usize,
+    /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. Default: 12.
+    pub l0_tables_slowdown: usize,
+    /// Writers wait when this many level-0 tables lie over one key. Default: 24.
+    pub l0_tables_stop: usize,
+    /// Size the first level below 0 aims at. Default: 64 MiB.
+    pub level_base_bytes: u64,
+    /// Each further level is this many times larger. 2 … 100. Default: 10.
+    pub level_fanout: u64,
+    /// Tables are cut at this size. Default: 32 MiB.
+    pub table_bytes: u64,
+}
+
+impl Default for DatabaseOptions {
+    fn default() -> Self {
+        DatabaseOptions {
+            create_if_missing: true,
+            read_only: false,
+            durability: Durability::Os,
+            when_stalled: WhenStalled::Wait,
+            memtable_bytes_max: 64 << 20,
+            sealed_memtables_max: 3,
+            cache_bytes: 256 << 20,
+            table_source: TableSource::Buffered,
+            compaction_threads: 1,
+            l0_tables_trigger: 4,
+            l0_tables_slowdown: 12,
+            l0_tables_stop: 24,
+            level_base_bytes: 64 << 20,
+            level_fanout: 10,
+            table_bytes: 32 << 20,
+        }
+    }
+}
+
+impl DatabaseOptions {
+    /// Refuse what is out of bounds, naming the option, its value and the bounds.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let within = |name: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::invalid(format!("option {name} is {value}, it must be {low} to {high}")))
+        };
+        within("memtable_bytes_max", self.memtable_bytes_max, 1 << 10, 64 << 30)?;
+        within("sealed_memtables_max", self.sealed_memtables_max as u64, 1, 16)?;
+        within("cache_bytes", self.cache_bytes, 0, 1 << 44)?;
+        within("compaction_threads", self.compaction_threads as u64, 1, 64)?;
+        within("l0_tables_trigger", self.l0_tables_trigger as u64, 1, 64)?;
+        within("l0_tables_slowdown", self.l0_tables_slowdown as u64, self.l0_tables_trigger as u64, 1000)?;
+        within("l0_tables_stop", self.l0_tables_stop as u64, self.l0_tables_slowdown as u64, 1000)?;
+        within("level_base_bytes", self.level_base_bytes, 1 << 10, 1 << 44)?;
+        within("level_fanout", self.level_fanout, 2, 100)?;
+        within("table_bytes", self.table_bytes, 1 << 10, 1 << 34)?;
+        if let Durability::Interval(every) = self.durability {
+            within("durability interval in milliseconds", millis(every), 1, 3_600_000)?;
+        }
+        Ok(())
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Settings of a keyspace, stored when it is created and checked at every later open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyspaceOptions {
+    /// Raw size at which a data block is cut, in bytes. 256 … 1 MiB. Default: 4096.
+    pub block_bytes: u32,
+    /// Bits a key in the bloom filters; 0 for none. 0 … 32. Default: 10.
+    pub filter_bits_per_key: u8,
+    /// Compression of each level's tables, level 0 first; levels beyond the list use its last entry.
+    /// Default: none on every level.
+    pub compression: Vec<Compression>,
+    /// Name of the merge operator that [`Keyspace::merge`](crate::Keyspace::merge) uses, or `None`.
+    /// Built in: `add-i64`, `add-u64`, `min`, `max`, `append`; others are registered with the builder.
+    pub merge_operator: Option<String>,
+}
+
+impl Default for KeyspaceOptions {
+    fn default() -> Self {
+        KeyspaceOptions {
+            block_bytes: 4096,
+            filter_bits_per_key: 10,
+            compression: vec![Compression::None],
+            merge_operator: None,
+        }
+    }
+}
+
+impl KeyspaceOptions {
+    /// The same options with the merge operator `name`.
+    ///
+    /// ```
+    /// let counters = esker::KeyspaceOptions::default().with_merge_operator("add-i64");
+    /// assert_eq!(counters.merge_operator.as_deref(), Some("add-i64"));
+    /// ```
+    pub fn with_merge_operator(mut self, name: &str) -> Self {
+        self.merge_operator = Some(name.to_string());
+        self
+    }
+
+    /// The same options with `compression` on every level.
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = vec![compression];
+        self
+    }
+
+    /// How tables of `level` are compressed.
+    pub(crate) fn compression_at(&self, level: u8) -> Compression {
+        let last = self.compression.last().copied().unwrap_or(Compression::None);
+        self.compression.get(usize::from(level)).copied().unwrap_or(last)
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        if !(256..=1 << 20).contains(&self.block_bytes) {
+            return Err(Error::invalid(format!(
+                "option block_bytes is {}, it must be 256 to 1048576",
+                self.block_bytes
+            )));
+        }
+        if self.filter_bits_per_key > 32 {
+            return Err(Error::invalid(format!(
+                "option filter_bits_per_key is {}, it must be 0 to 32",
+                self.filter_bits_per_key
+            )));
+        }
+        if self.compression.is_empty() || self.compression.len() > esker_manifest::LEVELS {
+            return Err(Error::invalid(format!(
+                "option compression lists {} levels, it must list 1 to {}",
+                self.compression.len(),
+                esker_manifest::LEVELS
+            )));
+        }
+        for compression in &self.compression {
+            check_compression(*compression)?;
+        }
+        Ok(())
+    }
+
+    /// As stored in the manifest: see `FORMAT.md`, "Keyspace options".
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, u64::from(self.block_bytes));
+        out.push(self.filter_bits_per_key);
+        put_varint(&mut out, self.compression.len() as u64);
+        for compression in &self.compression {
+            let (codec, level) = match *compression {
+                Compression::None => (0, 0),
+                Compression::Lz4 => (1, 0),
+                Compression::Zstd { level } => (2, level),
+            };
+            out.push(codec);
+            // Zigzag: zstd has negative levels.
+            put_varint(&mut out, u64::from(((level << 1) ^ (level >> 31)).cast_unsigned()));
+        }
+        put_bytes(&mut out, self.merge_operator.as_deref().unwrap_or("").as_bytes());
+        out
+    }
+
+    /// The options that `stored` holds, or what is wrong with it.
+    pub(crate) fn decode(stored: &[u8]) -> Result<Self, String> {
+        let mut d = Decoder::new(stored);
+        let mut read = || -> Result<Self, esker_base::coding::DecodeError> {
+            let block_bytes = d.varint("block size")?;
+            let block_bytes = u32::try_from(block_bytes).map_err(|_| d.error("block size"))?;
+            let filter_bits_per_key = d.u8("filter bits")?;
+            let levels = d.varint_max(esker_manifest::LEVELS, "compression levels")?;
+            let mut compression = Vec::with_capacity(levels);
+            for _ in 0..levels {
+                let codec = d.u8("codec")?;
+                let zigzag = u32::try_from(d.varint("codec level")?).map_err(|_| d.error("codec level"))?;
+                let level = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
+                compression.push(match codec {
+                    0 => Compression::None,
+                    1 => Compression::Lz4,
+                    2 => Compression::Zstd { level },
+                    _ => return Err(d.error("codec")),
+                });
+            }
+            let name = d.bytes("merge operator")?;
+            let name = std::str::from_utf8(name).map_err(|_| d.error("merge operator"))?;
+            let merge_operator = (!name.is_empty()).then(|| name.to_string());
+            Ok(KeyspaceOptions { block_bytes, filter_bits_per_key, compression, merge_operator })
+        };
+        let options = read().map_err(|e| format!("its options' {} at byte {} cannot be read", e.what, e.at))?;
+        options.validate().map_err(|e| e.to_string())?;
+        Ok(options)
+    }
+
+    /// Refuse to open with `given` a keyspace stored with `self`.
+    pub(crate) fn check_same(&self, name: &str, given: &KeyspaceOptions) -> Result<()> {
+        let differ = |option: &'static str, stored: String, given: String| {
+            if stored == given {
+                return Ok(());
+            }
+            Err(Error::OptionMismatch { name: name.to_string(), option, stored, given })
+        };
+        differ("block_bytes", self.block_bytes.to_string(), given.block_bytes.to_string())?;
+        differ(
+            "filter_bits_per_key",
+            self.filter_bits_per_key.to_string(),
+            given.filter_bits_per_key.to_string(),
+        )?;
+        differ("compression", format!("{:?}", self.compression), format!("{:?}", given.compression))?;
+        differ("merge_operator", format!("{:?}", self.merge_operator), format!("{:?}", given.merge_operator))
+    }
+}
+
+fn check_compression(compression: Compression) -> Result<()> {
+    match compression {
+        Compression::None | Compression::Lz4 => Ok(()),
+        Compression::Zstd { level } if cfg!(feature = "zstd") && (-7..=22).contains(&level) => Ok(()),
+        Compression::Zstd { level } if cfg!(feature = "zstd") => {
+            Err(Error::invalid(format!("zstd level is {level}, it must be -7 to 22")))
+        }
+        Compression::Zstd { .. } => Err(Error::invalid(
+            "this build has no zstd; build esker with the feature `zstd`, or choose LZ4",
+        )),
+    }
+}

@@ -1,0 +1,181 @@
+//! Reads of one keyspace at one moment.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::{OpCost, Result, SeqNo};
+use esker_manifest::KeyspaceState;
+
+use crate::Value;
+use crate::keyspace::Keyspace;
+use crate::read::View;
+use crate::rows::Bounds;
+use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix};
+use crate::snapshot::Snapshot;
+use crate::snapshot_list::Pin;
+use crate::superversion::SuperVersion;
+
+/// One keyspace at one moment: all its reads agree with each other, and each can say what it cost.
+/// While it lives, what it sees is kept on disk and in memory: make it, read, let it go.
+#[derive(Clone)]
+pub struct Reader {
+    keyspace: Keyspace,
+    superversion: Arc<SuperVersion>,
+    state: Arc<KeyspaceState>,
+    bound: SeqNo,
+    pin: Option<Arc<Pin>>,
+}
+
+impl Keyspace {
+    /// Run `read` on the keyspace as it is now, without a reference count or a lock.
+    #[inline]
+    pub(crate) fn now<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
+        let core = self.core();
+        core.health().check_open()?;
+        let superversion = core.current.load();
+        let bound = superversion.bound(core.snapshots());
+        let state = superversion.version.keyspace(self.id()).ok_or_else(|| self.gone())?;
+        let view = View {
+            superversion: &superversion,
+            keyspace: self.id(),
+            tree: &state.tree,
+            operator: self.operator(),
+            bound,
+            own: None,
+        };
+        Ok(read(&view))
+    }
+}
+
+impl Reader {
+    pub(crate) fn now(keyspace: &Keyspace) -> Result<Self> {
+        let core = keyspace.core();
+        core.health().check_open()?;
+        let superversion = core.current.load_full();
+        let bound = superversion.bound(core.snapshots());
+        Self::new(keyspace, superversion, bound, None)
+    }
+
+    pub(crate) fn at(keyspace: &Keyspace, snapshot: &Snapshot) -> Result<Self> {
+        let core = keyspace.core();
+        core.health().check_open()?;
+        let superversion = core.current.load_full();
+        Self::new(keyspace, superversion, snapshot.pin().seqno(), Some(Arc::clone(snapshot.pin())))
+    }
+
+    fn new(
+        keyspace: &Keyspace,
+        superversion: Arc<SuperVersion>,
+        bound: SeqNo,
+        pin: Option<Arc<Pin>>,
+    ) -> Result<Self> {
+        let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
+        let state = Arc::clone(state);
+        Ok(Reader { keyspace: keyspace.clone(), superversion, state, bound, pin })
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            superversion: &self.superversion,
+            keyspace: self.keyspace.id(),
+            tree: &self.state.tree,
+            operator: self.keyspace.operator(),
+            bound: self.bound,
+            own: None,
+        }
+    }
+
+    pub(crate) fn scan_view(&self, fill_cache: bool) -> ScanView {
+        ScanView {
+            superversion: Arc::clone(&self.superversion),
+            keyspace: self.keyspace.id(),
+            tree: Arc::clone(&self.state.tree),
+            operator: self.keyspace.operator().cloned(),
+            bound: self.bound,
+            own: None,
+            _pin: self.pin.clone(),
+            fill_cache,
+        }
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_costed(key, &mut OpCost::default())
+    }
+
+    /// The value of `key`; adds to `cost` what it took.
+    pub fn get_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
+        self.view().get_bytes(key.as_ref(), cost)
+    }
+
+    /// Hand the value of `key` to `take` without copying it; adds to `cost` what it took.
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: &mut OpCost,
+        take: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.view().get(key.as_ref(), cost, take)
+    }
+
+    /// Whether `key` has a value.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_with(key, &mut OpCost::default(), |_| ())?.is_some())
+    }
+
+    /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share
+    /// blocks.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let mut cost = OpCost::default();
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
+        let view = self.view();
+        let mut values = vec![None; keys.len()];
+        for index in order {
+            values[index] = view.get(keys[index].as_ref(), &mut cost, Bytes::copy_from_slice)?;
+        }
+        self.keyspace.core().metrics().count_get(&cost);
+        Ok(values)
+    }
+
+    /// The rows in `range`.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+        Scan::new(Ok(self.scan_view(true)), bounds_of(&range))
+    }
+
+    /// The rows whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        Scan::new(Ok(self.scan_view(true)), bounds_of_prefix(prefix.as_ref()))
+    }
+
+    /// A repositionable, lending cursor over all rows.
+    pub fn cursor(&self) -> Result<RowCursor> {
+        self.cursor_over::<&[u8]>(..)
+    }
+
+    /// A repositionable, lending cursor over the rows in `range`: it stands nowhere outside it.
+    pub fn cursor_over<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<RowCursor> {
+        RowCursor::new(self.scan_view(true), bounds_of(&range))
+    }
+
+    /// See [`Keyspace::approximate_size`].
+    pub(crate) fn approximate_size(&self, bounds: &Bounds) -> Result<u64> {
+        let mut bytes = 0;
+        for level in &self.state.tree.levels {
+            for table in level.tables() {
+                let reader = table.reader()?;
+                let from = match &bounds.start {
+                    Bound::Unbounded => 0,
+                    Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
+                };
+                let to = match &bounds.end {
+                    Bound::Unbounded => table.meta.file_bytes,
+                    Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
+                };
+                bytes += to.saturating_sub(from);
+            }
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,191 @@
+//! Recovery: what the logs held when the database was last open becomes memtables again.
+//!
+//! The logs still needed form a chain: each header names the log before it and that log's final
+//! length. The result is always a prefix of commit order, whole batches only:
+//!
+//! 1. A log that the manifest needs and that is not there, or a gap in the chain, is `MissingFile`.
+//! 2. A log that ends before the length its successor recorded has lost its tail. If anything in a
+//!    later log was ever known durable, the tail had been durable too, and this is damage: an error.
+//!    Otherwise the power went before any of it was synced: what follows the gap is discarded.
+//! 3. Damage below an offset that a later record knew to be durable is an error (the log reader says
+//!    so); anything else at the end of the last log is a torn tail and is dropped.
+//! 4. Sequence numbers ascend over the whole chain.
+//!
+//! What was read is synced again before it is acted on, and its length recorded: a state that was
+//! seen once is never lost by the next crash.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker_base::coding::Decoder;
+use esker_base::filename::FileName;
+use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
+use esker_manifest::{Marks, Version};
+use esker_vfs::fs::Fs;
+use esker_wal::{LogIdentity, LogKind, LogReader};
+
+use crate::batch::decode_op;
+use crate::commit::apply;
+use crate::memtable::Memtable;
+
+/// A log read back.
+pub(crate) struct RecoveredLog {
+    pub(crate) number: FileNumber,
+    /// Up to the end of its last whole record, in bytes.
+    pub(crate) len: u64,
+    pub(crate) memtable: Arc<Memtable>,
+    pub(crate) last_seqno: SeqNo,
+}
+
+/// What the logs came to.
+pub(crate) struct RecoveredLogs {
+    /// In order, oldest first.
+    pub(crate) kept: Vec<RecoveredLog>,
+    /// Logs whose content does not count, to be removed before a new log is begun.
+    pub(crate) discarded: Vec<FileNumber>,
+    pub(crate) last_seqno: SeqNo,
+}
+
+/// How one log ended.
+struct Ending {
+    len: u64,
+    blank: bool,
+}
+
+/// Reads the logs of one database.
+struct Replay<'a> {
+    fs: &'a dyn Fs,
+    dir: &'a Path,
+    database: DatabaseId,
+    version: &'a Version,
+}
+
+/// Read every log still needed. Changes nothing.
+pub(crate) fn read_logs(fs: &dyn Fs, dir: &Path, database: DatabaseId, version: &Version) -> Result<RecoveredLogs> {
+    let marks = version.marks();
+    let replay = Replay { fs, dir, database, version };
+    let numbers = replay.list(marks)?;
+    let mut result = RecoveredLogs { kept: Vec::new(), discarded: Vec::new(), last_seqno: marks.last_seqno };
+    // Predecessors first: only then is it known how long each log must be.
+    let mut predecessors = BTreeMap::new();
+    for (index, &number) in numbers.iter().enumerate() {
+        let reader = replay.open(number, marks)?;
+        let Some(predecessor) = reader.predecessor() else { continue };
+        let before = index.checked_sub(1).map(|i| numbers[i]);
+        if predecessor.number >= marks.first_log && before != Some(predecessor.number) {
+            return Err(replay.missing(predecessor.number, "a later log continues it"));
+        }
+        predecessors.insert(predecessor.number, predecessor.len);
+    }
+    for (index, &number) in numbers.iter().enumerate() {
+        let (log, ending) = replay.read(number, marks, result.last_seqno)?;
+        let wanted = predecessors.get(&number).copied();
+        let has_successor = index + 1 < numbers.len();
+        if wanted.is_some_and(|wanted| ending.len > wanted) {
+            return Err(Error::corruption(
+                replay.path(number),
+                ending.len,
+                "the log goes on after the length that its successor recorded",
+            ));
+        }
+        let short = wanted.is_some_and(|wanted| ending.len < wanted) || (ending.blank && has_successor);
+        result.last_seqno = log.last_seqno;
+        if !ending.blank {
+            result.kept.push(log);
+        } else {
+            result.discarded.push(number);
+        }
+        if short {
+            replay.check_tail_was_volatile(number, ending.len, &numbers[index + 1..], marks)?;
+            result.discarded.extend_from_slice(&numbers[index + 1..]);
+            break;
+        }
+    }
+    Ok(result)
+}
+
+impl Replay<'_> {
+    fn path(&self, number: FileNumber) -> PathBuf {
+        self.dir.join(FileName::Log(number).to_string())
+    }
+
+    fn missing(&self, number: FileNumber, why: &str) -> Error {
+        Error::MissingFile { path: self.path(number), why: why.to_string() }
+    }
+
+    /// The logs from the first needed on, ascending; those the manifest knows of must be there.
+    fn list(&self, marks: &Marks) -> Result<Vec<FileNumber>> {
+        let mut numbers: Vec<FileNumber> = Vec::new();
+        for entry in self.fs.list(self.dir)? {
+            if let Some(FileName::Log(number)) = FileName::parse(&entry.name)
+                && number >= marks.first_log
+            {
+                numbers.push(number);
+            }
+        }
+        numbers.sort_unstable();
+        let closed = marks.closed_logs.keys().copied().filter(|&number| number >= marks.first_log);
+        let last = marks.clean_close.map(|(number, _)| number);
+        let first = (marks.first_log.0 > 0).then_some(marks.first_log);
+        for known in closed.chain(last).chain(first) {
+            if numbers.binary_search(&known).is_err() {
+                return Err(self.missing(known, "the manifest says that it holds writes which are in no table yet"));
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn open(&self, number: FileNumber, marks: &Marks) -> Result<LogReader> {
+        let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
+        let clean = marks.clean_close.filter(|(log, _)| *log == number).map(|(_, len)| len);
+        let closed_len = marks.closed_logs.get(&number).copied().or(clean);
+        LogReader::open(self.fs, &self.path(number), identity, closed_len)
+    }
+
+    /// Replay one log into a memtable of its own.
+    fn read(&self, number: FileNumber, marks: &Marks, after: SeqNo) -> Result<(RecoveredLog, Ending)> {
+        let mut reader = self.open(number, marks)?;
+        let (memtable, mut writer) = Memtable::new();
+        let mut last = after;
+        while let Some(record) = reader.next()? {
+            let damaged = |what: String| Error::corruption(self.path(number), record.offset, what);
+            let mut seqno = SeqNo(record.tag);
+            if seqno <= last || seqno >= crate::transaction::OWN {
+                return Err(damaged(format!("a record's sequence number {seqno} follows {last}")));
+            }
+            let mut decoder = Decoder::new(record.payload);
+            loop {
+                let op = decode_op(&mut decoder)
+                    .map_err(|e| damaged(format!("operation at byte {} of the record: bad {}", e.at, e.what)))?;
+                let Some(op) = op else { break };
+                // What a dropped keyspace held is gone with it.
+                if self.version.keyspace(op.keyspace).is_some() {
+                    apply(&mut writer, op, seqno);
+                }
+                last = seqno;
+                seqno = SeqNo(seqno.0 + 1);
+            }
+        }
+        let tail = reader.tail();
+        let ending = Ending { len: tail.valid_len, blank: tail.valid_len == 0 };
+        Ok((RecoveredLog { number, len: tail.valid_len, memtable, last_seqno: last }, ending))
+    }
+
+    /// Log `number` ends early, at `len`: err if a later log proves that it had been durable.
+    fn check_tail_was_volatile(&self, number: FileNumber, len: u64, later: &[FileNumber], marks: &Marks) -> Result<()> {
+        for &log in later {
+            let proof = marks.closed_logs.contains_key(&log) || marks.clean_close.is_some_and(|(l, _)| l == log);
+            let mut reader = self.open(log, marks)?;
+            while reader.next()?.is_some() {}
+            if proof || reader.tail().durable_seen > 0 {
+                return Err(Error::corruption(
+                    self.path(number),
+                    len,
+                    format!("its end is gone, although {} shows that it had been durable", FileName::Log(log)),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

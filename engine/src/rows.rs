@@ -1,0 +1,474 @@
+//! Rows: what a reader sees of the merged sources — for each key its newest visible version, unless a
+//! tombstone hides it, with merge operands folded.
+//!
+//! Forward, the merge stands on the row itself: key and value are lent from the source. Reverse, a
+//! key's versions come oldest first, so the walk passes over all of them and keeps copies. A change of
+//! direction seeks.
+//!
+//! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
+//! newer than it: those are moved past its end at once instead of stepping through the dead.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use esker_base::merge::Merge;
+use esker_base::range_tombstone::Fragment;
+use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
+
+use crate::operators;
+use crate::source::{Source, SourceInfo};
+use crate::transaction::OWN;
+
+/// Key bounds of a scan.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) start: Bound<Vec<u8>>,
+    pub(crate) end: Bound<Vec<u8>>,
+}
+
+/// Which writes a reader sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight {
+    /// Committed ones up to this number.
+    pub(crate) bound: SeqNo,
+    /// A transaction's own, before this number of theirs; `ZERO` for none.
+    pub(crate) own: SeqNo,
+}
+
+impl Sight {
+    #[inline]
+    fn sees(self, seqno: SeqNo) -> bool {
+        seqno <= self.bound || (seqno >= OWN && seqno < self.own)
+    }
+
+    /// The largest number that may be seen: where a seek begins.
+    #[inline]
+    fn largest(self) -> SeqNo {
+        self.bound.max(self.own)
+    }
+
+    /// The newest tombstone of `fragment` that is seen.
+    #[inline]
+    fn newest(self, fragment: &Fragment) -> Option<SeqNo> {
+        fragment.seqnos.iter().copied().find(|&seqno| self.sees(seqno))
+    }
+}
+
+impl Bounds {
+    /// Bounds that hold no key.
+    pub(crate) fn nothing() -> Bounds {
+        Bounds { start: Bound::Unbounded, end: Bound::Excluded(Vec::new()) }
+    }
+
+    /// Whether `[start, end)` has a key within.
+    pub(crate) fn overlap(&self, start: &[u8], end: &[u8]) -> bool {
+        let reaches = match &self.start {
+            Bound::Unbounded => true,
+            Bound::Included(first) => first.as_slice() < end,
+            Bound::Excluded(first) => {
+                // The smallest key after `first`.
+                let mut smallest = first.clone();
+                smallest.push(0);
+                smallest.as_slice() < end
+            }
+        };
+        reaches && !self.past_end(start)
+    }
+
+    pub(crate) fn before_start(&self, key: &[u8]) -> bool {
+        match &self.start {
+            Bound::Unbounded => false,
+            Bound::Included(start) => key < start.as_slice(),
+            Bound::Excluded(start) => key <= start.as_slice(),
+        }
+    }
+
+    pub(crate) fn past_end(&self, key: &[u8]) -> bool {
+        match &self.end {
+            Bound::Unbounded => false,
+            Bound::Included(end) => key > end.as_slice(),
+            Bound::Excluded(end) => key >= end.as_slice(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stand {
+    /// On no row; the merge's position means nothing.
+    Nowhere,
+    /// On a row; the merge stands on its entry, which is lent.
+    OnEntry,
+    /// On a row whose value is in `value`; going forward, the merge stands after its versions.
+    FoldedForward,
+    /// On a row whose key and value are copies; the merge stands before the key's versions.
+    Reverse,
+}
+
+/// See the module.
+pub(crate) struct Rows {
+    merge: Merge<Source>,
+    infos: Vec<SourceInfo>,
+    /// Whether any source has range tombstones.
+    has_tombstones: bool,
+    sight: Sight,
+    bounds: Bounds,
+    operator: Option<Arc<dyn MergeOperator>>,
+    stand: Stand,
+    /// The row's key, or the last key passed.
+    key: Vec<u8>,
+    /// The row's value where it cannot be lent.
+    value: Vec<u8>,
+    cost: OpCost,
+    failed: Option<Error>,
+}
+
+impl Rows {
+    pub(crate) fn new(
+        sources: Vec<(Source, SourceInfo)>,
+        sight: Sight,
+        bounds: Bounds,
+        operator: Option<Arc<dyn MergeOperator>>,
+    ) -> Self {
+        let (sources, infos): (Vec<Source>, Vec<SourceInfo>) = sources.into_iter().unzip();
+        let has_tombstones = infos.iter().any(|info| !info.tombstones.is_empty());
+        let cost = OpCost { calls: 1, ..OpCost::default() };
+        Rows {
+            merge: Merge::new(sources),
+            infos,
+            has_tombstones,
+            sight,
+            bounds,
+            operator,
+            stand: Stand::Nowhere,
+            key: Vec::new(),
+            value: Vec::new(),
+            cost,
+            failed: None,
+        }
+    }
+
+    /// Whether this stands on a row.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.stand != Stand::Nowhere
+    }
+
+    /// The row's key.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        assert!(self.valid(), "key() of a cursor that stands on no row");
+        &self.key
+    }
+
+    /// The row's value.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.stand {
+            Stand::OnEntry => self.merge.value(),
+            Stand::FoldedForward | Stand::Reverse => &self.value,
+            Stand::Nowhere => panic!("value() of a cursor that stands on no row"),
+        }
+    }
+
+    /// What the walk has cost since the last call.
+    pub(crate) fn take_cost(&mut self) -> OpCost {
+        let mut cost = std::mem::take(&mut self.cost);
+        self.merge.drain_cost(&mut cost);
+        cost
+    }
+
+    /// Stand on the first row within the bounds.
+    pub(crate) fn seek_first(&mut self) -> Result<()> {
+        match self.bounds.start.clone() {
+            Bound::Unbounded => self.guard(|rows| {
+                rows.cost.seeks += 1;
+                rows.merge.seek_first()?;
+                rows.find_forward(false)
+            }),
+            Bound::Included(start) => self.seek(&start),
+            Bound::Excluded(start) => self.guard(|rows| {
+                rows.cost.seeks += 1;
+                rows.merge.seek(InternalKey::new(&start, SeqNo::ZERO))?;
+                rows.set_key(&start);
+                rows.find_forward(true)
+            }),
+        }
+    }
+
+    /// Stand on the last row within the bounds.
+    pub(crate) fn seek_last(&mut self) -> Result<()> {
+        match self.bounds.end.clone() {
+            Bound::Unbounded => self.guard(|rows| {
+                rows.cost.seeks += 1;
+                rows.merge.seek_last()?;
+                rows.find_reverse()
+            }),
+            Bound::Included(end) => self.seek_for_prev(&end),
+            Bound::Excluded(end) => self.guard(|rows| {
+                rows.cost.seeks += 1;
+                rows.merge.seek_before(InternalKey::before_all(&end))?;
+                rows.find_reverse()
+            }),
+        }
+    }
+
+    /// Stand on the first row at or after `key` within the bounds.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.bounds.before_start(key) {
+            return self.seek_first();
+        }
+        self.guard(|rows| {
+            rows.cost.seeks += 1;
+            rows.merge.seek(InternalKey::new(key, rows.sight.largest()))?;
+            rows.find_forward(false)
+        })
+    }
+
+    /// Stand on the last row at or before `key` within the bounds.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
+        if self.bounds.past_end(key) {
+            return self.seek_last();
+        }
+        self.guard(|rows| {
+            rows.cost.seeks += 1;
+            rows.merge.seek(InternalKey::new(key, SeqNo::ZERO))?;
+            // The merge stands on (key, 0) or on the next key, or nowhere.
+            if !rows.merge.valid() {
+                rows.merge.seek_last()?;
+            } else if rows.merge.key() != key {
+                rows.merge.prev()?;
+            }
+            rows.find_reverse()
+        })
+    }
+
+    /// Step to the next row.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        match self.stand {
+            Stand::OnEntry => self.guard(|rows| {
+                rows.merge.next()?;
+                rows.find_forward(true)
+            }),
+            Stand::FoldedForward => self.guard(|rows| rows.find_forward(true)),
+            Stand::Reverse => self.guard(|rows| {
+                rows.cost.seeks += 1;
+                rows.merge.seek(InternalKey::new(&rows.key, SeqNo::ZERO))?;
+                rows.find_forward(true)
+            }),
+            Stand::Nowhere => panic!("next() of a cursor that stands on no row"),
+        }
+    }
+
+    /// Step to the row before.
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        match self.stand {
+            Stand::Reverse => self.guard(Rows::find_reverse),
+            Stand::OnEntry | Stand::FoldedForward => self.guard(|rows| {
+                rows.cost.seeks += 1;
+                rows.merge.seek_before(InternalKey::before_all(&rows.key))?;
+                rows.find_reverse()
+            }),
+            Stand::Nowhere => panic!("prev() of a cursor that stands on no row"),
+        }
+    }
+
+    /// Run `step`; a failure is for ever.
+    #[inline]
+    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let outcome = step(self);
+        if let Err(error) = &outcome {
+            self.failed = Some(error.clone());
+            self.stand = Stand::Nowhere;
+        }
+        outcome
+    }
+
+    #[inline]
+    fn set_key(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    /// From the merge's position, find the next row. `passed`: entries of `self.key` are old versions
+    /// of a key already dealt with.
+    fn find_forward(&mut self, mut passed: bool) -> Result<()> {
+        self.stand = Stand::Nowhere;
+        loop {
+            if !self.merge.valid() {
+                return Ok(());
+            }
+            if passed && self.merge.key() == self.key.as_slice() {
+                self.cost.entries_skipped += 1;
+                self.merge.next()?;
+                continue;
+            }
+            if self.bounds.past_end(self.merge.key()) {
+                return Ok(());
+            }
+            if !self.sight.sees(self.merge.seqno()) {
+                // Written after this reader began; an older version may follow.
+                self.cost.entries_skipped += 1;
+                self.merge.next()?;
+                continue;
+            }
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+            passed = true;
+            if self.has_tombstones
+                && let Some((cover, end)) = self.cover_of_current()
+            {
+                self.cost.tombstones_skipped += 1;
+                self.skip_covered(cover, &end)?;
+                continue;
+            }
+            match self.merge.kind() {
+                Kind::Put => {
+                    self.stand = Stand::OnEntry;
+                    self.cost.keys_read += 1;
+                    self.cost.bytes_read += (self.key.len() + self.merge.value().len()) as u64;
+                    return Ok(());
+                }
+                Kind::Delete | Kind::RangeDelete => {
+                    self.cost.tombstones_skipped += 1;
+                    self.merge.next()?;
+                }
+                Kind::Merge => {
+                    self.fold_forward()?;
+                    self.stand = Stand::FoldedForward;
+                    self.cost.keys_read += 1;
+                    self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The newest visible range tombstone that hides the merge's entry, and where it ends.
+    fn cover_of_current(&self) -> Option<(SeqNo, Vec<u8>)> {
+        let (key, seqno) = (self.merge.key(), self.merge.seqno());
+        let fragments = self.infos.iter().flat_map(|info| &info.tombstones).filter_map(|t| t.fragment_at(key));
+        let covering = fragments.filter_map(|f| Some((self.sight.newest(f)?, f)));
+        let (cover, fragment) = covering.max_by_key(|(cover, _)| *cover)?;
+        (cover > seqno).then(|| (cover, fragment.end.clone()))
+    }
+
+    /// Pass everything in `[merge position, end)` that a tombstone numbered `cover` hides: sources
+    /// without anything newer go straight to `end`, the others step over the hidden entry.
+    fn skip_covered(&mut self, cover: SeqNo, end: &[u8]) -> Result<()> {
+        let target = InternalKey::before_all(end);
+        let leader = self.merge.leader();
+        let infos = &self.infos;
+        for (index, source) in self.merge.sources_mut().iter_mut().enumerate() {
+            if !source.valid() {
+                continue;
+            }
+            if infos[index].largest_seqno < cover {
+                if source.internal_key() < target {
+                    self.cost.seeks += 1;
+                    source.seek(target)?;
+                }
+            } else if Some(index) == leader {
+                source.next()?;
+            }
+        }
+        self.merge.resettle()
+    }
+
+    /// Fold the operands from the merge's position on into `self.value`; the merge moves past them
+    /// and past the base.
+    fn fold_forward(&mut self) -> Result<()> {
+        let mut operands: Vec<Vec<u8>> = vec![self.merge.value().to_vec()];
+        let mut base: Option<Vec<u8>> = None;
+        loop {
+            self.merge.next()?;
+            if !self.merge.valid() || self.merge.key() != self.key.as_slice() {
+                break;
+            }
+            if self.has_tombstones && self.cover_of_current().is_some() {
+                break;
+            }
+            match self.merge.kind() {
+                Kind::Merge => operands.push(self.merge.value().to_vec()),
+                Kind::Put => {
+                    base = Some(self.merge.value().to_vec());
+                    break;
+                }
+                Kind::Delete | Kind::RangeDelete => break,
+            }
+        }
+        let oldest_first: Vec<&[u8]> = operands.iter().rev().map(Vec::as_slice).collect();
+        self.value = operators::fold(self.operator.as_ref(), &self.key, base.as_deref(), &oldest_first)?;
+        Ok(())
+    }
+
+    /// From the merge's position backwards, find the next row. The merge stands on the oldest entry
+    /// of some key, or nowhere.
+    fn find_reverse(&mut self) -> Result<()> {
+        self.stand = Stand::Nowhere;
+        loop {
+            if !self.merge.valid() || self.bounds.before_start(self.merge.key()) {
+                return Ok(());
+            }
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+            if self.collect_reverse()? {
+                self.stand = Stand::Reverse;
+                self.cost.keys_read += 1;
+                self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Pass over all versions of `self.key`, oldest first; whether it is a row, whose value is then in
+    /// `self.value`.
+    fn collect_reverse(&mut self) -> Result<bool> {
+        let mut found = false;
+        // Operands since the last put or delete, oldest first.
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let cover = if self.has_tombstones { self.newest_cover() } else { SeqNo::ZERO };
+        while self.merge.valid() && self.merge.key() == self.key.as_slice() {
+            let seqno = self.merge.seqno();
+            if !self.sight.sees(seqno) {
+                self.cost.entries_skipped += 1;
+            } else if seqno < cover {
+                self.cost.tombstones_skipped += 1;
+            } else {
+                match self.merge.kind() {
+                    Kind::Put => {
+                        self.cost.entries_skipped += u64::from(found);
+                        found = true;
+                        operands.clear();
+                        self.value.clear();
+                        self.value.extend_from_slice(self.merge.value());
+                    }
+                    Kind::Delete | Kind::RangeDelete => {
+                        self.cost.tombstones_skipped += 1;
+                        found = false;
+                        operands.clear();
+                    }
+                    Kind::Merge => operands.push(self.merge.value().to_vec()),
+                }
+            }
+            self.merge.prev()?;
+        }
+        if operands.is_empty() {
+            return Ok(found);
+        }
+        let base = found.then_some(self.value.as_slice());
+        let oldest_first: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+        self.value = operators::fold(self.operator.as_ref(), &self.key, base, &oldest_first)?;
+        Ok(true)
+    }
+
+    /// The newest visible range tombstone over `self.key`.
+    fn newest_cover(&self) -> SeqNo {
+        let tombstones = self.infos.iter().flat_map(|info| &info.tombstones);
+        tombstones.filter_map(|t| self.sight.newest(t.fragment_at(&self.key)?)).max().unwrap_or(SeqNo::ZERO)
+    }
+}

@@ -1,0 +1,310 @@
+//! Opening a scan: which sources it needs, newest first, and the two faces over the rows they yield:
+//! [`Scan`], an iterator from both ends, and [`RowCursor`], which lends.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::{MergeOperator, OpCost, Result, SeqNo};
+use esker_manifest::Tree;
+use esker_sstable::CursorOptions;
+
+use crate::level_cursor::LevelCursor;
+use crate::memtable::Memtable;
+use crate::rows::{Bounds, Rows, Sight};
+use crate::snapshot_list::Pin;
+use crate::source::{Source, SourceInfo};
+use crate::superversion::SuperVersion;
+use crate::{Key, Value};
+use esker_base::KeyspaceId;
+
+/// One keyspace at one moment: what a scan holds on to. It survives flushes, compactions and the
+/// keyspace's drop.
+#[derive(Clone)]
+pub(crate) struct ScanView {
+    pub(crate) superversion: Arc<SuperVersion>,
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) bound: SeqNo,
+    /// A transaction's own writes, seen up to the given number of theirs.
+    pub(crate) own: Option<(Arc<Memtable>, SeqNo)>,
+    /// A snapshot's pin: the superversion alone keeps what the scan reads, but whoever asks the database
+    /// which snapshots are open is told of this one.
+    pub(crate) _pin: Option<Arc<Pin>>,
+    pub(crate) fill_cache: bool,
+}
+
+impl ScanView {
+    /// The rows within `bounds`.
+    pub(crate) fn rows(&self, bounds: Bounds) -> Result<Rows> {
+        let sources = self.sources(&bounds, SeqNo::ZERO)?;
+        let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
+        Ok(Rows::new(sources, Sight { bound: self.bound, own }, bounds, self.operator.clone()))
+    }
+
+    /// The sources that may hold something within `bounds`, newest first; of the tables only those that
+    /// hold something numbered `after` or later.
+    pub(crate) fn sources(&self, bounds: &Bounds, after: SeqNo) -> Result<Vec<(Source, SourceInfo)>> {
+        let mut sources = Vec::with_capacity(8);
+        let own = self.own.iter().map(|(memtable, _)| memtable);
+        let memtables = own.chain(self.superversion.memtables().map(|layer| &layer.memtable));
+        for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
+            let tombstones = memtable.tombstones(self.keyspace);
+            let info = SourceInfo { largest_seqno: SeqNo::MAX, tombstones: tombstones.into_iter().collect() };
+            sources.push((Source::Memtable(memtable.cursor(self.keyspace)), info));
+        }
+        let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };
+        for table in self.tree.levels[0].tables() {
+            if table.meta.largest_seqno < after || !touches(bounds, &table.meta.bounds) {
+                continue;
+            }
+            let reader = table.reader()?;
+            let tombstones = reader.tombstones();
+            let tombstones = if tombstones.is_empty() { Vec::new() } else { vec![Arc::clone(tombstones)] };
+            let info = SourceInfo { largest_seqno: table.meta.largest_seqno, tombstones };
+            sources.push((Source::Table(reader.cursor(options)), info));
+        }
+        for (level, tables) in self.tree.levels.iter().enumerate().skip(1) {
+            let tables = tables.tables();
+            let first = tables.partition_point(|t| ends_before_start(&t.meta.bounds, bounds));
+            let within = tables[first..].partition_point(|t| touches(bounds, &t.meta.bounds));
+            let range = first..first + within;
+            if tables[range.clone()].iter().all(|t| t.meta.largest_seqno < after) {
+                continue;
+            }
+            let mut info = SourceInfo { largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
+            for table in &tables[range.clone()] {
+                info.largest_seqno = info.largest_seqno.max(table.meta.largest_seqno);
+                if table.meta.range_tombstones > 0 {
+                    info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
+                }
+            }
+            let cursor = LevelCursor::over_level(Arc::clone(&self.tree), level, range, options);
+            sources.push((Source::Level(cursor), info));
+        }
+        Ok(sources)
+    }
+}
+
+fn ends_before_start(table: &esker_base::table_meta::KeyBounds, bounds: &Bounds) -> bool {
+    match &bounds.start {
+        Bound::Unbounded => false,
+        Bound::Included(start) | Bound::Excluded(start) => table.ends_before(start),
+    }
+}
+
+fn touches(bounds: &Bounds, table: &esker_base::table_meta::KeyBounds) -> bool {
+    let starts_past_end = match &bounds.end {
+        Bound::Unbounded => false,
+        Bound::Included(end) => table.smallest > *end,
+        Bound::Excluded(end) => table.smallest >= *end,
+    };
+    !starts_past_end && !ends_before_start(table, bounds)
+}
+
+/// The bounds of a range of anything byte-like.
+pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
+    let own = |bound: Bound<&K>| match bound {
+        Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(key) => Bound::Included(key.as_ref().to_vec()),
+        Bound::Excluded(key) => Bound::Excluded(key.as_ref().to_vec()),
+    };
+    Bounds { start: own(range.start_bound()), end: own(range.end_bound()) }
+}
+
+/// The bounds of all keys that start with `prefix`.
+pub(crate) fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
+    let end = esker_base::key::prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+    Bounds { start: Bound::Included(prefix.to_vec()), end }
+}
+
+/// Rows in key order, from either end or both at once, read lazily: nothing is opened before the
+/// first call, and a row is read when it is asked for. Sees the moment it was made.
+///
+/// After an error it yields that error once more at most and then ends.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = esker::Database::open(dir.path())?;
+/// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+/// for key in ["a", "b", "c", "d"] {
+///     letters.put(key, "x")?;
+/// }
+/// let mut scan = letters.range("a".."d");
+/// assert_eq!(&*scan.next().unwrap()?.0, b"a");
+/// assert_eq!(&*scan.next_back().unwrap()?.0, b"c");
+/// assert_eq!(&*scan.next().unwrap()?.0, b"b");
+/// assert!(scan.next().is_none() && scan.next_back().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Scan {
+    /// Where to read, or why that cannot be: told at the first step.
+    view: Result<ScanView>,
+    bounds: Bounds,
+    front: Option<Rows>,
+    back: Option<Rows>,
+    finished: bool,
+    cost: OpCost,
+}
+
+impl Scan {
+    pub(crate) fn new(view: Result<ScanView>, bounds: Bounds) -> Self {
+        Scan { view, bounds, front: None, back: None, finished: false, cost: OpCost::default() }
+    }
+
+    /// What the scan has cost so far.
+    pub fn cost(&mut self) -> OpCost {
+        for rows in [&mut self.front, &mut self.back].into_iter().flatten() {
+            self.cost.add(&rows.take_cost());
+        }
+        self.cost
+    }
+
+    fn step(&mut self, forward: bool) -> Result<bool> {
+        let (mine, other) =
+            if forward { (&mut self.front, &mut self.back) } else { (&mut self.back, &mut self.front) };
+        match mine {
+            Some(rows) if forward => rows.next()?,
+            Some(rows) => rows.prev()?,
+            None => {
+                let view = self.view.as_ref().map_err(Clone::clone)?;
+                let rows = mine.insert(view.rows(self.bounds.clone())?);
+                if forward { rows.seek_first()? } else { rows.seek_last()? }
+            }
+        }
+        let Some(mine) = mine.as_ref().filter(|rows| rows.valid()) else { return Ok(false) };
+        // The ends have met when this one reaches what the other has given out.
+        Ok(match other.as_ref().filter(|rows| rows.valid()) {
+            None => true,
+            Some(other) if forward => mine.key() < other.key(),
+            Some(other) => mine.key() > other.key(),
+        })
+    }
+
+    fn take(&mut self, forward: bool) -> Option<Result<(Key, Value)>> {
+        if self.finished {
+            return None;
+        }
+        match self.step(forward) {
+            Ok(true) => {
+                let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
+                rows.map(|r| Ok((Bytes::copy_from_slice(r.key()), Bytes::copy_from_slice(r.value()))))
+            }
+            Ok(false) => {
+                self.finished = true;
+                None
+            }
+            Err(error) => {
+                self.finished = true;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Key, Value)>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take(true)
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.take(false)
+    }
+}
+
+/// A repositionable cursor over a keyspace's rows, which lends keys and values without copying. Sees
+/// the moment it was made. Moves answer whether the cursor now stands on a row; after an error every
+/// later move returns that error.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = esker::Database::open(dir.path())?;
+/// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+/// letters.put("b", "2")?;
+/// letters.put("d", "4")?;
+/// let mut cursor = letters.cursor()?;
+/// assert!(cursor.seek(b"c")?);
+/// assert_eq!((cursor.key(), cursor.value()), (&b"d"[..], &b"4"[..]));
+/// assert!(cursor.prev()?);
+/// assert_eq!(cursor.key(), b"b");
+/// assert!(!cursor.prev()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RowCursor {
+    rows: Rows,
+    /// Keeps the moment readable.
+    _view: ScanView,
+    cost: OpCost,
+}
+
+impl RowCursor {
+    pub(crate) fn new(view: ScanView, bounds: Bounds) -> Result<Self> {
+        Ok(RowCursor { rows: view.rows(bounds)?, _view: view, cost: OpCost::default() })
+    }
+
+    /// Stand on the first row.
+    pub fn seek_first(&mut self) -> Result<bool> {
+        self.rows.seek_first()?;
+        Ok(self.rows.valid())
+    }
+
+    /// Stand on the last row.
+    pub fn seek_last(&mut self) -> Result<bool> {
+        self.rows.seek_last()?;
+        Ok(self.rows.valid())
+    }
+
+    /// Stand on the first row at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.rows.seek(key.as_ref())?;
+        Ok(self.rows.valid())
+    }
+
+    /// Stand on the last row at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.rows.seek_for_prev(key.as_ref())?;
+        Ok(self.rows.valid())
+    }
+
+    /// Step to the next row. Panics if the cursor stands on none.
+    #[expect(clippy::should_implement_trait, reason = "a lending step cannot be an Iterator's")]
+    #[inline]
+    pub fn next(&mut self) -> Result<bool> {
+        self.rows.next()?;
+        Ok(self.rows.valid())
+    }
+
+    /// Step to the row before. Panics if the cursor stands on none.
+    #[inline]
+    pub fn prev(&mut self) -> Result<bool> {
+        self.rows.prev()?;
+        Ok(self.rows.valid())
+    }
+
+    /// Whether the cursor stands on a row.
+    pub fn valid(&self) -> bool {
+        self.rows.valid()
+    }
+
+    /// The row's key. Panics if the cursor stands on none.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.rows.key()
+    }
+
+    /// The row's value. Panics if the cursor stands on none.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.rows.value()
+    }
+
+    /// What the cursor has cost so far.
+    pub fn cost(&mut self) -> OpCost {
+        self.cost.add(&self.rows.take_cost());
+        self.cost
+    }
+}

@@ -1,0 +1,85 @@
+//! The sources a scan merges: memtables, single tables, and whole levels.
+
+use std::sync::Arc;
+
+use esker_base::range_tombstone::Fragments;
+use esker_base::{Cursor, InternalKey, Kind, OpCost, Result, SeqNo};
+use esker_sstable::TableCursor;
+
+use crate::level_cursor::LevelCursor;
+use crate::memtable::MemtableCursor;
+
+/// One of the cursor kinds, dispatched statically.
+pub(crate) enum Source {
+    Memtable(MemtableCursor),
+    Table(TableCursor),
+    Level(LevelCursor),
+}
+
+/// What a scan knows of a source besides its entries.
+pub(crate) struct SourceInfo {
+    /// No entry of the source has a larger number.
+    pub(crate) largest_seqno: SeqNo,
+    /// Its range tombstones; empty ones are left out.
+    pub(crate) tombstones: Vec<Arc<Fragments>>,
+}
+
+macro_rules! each {
+    ($self:expr, $cursor:ident => $call:expr) => {
+        match $self {
+            Source::Memtable($cursor) => $call,
+            Source::Table($cursor) => $call,
+            Source::Level($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for Source {
+    #[inline]
+    fn seek_first(&mut self) -> Result<()> {
+        each!(self, c => c.seek_first())
+    }
+    #[inline]
+    fn seek_last(&mut self) -> Result<()> {
+        each!(self, c => c.seek_last())
+    }
+    #[inline]
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        each!(self, c => c.seek(target))
+    }
+    #[inline]
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        each!(self, c => c.seek_before(target))
+    }
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        each!(self, c => c.next())
+    }
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        each!(self, c => c.prev())
+    }
+    #[inline]
+    fn valid(&self) -> bool {
+        each!(self, c => c.valid())
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        each!(self, c => c.key())
+    }
+    #[inline]
+    fn seqno(&self) -> SeqNo {
+        each!(self, c => c.seqno())
+    }
+    #[inline]
+    fn kind(&self) -> Kind {
+        each!(self, c => c.kind())
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        each!(self, c => c.value())
+    }
+    fn drain_cost(&mut self, cost: &mut OpCost) {
+        each!(self, c => c.drain_cost(cost));
+    }
+}

@@ -1,0 +1,138 @@
+//! Making the log durable, outside the commit lane: while one sync runs, the next group is formed,
+//! written and applied; whoever needs durability waits here, and one sync serves all who came before
+//! it began.
+//!
+//! Order of one sync, which the promises lean on: older logs before newer ones; a log's directory
+//! entry before anything in it counts as durable; a position is published only after all that.
+//!
+//! Locks: `state`, for a few instructions at a time, never across I/O. The first failed sync stops
+//! writes on this handle for good (a later Ok would prove nothing).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use esker_base::gate::Gate;
+use esker_base::sync::Mutex;
+use esker_base::{FileNumber, Result};
+use esker_vfs::Env;
+use esker_wal::LogSyncer;
+
+use crate::health::Health;
+use crate::metrics::Histogram;
+
+/// A place in the logs: everything before `offset` of log `log`, and all of every older log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LogPosition {
+    pub(crate) log: FileNumber,
+    pub(crate) offset: u64,
+}
+
+struct OpenLog {
+    number: FileNumber,
+    syncer: LogSyncer,
+    /// Whether the directory entry is durable.
+    named: bool,
+    /// Closed logs get no more writes: synced once, they leave the list.
+    closed: bool,
+}
+
+struct State {
+    /// Logs that may hold unsynced bytes, oldest first.
+    logs: Vec<OpenLog>,
+    durable: LogPosition,
+    syncing: bool,
+}
+
+/// See the module.
+pub(crate) struct SyncLane {
+    env: Env,
+    dir: PathBuf,
+    health: Arc<Health>,
+    state: Mutex<State>,
+    synced: Gate,
+    /// How long syncs took.
+    pub(crate) times: Histogram,
+}
+
+impl SyncLane {
+    pub(crate) fn new(env: Env, dir: PathBuf, health: Arc<Health>) -> Self {
+        let durable = LogPosition { log: FileNumber(0), offset: 0 };
+        let state = Mutex::new(State { logs: Vec::new(), durable, syncing: false });
+        SyncLane { env, dir, health, state, synced: Gate::new(), times: Histogram::default() }
+    }
+
+    /// A new log takes the writes; the ones before it are closed.
+    pub(crate) fn begin_log(&self, number: FileNumber, syncer: LogSyncer) {
+        let mut state = self.state.lock();
+        for log in &mut state.logs {
+            log.closed = true;
+        }
+        state.logs.push(OpenLog { number, syncer, named: false, closed: false });
+    }
+
+    /// Logs before `number` are in tables: nobody needs them synced any more.
+    pub(crate) fn forget_before(&self, number: FileNumber) {
+        let mut state = self.state.lock();
+        state.logs.retain(|log| log.number >= number);
+        state.durable = state.durable.max(LogPosition { log: number, offset: 0 });
+    }
+
+    /// Return when everything up to `position` is durable. How many syncs this call made.
+    pub(crate) fn wait(&self, position: LogPosition) -> Result<u64> {
+        let mut syncs = 0;
+        loop {
+            let seen = self.synced.epoch();
+            {
+                let mut state = self.state.lock();
+                if state.durable >= position {
+                    return Ok(syncs);
+                }
+                self.health.check()?;
+                if state.syncing {
+                    drop(state);
+                    self.env.scheduler.wait(&self.synced, seen, None);
+                    continue;
+                }
+                state.syncing = true;
+            }
+            let began = self.env.clock.monotonic();
+            let outcome = self.sync_all();
+            self.times.record(self.env.clock.monotonic().saturating_sub(began));
+            self.state.lock().syncing = false;
+            if let Err(error) = &outcome {
+                self.health.poison(error);
+            }
+            self.synced.open();
+            outcome?;
+            syncs += 1;
+        }
+    }
+
+    /// Sync every listed log, oldest first. Called by one thread at a time.
+    fn sync_all(&self) -> Result<()> {
+        let logs: Vec<(FileNumber, LogSyncer, bool, bool)> = {
+            let state = self.state.lock();
+            state.logs.iter().map(|l| (l.number, l.syncer.clone(), l.named, l.closed)).collect()
+        };
+        if logs.iter().any(|(_, _, named, _)| !named) {
+            self.env.fs.sync_dir(&self.dir)?;
+        }
+        for (number, syncer, _, closed) in logs {
+            let offset = syncer.sync()?;
+            let mut state = self.state.lock();
+            // A closed log that is synced is durable to its end, whatever came after.
+            let reached = if closed {
+                LogPosition { log: number, offset: u64::MAX }
+            } else {
+                LogPosition { log: number, offset }
+            };
+            state.durable = state.durable.max(reached);
+            if closed {
+                state.logs.retain(|log| log.number != number);
+            } else if let Some(log) = state.logs.iter_mut().find(|log| log.number == number) {
+                log.named = true;
+            }
+        }
+        Ok(())
+    }
+}

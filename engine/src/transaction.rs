@@ -1,0 +1,466 @@
+//! Serialisable, optimistic transactions.
+//!
+//! A transaction reads one snapshot with its own writes laid over it, notes every key and range it
+//! has read, and at commit, inside the commit lane, is refused with [`Error::Conflict`] if any of
+//! them was written after its snapshot. So what it read is still true at the moment it commits: the
+//! commit order is a serial order. (Backward validation: Kung and Robinson, "On Optimistic Methods
+//! for Concurrency Control", 1981.) Nothing is locked, nobody waits for a transaction.
+//!
+//! Its own writes lie in a memtable of their own with sequence numbers from [`OWN`] on, far above any
+//! real one, so that gets, scans, merges and range deletes see them by the code that reads everything
+//! else.
+
+use std::collections::BTreeSet;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::limits;
+use esker_base::merge::Merge;
+use esker_base::sync::Mutex;
+use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
+
+use crate::batch::{Op, Ops};
+use crate::commit::{Work, apply};
+use crate::core::Core;
+use crate::keyspace::Keyspace;
+use crate::memtable::{Memtable, MemtableWriter};
+use crate::options::Durability;
+use crate::read::View;
+use crate::rows::Bounds;
+use crate::scan::{Scan, ScanView, bounds_of, bounds_of_prefix};
+use crate::snapshot_list::Pin;
+use crate::superversion::SuperVersion;
+use crate::{Database, Key, Value};
+
+/// The first sequence number of a transaction's own writes.
+pub(crate) const OWN: SeqNo = SeqNo(1 << 55);
+
+/// How often `transact` runs its closure before it gives the conflict to its caller.
+const ATTEMPTS_MAX: u32 = 256;
+/// From this attempt on, transactions that keep losing run one after another.
+const SERIAL_FROM: u32 = 4;
+
+/// What a transaction has read.
+#[derive(Debug)]
+pub(crate) struct ReadSet {
+    /// The snapshot it read.
+    seqno: SeqNo,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
+    ranges: Vec<(KeyspaceId, Bounds)>,
+}
+
+impl ReadSet {
+    fn new(seqno: SeqNo) -> Self {
+        ReadSet { seqno, seen: Mutex::new(Seen::default()) }
+    }
+
+    fn saw_key(&self, keyspace: KeyspaceId, key: &[u8]) {
+        self.seen.lock().keys.insert((keyspace, key.to_vec()));
+    }
+
+    /// Note a range about to be read; returns its place, for [`ReadSet::extend`].
+    fn begin_range(&self, keyspace: KeyspaceId, bounds: Bounds) -> usize {
+        let mut seen = self.seen.lock();
+        seen.ranges.push((keyspace, bounds));
+        seen.ranges.len() - 1
+    }
+
+    fn set_range(&self, place: usize, bounds: Bounds) {
+        self.seen.lock().ranges[place].1 = bounds;
+    }
+
+    /// Err if a commit of the same group, earlier in it, writes what was read.
+    pub(crate) fn check_group<'a>(&self, earlier: impl Iterator<Item = &'a Work<'a>>) -> Result<()> {
+        let seen = self.seen.lock();
+        let mut conflict = false;
+        for work in earlier {
+            work.for_each(|op| conflict |= seen.meets(op));
+        }
+        if conflict { Err(Error::Conflict { attempts: 1 }) } else { Ok(()) }
+    }
+
+    /// Err if anything published after the snapshot writes what was read. Called in the commit lane,
+    /// so nothing is published meanwhile.
+    pub(crate) fn check(&self, core: &Core) -> Result<()> {
+        let superversion = core.current.load_full();
+        let bound = superversion.bound(core.snapshots());
+        if bound == self.seqno {
+            return Ok(());
+        }
+        let seen = self.seen.lock();
+        let conflict = || Err(Error::Conflict { attempts: 1 });
+        for (keyspace, key) in &seen.keys {
+            let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
+            let view = View {
+                superversion: &superversion,
+                keyspace: *keyspace,
+                tree: &state.tree,
+                operator: None,
+                bound,
+                own: None,
+            };
+            let newest = view.newest_seqno(key, self.seqno, &mut OpCost::default())?;
+            if newest.is_some_and(|newest| newest > self.seqno) {
+                return conflict();
+            }
+        }
+        for (keyspace, bounds) in &seen.ranges {
+            if self.range_changed(&superversion, *keyspace, bounds, bound)? {
+                return conflict();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an entry or a range tombstone newer than the snapshot lies within `bounds`.
+    fn range_changed(
+        &self,
+        superversion: &Arc<SuperVersion>,
+        keyspace: KeyspaceId,
+        bounds: &Bounds,
+        bound: SeqNo,
+    ) -> Result<bool> {
+        let Some(state) = superversion.version.keyspace(keyspace) else { return Ok(true) };
+        let view = ScanView {
+            superversion: Arc::clone(superversion),
+            keyspace,
+            tree: Arc::clone(&state.tree),
+            operator: None,
+            bound,
+            own: None,
+            _pin: None,
+            fill_cache: false,
+        };
+        let newer = view.sources(bounds, self.seqno)?;
+        let tombstones = newer.iter().flat_map(|(_, info)| &info.tombstones);
+        let covers = tombstones.flat_map(|fragments| fragments.list()).any(|fragment| {
+            fragment.newest(bound).is_some_and(|seqno| seqno > self.seqno)
+                && bounds.overlap(&fragment.start, &fragment.end)
+        });
+        if covers {
+            return Ok(true);
+        }
+        let mut merge = Merge::new(newer.into_iter().map(|(source, _)| source).collect());
+        match &bounds.start {
+            Bound::Unbounded => merge.seek_first()?,
+            Bound::Included(start) => merge.seek(InternalKey::before_all(start))?,
+            Bound::Excluded(start) => merge.seek(InternalKey::new(start, SeqNo::ZERO))?,
+        }
+        while merge.valid() && !bounds.past_end(merge.key()) {
+            if merge.seqno() > self.seqno && !bounds.before_start(merge.key()) {
+                return Ok(true);
+            }
+            merge.next()?;
+        }
+        Ok(false)
+    }
+}
+
+impl Seen {
+    /// Whether `op` writes anything read.
+    fn meets(&self, op: Op<'_>) -> bool {
+        let in_range = |bounds: &Bounds| match op.kind {
+            Kind::RangeDelete => bounds.overlap(op.key, op.value),
+            _ => !bounds.before_start(op.key) && !bounds.past_end(op.key),
+        };
+        let by_key = match op.kind {
+            Kind::RangeDelete => self
+                .keys
+                .range((op.keyspace, op.key.to_vec())..(op.keyspace, op.value.to_vec()))
+                .next()
+                .is_some(),
+            _ => self.keys.contains(&(op.keyspace, op.key.to_vec())),
+        };
+        by_key || self.ranges.iter().any(|(keyspace, bounds)| *keyspace == op.keyspace && in_range(bounds))
+    }
+}
+
+/// Reads and writes that commit together if nothing it read has changed, or not at all. Dropping it
+/// rolls it back.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = esker::Database::open(dir.path())?;
+/// let accounts = db.keyspace("accounts", esker::KeyspaceOptions::default())?;
+/// accounts.put("a", [10])?;
+/// accounts.put("b", [0])?;
+/// db.transact(|tx| {
+///     let a = tx.get(&accounts, "a")?.map_or(0, |v| v[0]);
+///     let b = tx.get(&accounts, "b")?.map_or(0, |v| v[0]);
+///     tx.put(&accounts, "a", [a - 3])?;
+///     tx.put(&accounts, "b", [b + 3])
+/// })?;
+/// assert_eq!(accounts.get("b")?.as_deref(), Some(&[3][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a transaction has no effect until `commit`"]
+pub struct Transaction {
+    db: Database,
+    pin: Arc<Pin>,
+    superversion: Arc<SuperVersion>,
+    reads: Arc<ReadSet>,
+    /// The writes, in order, for the log.
+    ops: Ops,
+    /// The same writes, to be read.
+    own: Arc<Memtable>,
+    writer: MemtableWriter,
+    durability: Option<Durability>,
+}
+
+impl Transaction {
+    pub(crate) fn begin(db: &Database) -> Result<Self> {
+        let core = db.core();
+        core.health().check_open()?;
+        let pin = Arc::new(core.snapshots().pin());
+        let superversion = core.current.load_full();
+        let (own, writer) = Memtable::new();
+        let reads = Arc::new(ReadSet::new(pin.seqno()));
+        Ok(Transaction { db: db.clone(), pin, superversion, reads, ops: Ops::default(), own, writer, durability: None })
+    }
+
+    /// Ask for a stronger durability than the database's; see
+    /// [`Batch::durability`](crate::Batch::durability).
+    pub fn durability(&mut self, durability: Durability) -> &mut Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// The value of `key`, with this transaction's own writes.
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_costed(keyspace, key, &mut OpCost::default())
+    }
+
+    /// [`Transaction::get`], adding to `cost` what it took.
+    pub fn get_costed(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        keyspace.check_belongs_to(self.db.core());
+        self.reads.saw_key(keyspace.id(), key);
+        let state = self.superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
+        let view = View {
+            superversion: &self.superversion,
+            keyspace: keyspace.id(),
+            tree: &state.tree,
+            operator: keyspace.operator(),
+            bound: self.pin.seqno(),
+            own: Some(&self.own),
+        };
+        view.get(key, cost, Bytes::copy_from_slice)
+    }
+
+    /// Whether `key` has a value.
+    pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(keyspace, key)?.is_some())
+    }
+
+    /// The rows in `range`, with this transaction's own writes up to now.
+    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> TransactionScan {
+        self.scan(keyspace, bounds_of(&range))
+    }
+
+    /// The rows whose keys start with `prefix`, with this transaction's own writes up to now.
+    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionScan {
+        self.scan(keyspace, bounds_of_prefix(prefix.as_ref()))
+    }
+
+    /// Set `key` to `value`.
+    pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.write(keyspace, Kind::Put, key.as_ref(), value.as_ref())
+    }
+
+    /// Delete `key`.
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write(keyspace, Kind::Delete, key.as_ref(), &[])
+    }
+
+    /// Give `operand` for `key` to the keyspace's merge operator. Reads nothing, so it conflicts with
+    /// nobody.
+    pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        keyspace.require_operator()?;
+        self.write(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
+    }
+
+    /// Delete every key in `[start, end)`, in constant time.
+    pub fn delete_range(&mut self, keyspace: &Keyspace, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        let (start, end) = (start.as_ref(), end.as_ref());
+        limits::check_key(end)?;
+        if start >= end {
+            return Ok(());
+        }
+        self.write(keyspace, Kind::RangeDelete, start, end)
+    }
+
+    /// Note `range` as read without reading it: a commit that writes into it conflicts.
+    pub fn watch_range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) {
+        self.reads.begin_range(keyspace.id(), bounds_of(&range));
+    }
+
+    /// Commit.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]: something it read was written since; nothing of it took effect.
+    /// Otherwise as [`Batch::commit`](crate::Batch::commit).
+    pub fn commit(self) -> Result<()> {
+        self.commit_costed(&mut OpCost::default())
+    }
+
+    /// [`Transaction::commit`], adding to `cost` what it took.
+    pub fn commit_costed(self, cost: &mut OpCost) -> Result<()> {
+        if self.ops.count() == 0 {
+            // Everything it read is true at its snapshot: it commits there.
+            return Ok(());
+        }
+        let work = Work::Transaction(&self.ops, &self.reads);
+        self.db.core().commit_work(work, Some(&self.reads), self.durability, cost)
+    }
+
+    /// Let it go without any effect. The same as dropping it.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    /// The number of the last commit its snapshot sees.
+    pub fn snapshot_seqno(&self) -> SeqNo {
+        self.pin.seqno()
+    }
+
+    fn write(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+        limits::check_key(key)?;
+        limits::check_value(value)?;
+        keyspace.check_belongs_to(self.db.core());
+        let op = Op { keyspace: keyspace.id(), kind, key, value };
+        let seqno = OWN.plus(self.ops.count());
+        self.ops.push(op)?;
+        apply(&mut self.writer, op, seqno);
+        Ok(())
+    }
+
+    fn scan(&self, keyspace: &Keyspace, bounds: Bounds) -> TransactionScan {
+        keyspace.check_belongs_to(self.db.core());
+        let state = self.superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone());
+        let view = state.map(|state| ScanView {
+            superversion: Arc::clone(&self.superversion),
+            keyspace: keyspace.id(),
+            tree: Arc::clone(&state.tree),
+            operator: keyspace.operator().cloned(),
+            bound: self.pin.seqno(),
+            // Its own writes as they are now: later ones must not slip into a scan under way.
+            own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + self.ops.count()))),
+            _pin: Some(Arc::clone(&self.pin)),
+            fill_cache: true,
+        });
+        TransactionScan {
+            scan: Scan::new(view, bounds.clone()),
+            reads: Arc::clone(&self.reads),
+            place: self.reads.begin_range(keyspace.id(), Bounds::nothing()),
+            keyspace_bounds: bounds,
+            front: None,
+            back: None,
+        }
+    }
+}
+
+/// Rows read by a transaction. What has been read so far, and no more, counts as read: from the range's
+/// start to the last row yielded from the front, and likewise from the back; all of it once the scan
+/// is exhausted.
+pub struct TransactionScan {
+    scan: Scan,
+    reads: Arc<ReadSet>,
+    place: usize,
+    keyspace_bounds: Bounds,
+    front: Option<Key>,
+    back: Option<(Key, usize)>,
+}
+
+impl TransactionScan {
+    fn saw(&mut self, forward: bool, row: Option<&Result<(Key, Value)>>) {
+        match row {
+            Some(Ok((key, _))) if forward => {
+                self.front = Some(key.clone());
+                let end = Bound::Included(key.to_vec());
+                let bounds = Bounds { start: self.keyspace_bounds.start.clone(), end };
+                self.reads.set_range(self.place, bounds);
+            }
+            Some(Ok((key, _))) => {
+                let start = Bound::Included(key.to_vec());
+                let bounds = Bounds { start, end: self.keyspace_bounds.end.clone() };
+                // The back has a range of its own, so that the middle stays unread.
+                let place = match &self.back {
+                    Some((_, place)) => *place,
+                    None => {
+                        let keyspace = self.reads.seen.lock().ranges[self.place].0;
+                        self.reads.begin_range(keyspace, Bounds::nothing())
+                    }
+                };
+                self.reads.set_range(place, bounds);
+                self.back = Some((key.clone(), place));
+            }
+            // Exhausted, or failed: count all of it.
+            Some(Err(_)) | None => self.reads.set_range(self.place, self.keyspace_bounds.clone()),
+        }
+    }
+}
+
+impl Iterator for TransactionScan {
+    type Item = Result<(Key, Value)>;
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.scan.next();
+        self.saw(true, row.as_ref());
+        row
+    }
+}
+
+impl DoubleEndedIterator for TransactionScan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let row = self.scan.next_back();
+        self.saw(false, row.as_ref());
+        row
+    }
+}
+
+impl Database {
+    /// Begin a transaction to be committed by hand.
+    pub fn begin(&self) -> Result<Transaction> {
+        Transaction::begin(self)
+    }
+
+    /// Run `body` in a transaction and commit it, trying again on a conflict, a bounded number of
+    /// times. `body` may run several times: it must not have effects of its own. If it errs, the
+    /// transaction is rolled back and the error handed on.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] after the last attempt; otherwise as [`Transaction::commit`].
+    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.transact_costed(&mut OpCost::default(), body)
+    }
+
+    /// [`Database::transact`], adding to `cost` what commits and retries took.
+    pub fn transact_costed<T>(
+        &self,
+        cost: &mut OpCost,
+        mut body: impl FnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            // Reentrant: `body` may itself run a transaction on another keyspace's behalf.
+            let _turn = (attempts >= SERIAL_FROM).then(|| self.core().retry_turn.lock());
+            let mut tx = Transaction::begin(self)?;
+            let value = body(&mut tx)?;
+            match tx.commit_costed(cost) {
+                Ok(()) => return Ok(value),
+                Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => {
+                    cost.retries += 1;
+                    self.core().metrics().count_conflict();
+                }
+                Err(Error::Conflict { .. }) => return Err(Error::Conflict { attempts }),
+                Err(other) => return Err(other),
+            }
+        }
+    }
+}
