@@ -28,8 +28,8 @@ use esker_base::{InternalKey, Kind, SeqNo};
 const CHUNK_ALIGN: usize = 64;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// The largest shared chunk, in bytes; a larger piece gets a chunk of its own.
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// The largest shared chunk, in bytes: a huge page. A larger piece gets a chunk of its own.
+const CHUNK_BYTES_MAX: usize = 2 << 20;
 
 /// Owns the chunks of one memtable.
 #[derive(Debug)]
@@ -72,10 +72,14 @@ impl Arena {
 
     /// Take a chunk of `bytes` bytes (not 0).
     fn grow(&self, bytes: usize) -> NonNull<u8> {
-        let layout = Layout::from_size_align(bytes, CHUNK_ALIGN).expect("sizes fit an allocation");
+        let align = if bytes == CHUNK_BYTES_MAX { CHUNK_BYTES_MAX } else { CHUNK_ALIGN };
+        let layout = Layout::from_size_align(bytes, align).expect("sizes fit an allocation");
         // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        if bytes == CHUNK_BYTES_MAX && std::env::var_os("NOHUGE").is_none() {
+            ask_for_huge_pages(start, bytes);
+        }
         self.chunks.lock().push(Chunk { start, layout });
         self.bytes.fetch_add(bytes as u64, Memory::Relaxed);
         start
@@ -263,6 +267,19 @@ impl<'a> Entry<'a> {
     pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {
         target.user.cmp(self.key()).then_with(|| self.seqno().cmp(&target.seqno))
     }
+}
+
+/// Ask the system to back `bytes` bytes at `start`, both multiples of a huge page, with huge pages. It
+/// may refuse, and nothing but speed depends on it: 512 page faults cost about 0.7 ms, one huge one
+/// 0.1 ms, and a lookup that misses the caches then finds its translation.
+fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    // SAFETY: the range is a fresh allocation that nobody uses yet, and this advice changes no bytes.
+    unsafe {
+        let _refused = rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage);
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (start, bytes);
 }
 
 /// Ask for the cache line at `at`. Never faults, whatever `at` is.

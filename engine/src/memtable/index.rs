@@ -65,19 +65,22 @@ impl Index {
     #[inline]
     fn leaf(&self, target: InternalKey<'_>) -> Option<(NodeRef<'_>, Order)> {
         let mut node = self.root.get()?;
-        loop {
-            let order = node.order();
-            if node.is_leaf() {
-                return Some((node, order));
-            }
-            let rank = node.find_after(order, target);
-            let child = node.child(order, rank);
-            // See the module: a child that was replaced since shows in the order.
-            if node.order() == order {
+        let mut level = node.level();
+        let mut order = node.order();
+        while level > 0 {
+            let child = node.child(order, node.find_after(order, target));
+            let now = node.order();
+            if now == order {
+                level -= 1;
                 node = child;
-                node.prefetch();
+                node.prefetch(level);
+                order = node.order();
+            } else {
+                // See the module: a child that was replaced since shows in the order.
+                order = now;
             }
         }
+        Some((node, order))
     }
 
     /// The newest version of `target.user` with a number not above `target.seqno`.
