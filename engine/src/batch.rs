@@ -114,7 +114,12 @@ impl Batch {
     }
 
     /// Set `key` to `value`.
-    pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
         self.push(keyspace, Kind::Put, key.as_ref(), value.as_ref())
     }
 
@@ -124,13 +129,23 @@ impl Batch {
     }
 
     /// Give `operand` for `key` to the keyspace's merge operator.
-    pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+    pub fn merge(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
         keyspace.require_operator()?;
         self.push(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
     /// Delete every key in `[start, end)`, in constant time.
-    pub fn delete_range(&mut self, keyspace: &Keyspace, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+    pub fn delete_range(
+        &mut self,
+        keyspace: &Keyspace,
+        start: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
         limits::check_key(end.as_ref())?;
         if start.as_ref() >= end.as_ref() {
             return Ok(());

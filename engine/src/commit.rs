@@ -122,7 +122,9 @@ impl Work<'_> {
                 OwnedWork::Batch(ops)
             }
             (Work::Batch(ops), _) => OwnedWork::Batch(ops.clone()),
-            (Work::Transaction(ops, _), Some(reads)) => OwnedWork::Transaction(ops.clone(), Arc::clone(reads)),
+            (Work::Transaction(ops, _), Some(reads)) => {
+                OwnedWork::Transaction(ops.clone(), Arc::clone(reads))
+            }
             (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
         })
     }
@@ -146,7 +148,12 @@ impl Lane {
     }
 
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
-    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Result<Committed> {
+    pub(crate) fn commit(
+        &self,
+        core: &Core,
+        work: Work<'_>,
+        reads: Option<&Arc<ReadSet>>,
+    ) -> Result<Committed> {
         let request = {
             let mut queue = self.queue.lock();
             if queue.led {
@@ -247,7 +254,12 @@ impl Request {
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
-fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Result<Committed>>]) {
+fn commit_group(
+    core: &Core,
+    turn: &mut Turn,
+    group: &[Work<'_>],
+    results: &mut [Option<Result<Committed>>],
+) {
     if let Err(error) = core.health().check().and_then(|()| core.rotate_if_full(turn)) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
@@ -329,10 +341,10 @@ impl HeadBuffer {
     }
     fn push_varint(&mut self, mut value: u64) {
         while value >= 0x80 {
-            self.push_byte((value & 0x7F) as u8 | 0x80);
+            self.push_byte(value.to_le_bytes()[0] | 0x80);
             value >>= 7;
         }
-        self.push_byte(value as u8);
+        self.push_byte(value.to_le_bytes()[0]);
     }
     fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
@@ -363,7 +375,12 @@ pub(crate) fn apply(memtable: &mut MemtableWriter, op: Op<'_>, seqno: SeqNo) {
 
 impl Core {
     /// Commit `ops` with at least the database's durability.
-    pub(crate) fn commit(&self, ops: &Ops, durability: Option<Durability>, cost: &mut OpCost) -> Result<()> {
+    pub(crate) fn commit(
+        &self,
+        ops: &Ops,
+        durability: Option<Durability>,
+        cost: &mut OpCost,
+    ) -> Result<()> {
         if ops.count() == 0 {
             return self.health().check();
         }
@@ -392,7 +409,9 @@ impl Core {
             cost.bytes_written += (op.key.len() + op.value.len()) as u64;
         });
         self.metrics().count_commit(work.ops(), work.bytes() as u64);
-        if durability == Durability::Sync && let Some(position) = committed.position {
+        if durability == Durability::Sync
+            && let Some(position) = committed.position
+        {
             // The record is in the log and visible; if the sync fails its fate is open.
             self.sync_lane().wait(position).map_err(|cause| Error::InDoubt { cause: Box::new(cause) })?;
         }

@@ -198,7 +198,10 @@ impl Core {
             Some(before) => {
                 let predecessor = Predecessor { number: turn.log_number, len: before.written() };
                 self.metrics.count_log(before.written());
-                Some(self.create_log(number, Some(predecessor)).map_err(|cause| Error::Aborted { cause: Box::new(cause) })?)
+                Some(
+                    self.create_log(number, Some(predecessor))
+                        .map_err(|cause| Error::Aborted { cause: Box::new(cause) })?,
+                )
             }
         };
         let sealed = Arc::clone(&self.current.load_full().active);
@@ -219,7 +222,11 @@ impl Core {
     }
 
     /// A new log file with room for a memtable's worth of records.
-    pub(crate) fn create_log(&self, number: FileNumber, predecessor: Option<Predecessor>) -> Result<LogWriter> {
+    pub(crate) fn create_log(
+        &self,
+        number: FileNumber,
+        predecessor: Option<Predecessor>,
+    ) -> Result<LogWriter> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let room = self.options.memtable_bytes_max.min(LOG_ALLOCATION_MAX);
         LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room)
@@ -236,7 +243,9 @@ impl Core {
         }
         let position = {
             let turn = self.lane.turn();
-            turn.log.as_ref().map(|log| crate::sync_lane::LogPosition { log: turn.log_number, offset: log.written() })
+            turn.log
+                .as_ref()
+                .map(|log| crate::sync_lane::LogPosition { log: turn.log_number, offset: log.written() })
         };
         if let Some(position) = position {
             self.sync_lane.wait(position)?;

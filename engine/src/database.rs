@@ -115,14 +115,14 @@ impl Database {
         if let Some(operator) = &options.merge_operator {
             core.operators.find(operator)?;
         }
-        let _changing = core.keyspace_changes.lock();
+        let changing = core.keyspace_changes.lock();
         if self.stored_options(name)?.is_none() {
             let id = core.versions.current().next_keyspace();
             let edit = Edit::CreateKeyspace { id, name: name.to_string(), options: options.encode() };
             core.versions.commit(vec![edit]).inspect_err(|e| core.note_manifest_failure(e))?;
             core.current.install(|| core.versions.current(), None);
         }
-        drop(_changing);
+        drop(changing);
         self.keyspace(name, options)
     }
 
@@ -155,7 +155,9 @@ impl Database {
             Some(state) => state.id,
             None => return Err(Error::NoSuchKeyspace { name: name.to_string() }),
         };
-        core.versions.commit(vec![Edit::DropKeyspace { id }]).inspect_err(|e| core.note_manifest_failure(e))?;
+        core.versions
+            .commit(vec![Edit::DropKeyspace { id }])
+            .inspect_err(|e| core.note_manifest_failure(e))?;
         core.current.install(|| core.versions.current(), None);
         collect_garbage(core);
         core.note_progress();
@@ -303,7 +305,11 @@ impl Core {
         let keyspaces = current.version.keyspaces().iter();
         let keyspaces = keyspaces.map(|keyspace| KeyspaceMetrics {
             name: keyspace.name.clone(),
-            levels: keyspace.tree.levels.iter().enumerate().filter(|(_, level)| !level.is_empty()).map(level_metrics).collect(),
+            levels: (0u8..)
+                .zip(&keyspace.tree.levels)
+                .filter(|(_, level)| !level.is_empty())
+                .map(|(number, level)| level_metrics(number, level))
+                .collect(),
         });
         let memtables = current.memtables().map(|m| m.memtable.bytes()).sum();
         let mut memory: Vec<(&'static str, u64)> = esker_base::ledger::PURPOSES
@@ -324,8 +330,8 @@ impl Core {
     }
 }
 
-fn level_metrics((number, level): (usize, &esker_manifest::Level)) -> LevelMetrics {
-    let mut metrics = LevelMetrics { level: number as u8, bytes: level.bytes(), ..LevelMetrics::default() };
+fn level_metrics(number: u8, level: &esker_manifest::Level) -> LevelMetrics {
+    let mut metrics = LevelMetrics { level: number, bytes: level.bytes(), ..LevelMetrics::default() };
     for table in level.tables() {
         metrics.tables += 1;
         metrics.entries += table.meta.entries;

@@ -147,7 +147,8 @@ enum AfterFailure {
 /// Decide about a failure of `job`, tell the listeners, and stop writes if it will not pass.
 fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
     let passing = error.is_no_space();
-    let hopeless = error.is_corruption() || matches!(error, Error::Poisoned { .. } | Error::CallbackPanicked { .. });
+    let hopeless =
+        error.is_corruption() || matches!(error, Error::Poisoned { .. } | Error::CallbackPanicked { .. });
     let will_retry = passing || (!hopeless && attempts < ATTEMPTS_MAX);
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
     core.metrics().count_job_failure();

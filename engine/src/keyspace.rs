@@ -14,7 +14,7 @@ use crate::options::KeyspaceOptions;
 use crate::reader::Reader;
 use crate::scan::{RowCursor, Scan};
 use crate::snapshot::Snapshot;
-use crate::{Database, Value};
+use crate::{Database, Key, Value};
 
 /// One ordered map of a database. A cheap handle: clone it, share it between threads.
 ///
@@ -40,8 +40,14 @@ impl std::fmt::Debug for Keyspace {
 }
 
 impl Keyspace {
-    pub(crate) fn new(db: Database, id: KeyspaceId, name: String, options: KeyspaceOptions) -> Result<Self> {
-        let operator = options.merge_operator.as_deref().map(|name| db.core().operators.find(name)).transpose()?;
+    pub(crate) fn new(
+        db: Database,
+        id: KeyspaceId,
+        name: String,
+        options: KeyspaceOptions,
+    ) -> Result<Self> {
+        let operator =
+            options.merge_operator.as_deref().map(|name| db.core().operators.find(name)).transpose()?;
         Ok(Keyspace { inner: Arc::new(Inner { db, id, name, options, operator }) })
     }
 
@@ -66,7 +72,12 @@ impl Keyspace {
     }
 
     /// [`Keyspace::put`], adding to `cost` what it took.
-    pub fn put_costed(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<()> {
+    pub fn put_costed(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        cost: &mut OpCost,
+    ) -> Result<()> {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), cost)
     }
 
@@ -172,7 +183,8 @@ impl Keyspace {
     /// The rows in `range`. An iterator from both ends.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
         // A scan of everything would only flush the cache.
-        let whole = matches!((range.start_bound(), range.end_bound()), (Bound::Unbounded, Bound::Unbounded));
+        let whole =
+            matches!((range.start_bound(), range.end_bound()), (Bound::Unbounded, Bound::Unbounded));
         let view = self.reader().map(|reader| reader.scan_view(!whole));
         Scan::new(view, crate::scan::bounds_of(&range))
     }
@@ -290,5 +302,13 @@ impl Keyspace {
         limits::check_key(key)?;
         limits::check_value(value)?;
         self.core().commit_work(Work::One(Op { keyspace: self.id(), kind, key, value }), None, None, cost)
+    }
+}
+
+impl IntoIterator for &Keyspace {
+    type Item = Result<(Key, Value)>;
+    type IntoIter = Scan;
+    fn into_iter(self) -> Scan {
+        self.iter()
     }
 }

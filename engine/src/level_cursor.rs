@@ -38,7 +38,12 @@ pub(crate) struct LevelCursor {
 
 impl LevelCursor {
     /// A cursor over the tables `range` of `level` (not 0).
-    pub(crate) fn over_level(tree: Arc<Tree>, level: usize, range: Range<usize>, options: CursorOptions) -> Self {
+    pub(crate) fn over_level(
+        tree: Arc<Tree>,
+        level: usize,
+        range: Range<usize>,
+        options: CursorOptions,
+    ) -> Self {
         assert!(level > 0 && range.end <= tree.levels[level].len(), "tables of a level below 0");
         Self::new(Walked::Level { tree, level, range }, options)
     }
@@ -151,7 +156,8 @@ impl Cursor for LevelCursor {
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|level| {
             // The last table that may hold something before the target.
-            let after = level.tables().partition_point(|t| t.meta.bounds.smallest.as_slice() <= target.user);
+            let after =
+                level.tables().partition_point(|t| t.meta.bounds.smallest.as_slice() <= target.user);
             let Some(at) = after.checked_sub(1) else { return level.enter(level.tables().len()) };
             level.enter(at)?;
             if let Some(cursor) = &mut level.cursor {

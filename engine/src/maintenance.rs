@@ -8,10 +8,9 @@ use esker_base::event::SealReason;
 use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result};
 use esker_compaction::{RangeRequest, RangeStep, plan_range};
-use esker_manifest::{Edit, Version, VersionSet};
-use esker_sstable::TableContext;
+use esker_manifest::{Version, write_checkpoint};
 use esker_vfs::fs::Fs;
-use esker_wal::{LogIdentity, LogKind, LogReader};
+use esker_wal::{LogIdentity, LogKind, LogReader, LogWriter};
 
 use crate::core::Core;
 use crate::database::Verified;
@@ -52,7 +51,9 @@ impl Core {
         let path = self.dir.join(FileName::Log(number).to_string());
         let mut reader = match LogReader::open(&*self.env.fs, &path, identity, Some(len)) {
             // Flushed and removed since it was listed: its content is in tables.
-            Err(error) if error.is_not_found() && self.versions.current().marks().first_log > number => return Ok(()),
+            Err(error) if error.is_not_found() && self.versions.current().marks().first_log > number => {
+                return Ok(());
+            }
             other => other?,
         };
         while reader.next()?.is_some() {
@@ -64,7 +65,6 @@ impl Core {
 
     /// See [`Database::checkpoint`](crate::Database::checkpoint).
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
-        self.health.check_open()?;
         let fs = &self.env.fs;
         if fs.stat(target)?.is_some() {
             return Err(Error::invalid(format!(
@@ -72,9 +72,8 @@ impl Core {
                 target.display()
             )));
         }
-        if !self.options.read_only {
-            self.flush(SealReason::Asked)?;
-        }
+        self.check_writable()?;
+        self.flush(SealReason::Asked)?;
         // Tables alone are a prefix of commit order: memtables become tables whole and in order.
         let version = self.versions.current();
         fs.create_dir(target)?;
@@ -83,24 +82,19 @@ impl Core {
 
     fn fill_checkpoint(&self, target: &Path, version: &Arc<Version>) -> Result<()> {
         let fs = &self.env.fs;
-        let mut edits = Vec::new();
         for keyspace in version.keyspaces() {
-            edits.push(Edit::CreateKeyspace {
-                id: keyspace.id,
-                name: keyspace.name.clone(),
-                options: keyspace.options.clone(),
-            });
-            for (level, table) in keyspace.tree.tables() {
+            for (_, table) in keyspace.tree.tables() {
                 let name = FileName::Table(table.number()).to_string();
                 link_or_copy(&**fs, &self.dir.join(&name), &target.join(&name))?;
-                edits.push(Edit::AddTable { level, meta: table.meta.clone() });
             }
         }
-        edits.push(Edit::LastSeqNo(version.marks().last_seqno));
+        // The version names the first log still needed. What that holds is newer than the tables: the
+        // copy gets an empty one.
+        let number = version.marks().first_log;
+        let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
+        LogWriter::create(&**fs, target, identity, None, 0)?.syncer().sync()?;
         fs.sync_dir(target)?;
-        let context = TableContext { dir: target.to_path_buf(), ..self.table_context() };
-        let set = VersionSet::create(fs, target, self.database, context)?;
-        set.commit(edits)?;
+        write_checkpoint(&**fs, target, self.database, version)?;
         match target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             Some(parent) => fs.sync_dir(parent),
             None => Ok(()),

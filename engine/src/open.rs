@@ -151,7 +151,8 @@ impl DatabaseBuilder {
             None => Env::os(self.options.compaction_threads)?,
         };
         let stop = env.scheduler.clone();
-        let opening = Opening { env, dir: self.dir, options: self.options, operators, listeners: self.listeners };
+        let opening =
+            Opening { env, dir: self.dir, options: self.options, operators, listeners: self.listeners };
         opening.run().inspect_err(|_| stop.stop())
     }
 }
@@ -175,7 +176,7 @@ impl Opening {
             self.check_operator(&keyspace.options)?;
         }
         let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version)?;
-        let core = self.core(versions, logs, lock, cache, ledger)?;
+        let core = self.core(versions, &logs, lock, cache, ledger)?;
         core.jobs.attach(&core);
         core.note_progress();
         if !core.options.read_only {
@@ -223,7 +224,11 @@ impl Opening {
         }
     }
 
-    fn versions(&self, cache: &Arc<BlockCache>, ledger: &Arc<Ledger>) -> Result<(VersionSet, Vec<FileName>)> {
+    fn versions(
+        &self,
+        cache: &Arc<BlockCache>,
+        ledger: &Arc<Ledger>,
+    ) -> Result<(VersionSet, Vec<FileName>)> {
         let fs = &self.env.fs;
         let context = |database| TableContext {
             fs: Arc::clone(fs),
@@ -235,7 +240,8 @@ impl Opening {
         };
         let exists = fs.stat(&self.dir.join(filename::CURRENT))?.is_some();
         if exists || self.options.read_only {
-            let (versions, recovered) = VersionSet::recover(fs, &self.dir, context, self.options.read_only)?;
+            let (versions, recovered) =
+                VersionSet::recover(fs, &self.dir, context, self.options.read_only)?;
             return Ok((versions, recovered.orphans));
         }
         let database = self.new_id();
@@ -270,7 +276,7 @@ impl Opening {
     fn core(
         self,
         versions: VersionSet,
-        logs: RecoveredLogs,
+        logs: &RecoveredLogs,
         lock: Option<Box<dyn FileLock>>,
         cache: Arc<BlockCache>,
         ledger: Arc<Ledger>,
@@ -291,7 +297,11 @@ impl Opening {
             .rev()
             .collect();
         let turn = Turn { log: None, log_number, memtable: writer, last_seqno: logs.last_seqno };
-        let first = SuperVersion { active: MemtableAndLog::new(memtable, log_number), sealed, version: versions.current() };
+        let first = SuperVersion {
+            active: MemtableAndLog::new(memtable, log_number),
+            sealed,
+            version: versions.current(),
+        };
         let core = Arc::new(Core {
             database: versions.database(),
             versions,
@@ -318,7 +328,7 @@ impl Opening {
             listeners: self.listeners,
         });
         if !core.options.read_only {
-            begin_writing(&core, &logs)?;
+            begin_writing(&core, logs)?;
         }
         Ok(core)
     }

@@ -268,7 +268,8 @@ impl KeyspaceOptions {
             let merge_operator = (!name.is_empty()).then(|| name.to_string());
             Ok(KeyspaceOptions { block_bytes, filter_bits_per_key, compression, merge_operator })
         };
-        let options = read().map_err(|e| format!("its options' {} at byte {} cannot be read", e.what, e.at))?;
+        let options =
+            read().map_err(|e| format!("its options' {} at byte {} cannot be read", e.what, e.at))?;
         options.validate().map_err(|e| e.to_string())?;
         Ok(options)
     }
@@ -288,7 +289,11 @@ impl KeyspaceOptions {
             given.filter_bits_per_key.to_string(),
         )?;
         differ("compression", format!("{:?}", self.compression), format!("{:?}", given.compression))?;
-        differ("merge_operator", format!("{:?}", self.merge_operator), format!("{:?}", given.merge_operator))
+        differ(
+            "merge_operator",
+            format!("{:?}", self.merge_operator),
+            format!("{:?}", given.merge_operator),
+        )
     }
 }
 

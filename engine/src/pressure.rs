@@ -108,7 +108,7 @@ impl Core {
                 (None, Some(longest)) if waited >= longest => {
                     return Err(Error::WouldStall { reason, waited });
                 }
-                (None, Some(longest)) => Some(longest - waited),
+                (None, Some(longest)) => Some(longest.saturating_sub(waited)),
                 (None, None) => None,
             };
             self.env().scheduler.wait(self.progress(), seen, timeout);
@@ -125,7 +125,7 @@ impl Core {
     fn verdict(&self) -> Verdict {
         let options = self.options();
         let backlog = self.backlog();
-        if backlog.sealed > options.sealed_memtables_max && backlog.active_full {
+        if backlog.sealed >= options.sealed_memtables_max && backlog.active_full {
             return Verdict::Stop("a flush");
         }
         let l0 = backlog.l0_depth;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::checksum::key_hash;
 use esker_base::error::printable;
-use esker_base::{Error, Kind, KeyspaceId, MergeOperator, OpCost, Result, SeqNo};
+use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableReader;
 
@@ -67,7 +67,12 @@ enum Step<'a> {
 
 impl<'a> View<'a> {
     /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way.
-    pub(crate) fn get<R>(&self, key: &[u8], cost: &mut OpCost, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub(crate) fn get<R>(
+        &self,
+        key: &[u8],
+        cost: &mut OpCost,
+        take: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         cost.calls += 1;
         let mut walk = Walk { cover: SeqNo::ZERO, operands: Vec::new() };
         let base = self.walk(key, &mut walk, cost)?;
@@ -93,7 +98,12 @@ impl<'a> View<'a> {
 
     /// The number of the newest version of `key` visible here, tombstones included; `None` if the
     /// key was never written.
-    pub(crate) fn newest_seqno(&self, key: &[u8], after: SeqNo, cost: &mut OpCost) -> Result<Option<SeqNo>> {
+    pub(crate) fn newest_seqno(
+        &self,
+        key: &[u8],
+        after: SeqNo,
+        cost: &mut OpCost,
+    ) -> Result<Option<SeqNo>> {
         let mut newest: Option<SeqNo> = None;
         let mut meet = |seqno: Option<SeqNo>| newest = newest.max(seqno);
         for source in self.superversion.memtables() {
@@ -126,8 +136,7 @@ impl<'a> View<'a> {
                 walk.cover = walk.cover.max(cover);
             }
             let mut upper = bound;
-            loop {
-                let Some(entry) = memtable.get(self.keyspace, key, upper) else { break };
+            while let Some(entry) = memtable.get(self.keyspace, key, upper) {
                 match walk.meet(entry.seqno, entry.kind, Lent::Memtable(entry.value), cost) {
                     Step::Ends(value) => return Ok(value),
                     Step::Older if entry.seqno == SeqNo::ZERO => break,

@@ -62,11 +62,17 @@ struct Replay<'a> {
 }
 
 /// Read every log still needed. Changes nothing.
-pub(crate) fn read_logs(fs: &dyn Fs, dir: &Path, database: DatabaseId, version: &Version) -> Result<RecoveredLogs> {
+pub(crate) fn read_logs(
+    fs: &dyn Fs,
+    dir: &Path,
+    database: DatabaseId,
+    version: &Version,
+) -> Result<RecoveredLogs> {
     let marks = version.marks();
     let replay = Replay { fs, dir, database, version };
     let numbers = replay.list(marks)?;
-    let mut result = RecoveredLogs { kept: Vec::new(), discarded: Vec::new(), last_seqno: marks.last_seqno };
+    let mut result =
+        RecoveredLogs { kept: Vec::new(), discarded: Vec::new(), last_seqno: marks.last_seqno };
     // Predecessors first: only then is it known how long each log must be.
     let mut predecessors = BTreeMap::new();
     for (index, &number) in numbers.iter().enumerate() {
@@ -91,10 +97,10 @@ pub(crate) fn read_logs(fs: &dyn Fs, dir: &Path, database: DatabaseId, version: 
         }
         let short = wanted.is_some_and(|wanted| ending.len < wanted) || (ending.blank && has_successor);
         result.last_seqno = log.last_seqno;
-        if !ending.blank {
-            result.kept.push(log);
-        } else {
+        if ending.blank {
             result.discarded.push(number);
+        } else {
+            result.kept.push(log);
         }
         if short {
             replay.check_tail_was_volatile(number, ending.len, &numbers[index + 1..], marks)?;
@@ -130,7 +136,9 @@ impl Replay<'_> {
         let first = (marks.first_log.0 > 0).then_some(marks.first_log);
         for known in closed.chain(last).chain(first) {
             if numbers.binary_search(&known).is_err() {
-                return Err(self.missing(known, "the manifest says that it holds writes which are in no table yet"));
+                return Err(
+                    self.missing(known, "the manifest says that it holds writes which are in no table yet")
+                );
             }
         }
         Ok(numbers)
@@ -156,8 +164,9 @@ impl Replay<'_> {
             }
             let mut decoder = Decoder::new(record.payload);
             loop {
-                let op = decode_op(&mut decoder)
-                    .map_err(|e| damaged(format!("operation at byte {} of the record: bad {}", e.at, e.what)))?;
+                let op = decode_op(&mut decoder).map_err(|e| {
+                    damaged(format!("operation at byte {} of the record: bad {}", e.at, e.what))
+                })?;
                 let Some(op) = op else { break };
                 // What a dropped keyspace held is gone with it.
                 if self.version.keyspace(op.keyspace).is_some() {
@@ -173,16 +182,26 @@ impl Replay<'_> {
     }
 
     /// Log `number` ends early, at `len`: err if a later log proves that it had been durable.
-    fn check_tail_was_volatile(&self, number: FileNumber, len: u64, later: &[FileNumber], marks: &Marks) -> Result<()> {
+    fn check_tail_was_volatile(
+        &self,
+        number: FileNumber,
+        len: u64,
+        later: &[FileNumber],
+        marks: &Marks,
+    ) -> Result<()> {
         for &log in later {
-            let proof = marks.closed_logs.contains_key(&log) || marks.clean_close.is_some_and(|(l, _)| l == log);
+            let proof =
+                marks.closed_logs.contains_key(&log) || marks.clean_close.is_some_and(|(l, _)| l == log);
             let mut reader = self.open(log, marks)?;
             while reader.next()?.is_some() {}
             if proof || reader.tail().durable_seen > 0 {
                 return Err(Error::corruption(
                     self.path(number),
                     len,
-                    format!("its end is gone, although {} shows that it had been durable", FileName::Log(log)),
+                    format!(
+                        "its end is gone, although {} shows that it had been durable",
+                        FileName::Log(log)
+                    ),
                 ));
             }
         }

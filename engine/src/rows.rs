@@ -351,7 +351,8 @@ impl Rows {
     /// The newest visible range tombstone that hides the merge's entry, and where it ends.
     fn cover_of_current(&self) -> Option<(SeqNo, Vec<u8>)> {
         let (key, seqno) = (self.merge.key(), self.merge.seqno());
-        let fragments = self.infos.iter().flat_map(|info| &info.tombstones).filter_map(|t| t.fragment_at(key));
+        let fragments =
+            self.infos.iter().flat_map(|info| &info.tombstones).filter_map(|t| t.fragment_at(key));
         let covering = fragments.filter_map(|f| Some((self.sight.newest(f)?, f)));
         let (cover, fragment) = covering.max_by_key(|(cover, _)| *cover)?;
         (cover > seqno).then(|| (cover, fragment.end.clone()))

@@ -51,7 +51,8 @@ impl ScanView {
         let memtables = own.chain(self.superversion.memtables().map(|layer| &layer.memtable));
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             let tombstones = memtable.tombstones(self.keyspace);
-            let info = SourceInfo { largest_seqno: SeqNo::MAX, tombstones: tombstones.into_iter().collect() };
+            let info =
+                SourceInfo { largest_seqno: SeqNo::MAX, tombstones: tombstones.into_iter().collect() };
             sources.push((Source::Memtable(memtable.cursor(self.keyspace)), info));
         }
         let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use esker_base::SeqNo;
 
+use crate::Database;
 use crate::core::Core;
 use crate::snapshot_list::Pin;
-use crate::Database;
 
 /// One moment of all keyspaces. Reads through [`Keyspace::at`](crate::Keyspace::at) see every commit
 /// before it, whole, and none after it. A cheap handle; while it lives, compaction keeps what it sees.

@@ -10,6 +10,10 @@ use crate::level_cursor::LevelCursor;
 use crate::memtable::MemtableCursor;
 
 /// One of the cursor kinds, dispatched statically.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful in each scan, and a step must not chase a pointer"
+)]
 pub(crate) enum Source {
     Memtable(MemtableCursor),
     Table(TableCursor),

@@ -105,11 +105,19 @@ impl Current {
 
     /// Let `flushed` go, if a flush ended, and show the newest version that `version` yields. It is
     /// asked under the lock, so that of two installers the later one's version stays.
-    pub(crate) fn install(&self, version: impl FnOnce() -> Arc<Version>, flushed: Option<&Arc<MemtableAndLog>>) {
+    pub(crate) fn install(
+        &self,
+        version: impl FnOnce() -> Arc<Version>,
+        flushed: Option<&Arc<MemtableAndLog>>,
+    ) {
         let _installing = self.install.lock();
         let old = self.current.load_full();
         let keep = |m: &&Arc<MemtableAndLog>| flushed.is_none_or(|flushed| !Arc::ptr_eq(m, flushed));
         let sealed = old.sealed.iter().filter(keep).cloned().collect();
-        self.current.store(Arc::new(SuperVersion { active: Arc::clone(&old.active), sealed, version: version() }));
+        self.current.store(Arc::new(SuperVersion {
+            active: Arc::clone(&old.active),
+            sealed,
+            version: version(),
+        }));
     }
 }

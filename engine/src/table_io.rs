@@ -44,7 +44,8 @@ impl Output {
         let Some(options) = core.keyspace_options(keyspace)? else { return Ok(None) };
         let version = core.versions.current();
         let Some(state) = version.keyspace(keyspace) else { return Ok(None) };
-        let operator = options.merge_operator.as_deref().map(|name| core.operators.find(name)).transpose()?;
+        let operator =
+            options.merge_operator.as_deref().map(|name| core.operators.find(name)).transpose()?;
         let (core, tree) = (Arc::clone(core), Arc::clone(&state.tree));
         Ok(Some(Output { core, keyspace, level, options, operator, tree }))
     }
@@ -85,7 +86,12 @@ impl Output {
         Ok(MergeRun::new(self.input(sources, below, plan.cut.clone())))
     }
 
-    fn input<C: esker_base::Cursor>(self, sources: Vec<RunSource<C>>, below: Below, cut: Cut) -> RunInput<C> {
+    fn input<C: esker_base::Cursor>(
+        self,
+        sources: Vec<RunSource<C>>,
+        below: Below,
+        cut: Cut,
+    ) -> RunInput<C> {
         RunInput {
             sources,
             snapshots: self.core.snapshots.boundaries(),

@@ -221,7 +221,16 @@ impl Transaction {
         let superversion = core.current.load_full();
         let (own, writer) = Memtable::new();
         let reads = Arc::new(ReadSet::new(pin.seqno()));
-        Ok(Transaction { db: db.clone(), pin, superversion, reads, ops: Ops::default(), own, writer, durability: None })
+        Ok(Transaction {
+            db: db.clone(),
+            pin,
+            superversion,
+            reads,
+            ops: Ops::default(),
+            own,
+            writer,
+            durability: None,
+        })
     }
 
     /// Ask for a stronger durability than the database's; see
@@ -237,7 +246,12 @@ impl Transaction {
     }
 
     /// [`Transaction::get`], adding to `cost` what it took.
-    pub fn get_costed(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
+    pub fn get_costed(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        cost: &mut OpCost,
+    ) -> Result<Option<Value>> {
         let key = key.as_ref();
         keyspace.check_belongs_to(self.db.core());
         self.reads.saw_key(keyspace.id(), key);
@@ -259,7 +273,11 @@ impl Transaction {
     }
 
     /// The rows in `range`, with this transaction's own writes up to now.
-    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> TransactionScan {
+    pub fn range<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> TransactionScan {
         self.scan(keyspace, bounds_of(&range))
     }
 
@@ -269,7 +287,12 @@ impl Transaction {
     }
 
     /// Set `key` to `value`.
-    pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
         self.write(keyspace, Kind::Put, key.as_ref(), value.as_ref())
     }
 
@@ -280,13 +303,23 @@ impl Transaction {
 
     /// Give `operand` for `key` to the keyspace's merge operator. Reads nothing, so it conflicts with
     /// nobody.
-    pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+    pub fn merge(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
         keyspace.require_operator()?;
         self.write(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
     /// Delete every key in `[start, end)`, in constant time.
-    pub fn delete_range(&mut self, keyspace: &Keyspace, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+    pub fn delete_range(
+        &mut self,
+        keyspace: &Keyspace,
+        start: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
         let (start, end) = (start.as_ref(), end.as_ref());
         limits::check_key(end)?;
         if start >= end {
@@ -390,12 +423,11 @@ impl TransactionScan {
                 let start = Bound::Included(key.to_vec());
                 let bounds = Bounds { start, end: self.keyspace_bounds.end.clone() };
                 // The back has a range of its own, so that the middle stays unread.
-                let place = match &self.back {
-                    Some((_, place)) => *place,
-                    None => {
-                        let keyspace = self.reads.seen.lock().ranges[self.place].0;
-                        self.reads.begin_range(keyspace, Bounds::nothing())
-                    }
+                let place = if let Some((_, place)) = &self.back {
+                    *place
+                } else {
+                    let keyspace = self.reads.seen.lock().ranges[self.place].0;
+                    self.reads.begin_range(keyspace, Bounds::nothing())
                 };
                 self.reads.set_range(place, bounds);
                 self.back = Some((key.clone(), place));
@@ -453,13 +485,12 @@ impl Database {
             let mut tx = Transaction::begin(self)?;
             let value = body(&mut tx)?;
             match tx.commit_costed(cost) {
-                Ok(()) => return Ok(value),
                 Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => {
                     cost.retries += 1;
                     self.core().metrics().count_conflict();
                 }
                 Err(Error::Conflict { .. }) => return Err(Error::Conflict { attempts }),
-                Err(other) => return Err(other),
+                outcome => return outcome.map(|()| value),
             }
         }
     }

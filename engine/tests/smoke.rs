@@ -114,3 +114,110 @@ fn four_writers_and_a_reader_agree() {
     let db = Database::open(dir.path()).unwrap();
     assert_eq!(db.existing_keyspace("map").unwrap().iter().count(), 20_000);
 }
+
+/// A checkpoint is a database of its own: it has what was there, and neither sees the other's writes.
+#[test]
+fn a_checkpoint_opens_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::builder(dir.path().join("db")).options(small()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for n in 0..3_000u32 {
+        map.put(n.to_be_bytes(), [7; 64]).unwrap();
+    }
+    let copy_dir = dir.path().join("copy");
+    db.checkpoint(&copy_dir).unwrap();
+    assert!(db.checkpoint(&copy_dir).is_err(), "a checkpoint does not overwrite");
+    map.put(1u32.to_be_bytes(), "later").unwrap();
+    for _ in 0..2 {
+        let copy = Database::open(&copy_dir).unwrap();
+        let copied = copy.existing_keyspace("map").unwrap();
+        assert_eq!(copied.get(1u32.to_be_bytes()).unwrap().as_deref(), Some(&[7; 64][..]));
+        copied.put("only here", "x").unwrap();
+        copy.verify().unwrap();
+        copy.close().unwrap();
+    }
+    assert_eq!(map.get("only here").unwrap(), None);
+    assert_eq!(map.iter().count(), 3_000);
+}
+
+/// What a snapshot saw stays, through overwrites, flushes and compactions.
+#[test]
+fn a_snapshot_sees_one_moment_of_all_keyspaces() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::builder(dir.path()).options(small()).open().unwrap();
+    let (a, b) = (
+        db.keyspace("a", KeyspaceOptions::default()).unwrap(),
+        db.keyspace("b", KeyspaceOptions::default()).unwrap(),
+    );
+    let mut taken = Vec::new();
+    for round in 0..20u32 {
+        let mut batch = db.batch();
+        for n in 0..200u32 {
+            batch.put(&a, n.to_be_bytes(), round.to_be_bytes()).unwrap();
+            batch.put(&b, n.to_be_bytes(), round.to_be_bytes()).unwrap();
+        }
+        if round % 3 == 0 {
+            batch.delete_range(&b, 50u32.to_be_bytes(), 60u32.to_be_bytes()).unwrap();
+        }
+        batch.commit().unwrap();
+        taken.push((round, db.snapshot()));
+        if round % 5 == 0 {
+            db.flush().unwrap();
+        }
+    }
+    a.compact_range::<&[u8]>(..).unwrap();
+    b.compact_range::<&[u8]>(..).unwrap();
+    for (round, snapshot) in &taken {
+        let value = round.to_be_bytes();
+        let rows: Vec<_> = a.at(snapshot).unwrap().range::<&[u8]>(..).map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 200);
+        assert!(rows.iter().all(|(_, v)| **v == value));
+        assert_eq!(
+            b.at(snapshot).unwrap().range::<&[u8]>(..).count(),
+            if round % 3 == 0 { 190 } else { 200 }
+        );
+    }
+    drop(taken);
+    a.compact_range::<&[u8]>(..).unwrap();
+    let level: u64 = db.metrics().keyspaces[0].levels.iter().map(|l| l.entries).sum();
+    assert_eq!(level, 200, "without snapshots only the newest versions stay");
+}
+
+/// Transactions see their own writes, refuse what changed under them, and retry.
+#[test]
+fn transactions_are_serialisable() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path()).unwrap();
+    let counters = db.keyspace("c", KeyspaceOptions::default().with_merge_operator("add-u64")).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    db.transact(|tx| {
+                        let n = tx
+                            .get(&counters, "n")?
+                            .map_or(0, |v| u64::from_le_bytes((*v).try_into().unwrap()));
+                        tx.put(&counters, "n", (n + 1).to_le_bytes())
+                    })
+                    .unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(counters.get("n").unwrap().as_deref(), Some(&2000u64.to_le_bytes()[..]));
+    // Own writes, merges and range deletes are visible to gets and scans.
+    let mut tx = db.begin().unwrap();
+    tx.put(&counters, "a", 1u64.to_le_bytes()).unwrap();
+    tx.merge(&counters, "a", 5u64.to_le_bytes()).unwrap();
+    assert_eq!(tx.get(&counters, "a").unwrap().as_deref(), Some(&6u64.to_le_bytes()[..]));
+    tx.delete_range(&counters, "m", "z").unwrap();
+    assert_eq!(tx.range(&counters, "a".."zz").count(), 1);
+    tx.rollback();
+    // A phantom: a row inserted into a scanned range.
+    let mut tx = db.begin().unwrap();
+    assert_eq!(tx.range(&counters, "p".."q").count(), 0);
+    tx.put(&counters, "x", 0u64.to_le_bytes()).unwrap();
+    counters.put("pp", 0u64.to_le_bytes()).unwrap();
+    assert!(matches!(tx.commit(), Err(esker::Error::Conflict { .. })));
+    assert_eq!(counters.get("x").unwrap(), None);
+}

@@ -55,18 +55,22 @@ impl Carrying {
             return Ok(false);
         }
         if let Some(run) = self.run.take() {
-            self.install(Some(run.finish()))?;
+            self.install(Some(&run.finish()))?;
         }
         Ok(true)
     }
 
     /// Put the outputs in the inputs' place; a trivial move has none.
-    fn install(&self, output: Option<RunOutput>) -> Result<()> {
+    fn install(&self, output: Option<&RunOutput>) -> Result<()> {
         let (core, plan) = (&self.core, &self.plan);
-        let written = output.as_ref().map(|output| output.tables.as_slice()).unwrap_or_default();
+        let written = output.map(|output| output.tables.as_slice()).unwrap_or_default();
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile took its tables with it.
-            Ok(if version.keyspace(plan.keyspace).is_some() { edits(plan, written, output.is_none()) } else { Vec::new() })
+            Ok(if version.keyspace(plan.keyspace).is_some() {
+                edits(plan, written, output.is_none())
+            } else {
+                Vec::new()
+            })
         });
         let version = committed.inspect_err(|error| {
             core.note_manifest_failure(error);
@@ -77,7 +81,7 @@ impl Carrying {
             return Ok(());
         }
         core.current.install(|| core.versions.current(), None);
-        self.report(output.as_ref());
+        self.report(output);
         Ok(())
     }
 
@@ -146,9 +150,9 @@ fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
         .map(|keyspace| (esker_compaction::score(&keyspace.tree, &settings).greatest(), keyspace))
         .collect();
     by_urgency.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let plan = by_urgency
-        .into_iter()
-        .find_map(|(_, keyspace)| esker_compaction::pick(&keyspace.tree, keyspace.id, &settings, &busy, oldest))?;
+    let plan = by_urgency.into_iter().find_map(|(_, keyspace)| {
+        esker_compaction::pick(&keyspace.tree, keyspace.id, &settings, &busy, oldest)
+    })?;
     let claim = busy.start(&plan);
     drop(busy);
     Some(Carrying::new(core, plan, claim))

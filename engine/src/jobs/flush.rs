@@ -111,8 +111,10 @@ impl Work {
             // A keyspace dropped meanwhile wants none.
             (tables, dropped) =
                 self.tables.drain(..).partition(|table| version.keyspace(table.keyspace).is_some());
-            let mut edits: Vec<Edit> =
-                tables.iter().map(|meta: &TableMeta| Edit::AddTable { level: 0, meta: meta.clone() }).collect();
+            let mut edits: Vec<Edit> = tables
+                .iter()
+                .map(|meta: &TableMeta| Edit::AddTable { level: 0, meta: meta.clone() })
+                .collect();
             edits.push(Edit::ForgetLogs { before: first_needed });
             edits.push(Edit::LastSeqNo(self.source.last_seqno()));
             Ok(edits)

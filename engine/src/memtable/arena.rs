@@ -256,12 +256,6 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The entry's internal key.
-    #[inline]
-    pub(super) fn internal_key(self) -> InternalKey<'a> {
-        InternalKey { user: self.key(), seqno: self.seqno() }
-    }
-
     /// How `target` compares with this entry's internal key.
     #[inline]
     pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {
