@@ -9,7 +9,7 @@
 //! What a record holds is its owner's business: to this floor it is a 64-bit tag and bytes.
 //!
 //! The way of a record: [`writer`] → [`record`] → file → [`syncer`]; back: [`reader`] over a window of
-//! the file → [`record`]. [`header`] is the start of every log, [`inspect`] shows a log to a person.
+//! the file → [`record`]. [`header`] is the start of every log, [`mod@inspect`] shows a log to a person.
 //! FORMAT.md, below, is the format.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
