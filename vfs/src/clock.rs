@@ -1,4 +1,5 @@
 //! The clock seam: [`OsClock`] in production, [`SimClock`] in step mode and tests.
+#![expect(clippy::disallowed_methods, reason = "the system's clocks are read here and nowhere else")]
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -37,9 +38,7 @@ impl Clock for OsClock {
         // A calendar before 1970 reads as 1970: the value is only shown.
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| {
-                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-            })
+            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
@@ -59,10 +58,7 @@ impl SimClock {
 
     /// A clock at zero.
     pub fn new() -> Self {
-        SimClock {
-            nanos: AtomicU64::new(0),
-            wall_start_millis: AtomicI64::new(Self::WALL_START_MILLIS),
-        }
+        SimClock { nanos: AtomicU64::new(0), wall_start_millis: AtomicI64::new(Self::WALL_START_MILLIS) }
     }
 
     /// Let `time` pass, on both clocks.
@@ -78,9 +74,7 @@ impl SimClock {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let add = |now: u64| Some(now.saturating_add(nanos));
         // The closure always returns Some, so this cannot fail.
-        let _ = self
-            .nanos
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
+        let _ = self.nanos.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
     }
 
     /// Let time pass until `moment` of the monotonic clock; nothing happens if that has passed.
@@ -108,12 +102,8 @@ impl Clock for SimClock {
     }
 
     fn wall_millis(&self) -> u64 {
-        let passed =
-            i64::try_from(self.nanos.load(Ordering::SeqCst) / 1_000_000).unwrap_or(i64::MAX);
-        let wall = self
-            .wall_start_millis
-            .load(Ordering::SeqCst)
-            .saturating_add(passed);
+        let passed = i64::try_from(self.nanos.load(Ordering::SeqCst) / 1_000_000).unwrap_or(i64::MAX);
+        let wall = self.wall_start_millis.load(Ordering::SeqCst).saturating_add(passed);
         u64::try_from(wall).unwrap_or(0)
     }
 }

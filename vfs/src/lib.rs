@@ -12,6 +12,7 @@ pub mod fs;
 pub mod mem;
 pub mod os;
 pub mod scheduler;
+pub mod sim;
 mod trace;
 
 use std::sync::Arc;
@@ -48,5 +49,12 @@ impl Env {
             clock: Arc::new(clock::OsClock::new()),
             scheduler: Arc::new(scheduler::threads::Threads::new(1)?),
         })
+    }
+
+    /// A simulated disk, clock and scheduler, and the handles to drive them; runs with the same seed
+    /// and the same calls are equal.
+    pub fn simulated(seed: u64) -> (Env, sim::Simulation) {
+        let world = sim::Simulation::new(seed);
+        (world.env(), world)
     }
 }

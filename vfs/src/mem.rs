@@ -1,354 +1,317 @@
-//! Files in memory.
+//! Files in memory, and on the same code a simulated disk that can lose power.
+//!
+//! [`MemFs::new`] is a filesystem and nothing more. [`MemFs::simulated`] also tells what is durable
+//! from what is not: it keeps every call that changes something in a trace, and from any prefix of
+//! the trace makes the disks that a crash at that moment could leave ([`CrashPoint`]). A workload runs
+//! once; its crashes are then functions of the trace, a [`Policy`] and a seed.
+//!
+//! What is modelled: files are pages of 4 KiB, shared until written; sectors of 512 bytes reach the
+//! disk whole or not at all, in any order, each as it stood after one of the writes to it; lengths
+//! and names reach it by themselves, a rename whole; a sync settles what it promises; freed blocks keep
+//! their bytes. Space may be bounded, syncs may fail or lie. Renaming a directory is not supported.
+//!
+//! Paths are looked up from one root: `/`, `.` and the empty path are it, and `a/b` is `/a/b`.
+//!
+//! Threads: any number. One lock over the whole disk, shared by readers, held for a copy at most: this
+//! is for tests, teaching and small data.
 
-use std::collections::BTreeMap;
+mod choice;
+mod content;
+mod crash;
+mod directory;
+mod file;
+mod inode;
+mod live;
+mod model;
+mod trace;
+
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
 
-use crate::fs::{DirEntry, EntryKind, File, FileLock, Fs};
+pub use choice::{Policy, Unit, UnitKind};
+pub use content::{PAGE_BYTES, SECTOR_BYTES};
+pub use crash::{CrashPoint, Selections, Sweep};
+pub use inode::SyncFailure;
 
-/// A filesystem in memory. `/` and the empty path are directories that exist.
-#[derive(Clone, Default)]
+use crate::fs::{DirEntry, File, FileLock, Fs};
+use directory::Node;
+use file::{MemFile, MemLock};
+use live::Live;
+use model::Model;
+use trace::{Action, Call};
+
+/// See the module. Clones are handles of the same disk.
+#[derive(Clone)]
 pub struct MemFs {
     disk: Arc<Disk>,
 }
 
-#[derive(Default)]
 struct Disk {
-    names: Mutex<BTreeMap<PathBuf, Node>>,
-    locked: Mutex<Vec<PathBuf>>,
+    live: RwLock<Live>,
+    /// The state that the trace starts from.
+    start: Model,
+    /// The last state replayed from the trace and how many calls it took: crash points are mostly
+    /// asked for in order.
+    replayed: Mutex<Option<(usize, Model)>>,
 }
 
-#[derive(Clone)]
-enum Node {
-    File(Arc<Inode>),
-    Directory,
-}
-
-#[derive(Default)]
-struct Inode {
-    data: RwLock<Vec<u8>>,
-}
-
-struct MemFile {
-    inode: Arc<Inode>,
-    path: PathBuf,
-    writable: bool,
-}
-
-struct MemLock {
-    disk: Arc<Disk>,
-    path: PathBuf,
-    inode: Arc<Inode>,
+impl Default for MemFs {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl MemFs {
-    /// An empty filesystem.
+    /// An empty filesystem on which everything is durable at once.
     pub fn new() -> Self {
-        Self::default()
+        Self::with(Model::new(false))
     }
 
-    fn open_as(&self, path: &Path, op: &'static str, writable: bool) -> Result<Arc<MemFile>> {
-        match self.disk.names.lock().get(path) {
-            Some(Node::File(inode)) => Ok(Arc::new(MemFile {
-                inode: Arc::clone(inode),
-                path: path.to_path_buf(),
-                writable,
-            })),
-            Some(Node::Directory) => Err(fail(op, path, ErrorKind::InvalidInput)),
-            None => Err(fail(op, path, ErrorKind::NotFound)),
-        }
+    /// An empty simulated disk.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use esker_vfs::fs::Fs;
+    /// use esker_vfs::mem::{MemFs, Policy};
+    /// # fn main() -> esker_base::Result<()> {
+    /// let disk = MemFs::simulated();
+    /// let file = disk.create(Path::new("log"))?;
+    /// disk.sync_dir(Path::new("/"))?;
+    /// file.write_at(b"synced", 0)?;
+    /// file.sync()?;
+    /// file.write_at(b", not synced", 6)?;
+    /// // Power fails after the last call:
+    /// let after = disk.image_at(disk.trace_len(), Policy::Strict, 0);
+    /// assert_eq!(after.open(Path::new("log"))?.len()?, 6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn simulated() -> Self {
+        Self::with(Model::new(true))
+    }
+
+    fn with(model: Model) -> Self {
+        let live = RwLock::new(Live::new(model.clone()));
+        MemFs { disk: Arc::new(Disk { live, start: model, replayed: Mutex::new(None) }) }
+    }
+
+    /// How many calls have changed the disk; 0 unless it is simulated.
+    pub fn trace_len(&self) -> usize {
+        self.disk.live.read().trace.len()
+    }
+
+    /// A hash over the calls that have changed the disk, with all their arguments.
+    pub fn trace_hash(&self) -> u64 {
+        self.disk.live.read().hash.value()
+    }
+
+    /// Call `nth` of the trace in words, for messages of failing tests.
+    pub fn describe_call(&self, nth: usize) -> String {
+        self.disk.live.read().trace.get(nth).map_or_else(|| "no such call".to_owned(), Call::to_string)
+    }
+
+    /// A hash over all names, lengths and bytes as readers see them: equal for disks of equal content.
+    pub fn content_hash(&self) -> u64 {
+        self.disk.live.read().model.content_hash()
+    }
+
+    /// Bound the space for files to `bytes` (whole pages count), or lift the bound. What is there
+    /// stays, whatever the bound; a call that needs more errs as a full disk does.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.disk.live.write().capacity = bytes;
+    }
+
+    /// From now on syncs return Ok and do nothing (or do what they say again).
+    pub fn set_sync_lies(&self, lies: bool) {
+        self.disk.live.write().sync_lies = lies;
+    }
+
+    /// The next sync of a file or directory fails, whoever calls it. `seed` draws the sectors, lengths
+    /// and names that reach the disk all the same; 0 is none, 1 is all. Names stay in the cache in
+    /// either mode.
+    pub fn fail_next_sync(&self, mode: SyncFailure, seed: u64) {
+        self.disk.live.write().fail_next_sync = Some((mode, seed));
     }
 }
 
+/// An error of operation `op` on `path`.
 fn fail(op: &'static str, path: &Path, kind: ErrorKind) -> Error {
     Error::io(op, path, io::Error::from(kind))
 }
 
-fn is_root(path: &Path) -> bool {
-    path.parent().is_none()
+/// What the system says when a device fails.
+pub(crate) fn device_error() -> io::Error {
+    #[cfg(unix)]
+    return io::Error::from(rustix::io::Errno::IO);
+    #[cfg(not(unix))]
+    io::Error::other("input/output error")
 }
 
-/// The directory that `path` stands in must exist.
-fn parent_exists(names: &BTreeMap<PathBuf, Node>, op: &'static str, path: &Path) -> Result<()> {
-    match path.parent() {
-        Some(parent) if is_root(parent) => Ok(()),
-        Some(parent) => match names.get(parent) {
-            Some(Node::Directory) => Ok(()),
-            Some(Node::File(_)) => Err(fail(op, path, ErrorKind::NotADirectory)),
+impl Disk {
+    fn open_as(self: &Arc<Self>, op: &'static str, path: &Path, writable: bool) -> Result<MemFile> {
+        let mut live = self.live.write();
+        match live.find(op, path)? {
+            Some(Node::File(inode)) => Ok(MemFile::new(self, &mut live, inode, path, writable)),
+            Some(Node::Dir(_)) => Err(fail(op, path, ErrorKind::InvalidInput)),
             None => Err(fail(op, path, ErrorKind::NotFound)),
-        },
-        None => Err(fail(op, path, ErrorKind::AlreadyExists)),
-    }
-}
-
-fn entry(path: &Path, node: &Node) -> DirEntry {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    match node {
-        Node::File(inode) => DirEntry {
-            name,
-            kind: EntryKind::File,
-            len: inode.data.read().len() as u64,
-        },
-        Node::Directory => DirEntry {
-            name,
-            kind: EntryKind::Directory,
-            len: 0,
-        },
+        }
     }
 }
 
 impl Fs for MemFs {
     fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
-        let mut names = self.disk.names.lock();
-        parent_exists(&names, "create", path)?;
-        if names.contains_key(path) {
+        let mut live = self.disk.live.write();
+        let (dir, name, taken) = live.place("create", path)?;
+        if taken.is_some() {
             return Err(fail("create", path, ErrorKind::AlreadyExists));
         }
-        let inode = Arc::<Inode>::default();
-        names.insert(path.to_path_buf(), Node::File(Arc::clone(&inode)));
-        Ok(Arc::new(MemFile {
-            inode,
-            path: path.to_path_buf(),
-            writable: true,
-        }))
+        let inode = live.new_id();
+        live.perform(path, Action::Create { dir, name: name.into(), inode });
+        Ok(Arc::new(MemFile::new(&self.disk, &mut live, inode, path, true)))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
-        Ok(self.open_as(path, "open", false)?)
+        Ok(Arc::new(self.disk.open_as("open", path, false)?))
     }
 
     fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>> {
-        Ok(self.open_as(path, "open", true)?)
+        Ok(Arc::new(self.disk.open_as("open", path, true)?))
     }
 
     fn map(&self, path: &Path) -> Result<Bytes> {
-        let file = self.open_as(path, "map", false)?;
-        let data = file.inode.data.read();
-        Ok(Bytes::copy_from_slice(&data))
+        self.disk.open_as("map", path, false)?.read_whole()
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        let mut names = self.disk.names.lock();
-        parent_exists(&names, "rename", to)?;
-        match (names.get(from), names.get(to)) {
-            (Some(Node::File(_)), None | Some(Node::File(_))) => {}
-            (Some(Node::Directory), _) => return Err(fail("rename", from, ErrorKind::Unsupported)),
-            (Some(_), Some(Node::Directory)) => {
-                return Err(fail("rename", from, ErrorKind::IsADirectory));
-            }
-            (None, _) => return Err(fail("rename", from, ErrorKind::NotFound)),
-        }
-        if let Some(node) = names.remove(from) {
-            names.insert(to.to_path_buf(), node);
+        let mut live = self.disk.live.write();
+        let (from_dir, from_name, node) = live.place("rename", from)?;
+        let inode = match node {
+            Some(Node::File(inode)) => inode,
+            Some(Node::Dir(_)) => return Err(fail("rename", from, ErrorKind::Unsupported)),
+            None => return Err(fail("rename", from, ErrorKind::NotFound)),
+        };
+        let (to_dir, to_name, taken) = live.place("rename", to)?;
+        let replaced = match taken {
+            Some(Node::Dir(_)) => return Err(fail("rename", from, ErrorKind::IsADirectory)),
+            // Two names of one file: POSIX leaves both.
+            Some(Node::File(same)) if same == inode => return Ok(()),
+            Some(Node::File(replaced)) => Some(replaced),
+            None => None,
+        };
+        let (source, target) = ((from_dir, from_name.into()), (to_dir, to_name.into()));
+        live.perform(from, Action::Rename { from: source, to: target, inode, replaced });
+        if let Some(replaced) = replaced {
+            live.release(replaced);
         }
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        let mut names = self.disk.names.lock();
-        match names.get(path) {
-            Some(Node::File(_)) => {
-                names.remove(path);
+        let mut live = self.disk.live.write();
+        match live.place("remove", path)? {
+            (dir, name, Some(Node::File(inode))) => {
+                live.perform(path, Action::Remove { dir, name: name.into(), inode });
+                live.release(inode);
                 Ok(())
             }
-            Some(Node::Directory) => Err(fail("remove", path, ErrorKind::IsADirectory)),
-            None => Err(fail("remove", path, ErrorKind::NotFound)),
+            (_, _, Some(Node::Dir(_))) => Err(fail("remove", path, ErrorKind::IsADirectory)),
+            (_, _, None) => Err(fail("remove", path, ErrorKind::NotFound)),
         }
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        let mut names = self.disk.names.lock();
-        parent_exists(&names, "link", to)?;
-        let node = match names.get(from) {
-            Some(node @ Node::File(_)) => node.clone(),
-            Some(Node::Directory) => return Err(fail("link", from, ErrorKind::InvalidInput)),
+        let mut live = self.disk.live.write();
+        let inode = match live.find("link", from)? {
+            Some(Node::File(inode)) => inode,
+            Some(Node::Dir(_)) => return Err(fail("link", from, ErrorKind::InvalidInput)),
             None => return Err(fail("link", from, ErrorKind::NotFound)),
         };
-        if names.contains_key(to) {
+        let (dir, name, taken) = live.place("link", to)?;
+        if taken.is_some() {
             return Err(fail("link", from, ErrorKind::AlreadyExists));
         }
-        names.insert(to.to_path_buf(), node);
+        live.perform(to, Action::Link { dir, name: name.into(), inode });
         Ok(())
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        if is_root(path) {
-            return Ok(());
-        }
-        let mut names = self.disk.names.lock();
-        parent_exists(&names, "create directory", path)?;
-        match names.get(path) {
+        let mut live = self.disk.live.write();
+        let Some((dir, name)) = live.locate("create directory", path)? else { return Ok(()) };
+        match live.directory(dir).and_then(|dir| dir.volatile.get(name)) {
+            Some(Node::Dir(_)) => Ok(()),
+            Some(Node::File(_)) => Err(fail("create directory", path, ErrorKind::AlreadyExists)),
             None => {
-                names.insert(path.to_path_buf(), Node::Directory);
+                let made = live.new_id();
+                live.perform(path, Action::MakeDir { dir, name: name.into(), made });
                 Ok(())
             }
-            Some(Node::Directory) => Ok(()),
-            Some(Node::File(_)) => Err(fail("create directory", path, ErrorKind::AlreadyExists)),
         }
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        let mut names = self.disk.names.lock();
-        match names.get(path) {
-            Some(Node::Directory) => {}
-            Some(Node::File(_)) => {
-                return Err(fail("remove directory", path, ErrorKind::NotADirectory));
-            }
-            None => return Err(fail("remove directory", path, ErrorKind::NotFound)),
-        }
-        if names.keys().any(|other| other.parent() == Some(path)) {
+        let mut live = self.disk.live.write();
+        let removed = live.find_dir("remove directory", path)?;
+        if live.directory(removed).is_some_and(|dir| !dir.volatile.is_empty()) {
             return Err(fail("remove directory", path, ErrorKind::DirectoryNotEmpty));
         }
-        names.remove(path);
+        let Some((dir, name)) = live.locate("remove directory", path)? else {
+            return Err(fail("remove directory", path, ErrorKind::ResourceBusy));
+        };
+        live.perform(path, Action::RemoveDir { dir, name: name.into(), removed });
         Ok(())
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
-        let names = self.disk.names.lock();
-        match names.get(dir) {
-            Some(Node::Directory) => {}
-            None if is_root(dir) => {}
-            Some(Node::File(_)) => return Err(fail("list", dir, ErrorKind::NotADirectory)),
-            None => return Err(fail("list", dir, ErrorKind::NotFound)),
-        }
-        let within = names.iter().filter(|(path, _)| path.parent() == Some(dir));
-        Ok(within.map(|(path, node)| entry(path, node)).collect())
+        let live = self.disk.live.read();
+        let id = live.find_dir("list", dir)?;
+        let names = live.directory(id).map(|dir| &dir.volatile).into_iter().flatten();
+        Ok(names.map(|(name, node)| live.entry(name, *node)).collect())
     }
 
     fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
-        if is_root(path) {
-            return Ok(Some(entry(path, &Node::Directory)));
-        }
-        Ok(self
-            .disk
-            .names
-            .lock()
-            .get(path)
-            .map(|node| entry(path, node)))
+        let live = self.disk.live.read();
+        let found = match live.find("look up", path) {
+            // The directory it would stand in is not there either.
+            Err(missing) if missing.is_not_found() => return Ok(None),
+            found => found?,
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(found.map(|node| live.entry(&name, node)))
     }
 
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        match self.stat(dir)? {
-            Some(DirEntry {
-                kind: EntryKind::Directory,
-                ..
-            }) => Ok(()),
-            Some(_) => Err(fail("sync directory", dir, ErrorKind::NotADirectory)),
-            None => Err(fail("sync directory", dir, ErrorKind::NotFound)),
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let mut live = self.disk.live.write();
+        let dir = live.find_dir("sync directory", path)?;
+        if let Some((_, seed)) = live.fail_next_sync.take() {
+            live.perform(path, Action::FailSyncDir { dir, seed });
+            return Err(Error::io("sync directory", path, device_error()));
         }
+        let honest = !live.sync_lies;
+        live.perform(path, Action::SyncDir { dir, honest });
+        let Live { model, open, .. } = &mut *live;
+        model.forget_nameless(|inode| open.contains_key(&inode));
+        Ok(())
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         if self.stat(path)?.is_none() {
-            self.create(path)?;
+            match self.create(path) {
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
+                result => drop(result?),
+            }
         }
-        let inode = Arc::clone(&self.open_as(path, "lock", true)?.inode);
-        let mut locked = self.disk.locked.lock();
-        if locked.iter().any(|held| held == path) {
-            return Err(Error::Locked {
-                path: path.parent().unwrap_or(path).to_path_buf(),
-                holder: "another handle of this process".to_owned(),
-            });
-        }
-        locked.push(path.to_path_buf());
-        Ok(Box::new(MemLock {
-            disk: Arc::clone(&self.disk),
-            path: path.to_path_buf(),
-            inode,
-        }))
+        let file = self.disk.open_as("lock", path, true)?;
+        Ok(Box::new(MemLock::take(file)?))
     }
 
-    fn free_space(&self, _dir: &Path) -> Result<Option<u64>> {
-        Ok(None)
-    }
-}
-
-impl FileLock for MemLock {
-    fn still_in_place(&self) -> Result<bool> {
-        let names = self.disk.names.lock();
-        Ok(
-            matches!(names.get(&self.path), Some(Node::File(inode)) if Arc::ptr_eq(inode, &self.inode)),
-        )
-    }
-}
-
-impl Drop for MemLock {
-    fn drop(&mut self) {
-        self.disk.locked.lock().retain(|held| *held != self.path);
-    }
-}
-
-impl MemFile {
-    fn change(&self, op: &'static str, len: u64) -> Result<usize> {
-        if !self.writable {
-            return Err(fail(op, &self.path, ErrorKind::PermissionDenied));
-        }
-        usize::try_from(len).map_err(|_| fail(op, &self.path, ErrorKind::FileTooLarge))
-    }
-}
-
-impl File for MemFile {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn len(&self) -> Result<u64> {
-        Ok(self.inode.data.read().len() as u64)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let data = self.inode.data.read();
-        let rest = usize::try_from(offset)
-            .ok()
-            .and_then(|start| data.get(start..))
-            .unwrap_or_default();
-        let count = rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&rest[..count]);
-        Ok(count)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let end = self.change("write", offset.saturating_add(bytes.len() as u64))?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let mut data = self.inode.data.write();
-        if data.len() < end {
-            data.resize(end, 0);
-        }
-        data[end - bytes.len()..end].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        let len = self.change("set the length of", len)?;
-        self.inode.data.write().resize(len, 0);
-        Ok(())
-    }
-
-    fn allocate(&self, len: u64) -> Result<()> {
-        let len = self.change("reserve space for", len)?;
-        let mut data = self.inode.data.write();
-        if data.len() < len {
-            data.resize(len, 0);
-        }
-        Ok(())
-    }
-
-    fn sync_data(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
+        let live = self.disk.live.read();
+        live.find_dir("ask the free space of", dir)?;
+        Ok(live.free_space())
     }
 }

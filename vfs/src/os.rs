@@ -12,6 +12,11 @@
 //! std lacks. Elsewhere std alone must do: links are refused by a check before the open instead of by
 //! the open itself, space is not reserved, directories are not synced. That side compiles but is
 //! not tested.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the system's files are touched here and nowhere else"
+)]
 
 mod lock;
 #[cfg(not(unix))]
@@ -63,19 +68,12 @@ fn kind_of(metadata: &Metadata) -> EntryKind {
 
 fn entry(name: String, metadata: &Metadata) -> DirEntry {
     let kind = kind_of(metadata);
-    let len = if kind == EntryKind::File {
-        metadata.len()
-    } else {
-        0
-    };
+    let len = if kind == EntryKind::File { metadata.len() } else { 0 };
     DirEntry { name, kind, len }
 }
 
 fn not_a_file() -> io::Error {
-    io::Error::new(
-        ErrorKind::InvalidInput,
-        "it is not a regular file (links are not followed)",
-    )
+    io::Error::new(ErrorKind::InvalidInput, "it is not a regular file (links are not followed)")
 }
 
 /// Open `path` without following a link, and make sure that a regular file was opened.
@@ -87,55 +85,29 @@ fn open_regular(path: &Path, options: &mut OpenOptions, creates: bool) -> io::Re
     sys::harden(options);
     let file = sys::above_stdio(options.open(path)?)?;
     // After the open, because the name may have changed hands in between.
-    if kind_of(&file.metadata()?) == EntryKind::File {
-        Ok(file)
-    } else {
-        Err(not_a_file())
-    }
+    if kind_of(&file.metadata()?) == EntryKind::File { Ok(file) } else { Err(not_a_file()) }
 }
 
-fn open_as(
-    op: &'static str,
-    path: &Path,
-    options: &mut OpenOptions,
-    creates: bool,
-) -> Result<OsFile> {
+fn open_as(op: &'static str, path: &Path, options: &mut OpenOptions, creates: bool) -> Result<OsFile> {
     match open_regular(path, options, creates) {
-        Ok(file) => Ok(OsFile {
-            file,
-            path: path.to_path_buf(),
-        }),
+        Ok(file) => Ok(OsFile { file, path: path.to_path_buf() }),
         Err(source) => Err(Error::io(op, path, source)),
     }
 }
 
 impl Fs for OsFs {
     fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
-        let file = open_as(
-            "create",
-            path,
-            OpenOptions::new().read(true).write(true).create_new(true),
-            true,
-        )?;
+        let file =
+            open_as("create", path, OpenOptions::new().read(true).write(true).create_new(true), true)?;
         Ok(Arc::new(file))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(open_as(
-            "open",
-            path,
-            OpenOptions::new().read(true),
-            false,
-        )?))
+        Ok(Arc::new(open_as("open", path, OpenOptions::new().read(true), false)?))
     }
 
     fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(open_as(
-            "open",
-            path,
-            OpenOptions::new().read(true).write(true),
-            false,
-        )?))
+        Ok(Arc::new(open_as("open", path, OpenOptions::new().read(true).write(true), false)?))
     }
 
     fn map(&self, path: &Path) -> Result<Bytes> {
@@ -167,11 +139,7 @@ impl Fs for OsFs {
         match fs::create_dir(path) {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {
                 let is_dir = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-                if is_dir {
-                    Ok(())
-                } else {
-                    Err(Error::io("create directory", path, source))
-                }
+                if is_dir { Ok(()) } else { Err(Error::io("create directory", path, source)) }
             }
             result => result.map_err(|source| Error::io("create directory", path, source)),
         }
@@ -205,11 +173,7 @@ impl Fs for OsFs {
     fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
         match fs::symlink_metadata(path) {
             Ok(metadata) => {
-                let name = path
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 Ok(Some(entry(name, &metadata)))
             }
             Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
@@ -255,10 +219,7 @@ impl File for OsFile {
     }
 
     fn len(&self) -> Result<u64> {
-        self.check(
-            "ask the length of",
-            self.file.metadata().map(|metadata| metadata.len()),
-        )
+        self.check("ask the length of", self.file.metadata().map(|metadata| metadata.len()))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -1,6 +1,7 @@
 //! Does the scheduling seam hold? A toy store with everything that makes background work hard: a
 //! bounded number of sealed memtables, writers that block on it, flushes, and a compaction that the
 //! flushes wait for. The same code runs on threads with four writers and in step mode.
+#![expect(clippy::disallowed_methods, reason = "the writers are threads of their own")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -82,11 +83,7 @@ impl Store {
             Some(start)
         });
         if start_flush {
-            let job = Flush {
-                store: Arc::clone(self),
-                input: None,
-                output: Entries::new(),
-            };
+            let job = Flush { store: Arc::clone(self), input: None, output: Entries::new() };
             self.scheduler.spawn(Lane::Flush, Box::new(job));
         }
         self.scheduler.breathe();
@@ -117,29 +114,19 @@ struct Flush {
 impl Flush {
     fn install(&mut self) -> Progress {
         // A step that waits: for room among the tables, which only the compaction can make.
-        self.store
-            .when(|state| (state.tables.len() < TABLES_MAX).then_some(()));
+        self.store.when(|state| (state.tables.len() < TABLES_MAX).then_some(()));
         let mut state = self.store.state.lock();
         state.sealed.pop_front();
-        state
-            .tables
-            .push(Arc::new(std::mem::take(&mut self.output)));
+        state.tables.push(Arc::new(std::mem::take(&mut self.output)));
         self.input = None;
         let start = state.tables.len() >= TABLES_TRIGGER && !state.compacting;
         state.compacting |= start;
         state.flushing = !state.sealed.is_empty();
-        let progress = if state.flushing {
-            Progress::More
-        } else {
-            Progress::Done
-        };
+        let progress = if state.flushing { Progress::More } else { Progress::Done };
         drop(state);
         if start {
-            let job = Compaction {
-                store: Arc::clone(&self.store),
-                inputs: Vec::new(),
-                output: Entries::new(),
-            };
+            let job =
+                Compaction { store: Arc::clone(&self.store), inputs: Vec::new(), output: Entries::new() };
             self.store.scheduler.spawn(Lane::Compaction, Box::new(job));
         }
         self.store.changed.open();
@@ -158,17 +145,9 @@ impl Job for Flush {
         if self.input.is_none() {
             self.input = self.store.state.lock().sealed.front().cloned();
         }
-        let input = self
-            .input
-            .as_ref()
-            .expect("a flush runs only while a memtable is sealed");
-        self.output
-            .extend(input.iter().skip(self.output.len()).take(ENTRIES_A_STEP));
-        if self.output.len() < input.len() {
-            Progress::More
-        } else {
-            self.install()
-        }
+        let input = self.input.as_ref().expect("a flush runs only while a memtable is sealed");
+        self.output.extend(input.iter().skip(self.output.len()).take(ENTRIES_A_STEP));
+        if self.output.len() < input.len() { Progress::More } else { self.install() }
     }
 
     fn panicked(&mut self, message: &str) {
@@ -191,20 +170,10 @@ impl Job for Compaction {
     fn step(&mut self) -> Progress {
         if self.inputs.is_empty() {
             // Newest first: what is in the output already is newer.
-            self.inputs = self
-                .store
-                .state
-                .lock()
-                .tables
-                .iter()
-                .rev()
-                .cloned()
-                .collect();
+            self.inputs = self.store.state.lock().tables.iter().rev().cloned().collect();
         }
-        let merged = self
-            .inputs
-            .iter()
-            .position(|input| input.keys().any(|key| !self.output.contains_key(key)));
+        let merged =
+            self.inputs.iter().position(|input| input.keys().any(|key| !self.output.contains_key(key)));
         if let Some(next) = merged {
             for (key, value) in self.inputs[next].iter() {
                 self.output.entry(*key).or_insert(*value);
@@ -213,9 +182,7 @@ impl Job for Compaction {
         }
         let mut state = self.store.state.lock();
         state.tables.drain(..self.inputs.len());
-        state
-            .tables
-            .insert(0, Arc::new(std::mem::take(&mut self.output)));
+        state.tables.insert(0, Arc::new(std::mem::take(&mut self.output)));
         state.compacting = false;
         drop(state);
         self.store.compactions.fetch_add(1, Ordering::Relaxed);
@@ -258,10 +225,7 @@ fn four_writers_on_threads() {
     store.idle();
     threads.stop();
     assert_eq!(store.contents(), expected());
-    assert!(
-        store.stalls.load(Ordering::Relaxed) > 0,
-        "no writer ever had to wait"
-    );
+    assert!(store.stalls.load(Ordering::Relaxed) > 0, "no writer ever had to wait");
     assert!(store.compactions.load(Ordering::Relaxed) > 0);
 }
 
@@ -276,17 +240,8 @@ fn in_steps(seed: u64) -> (Entries, u64, u64, u64, u64) {
         }
     }
     store.idle();
-    let counted = (
-        store.stalls.load(Ordering::Relaxed),
-        store.compactions.load(Ordering::Relaxed),
-    );
-    let outcome = (
-        store.contents(),
-        steps.trace_hash(),
-        steps.step_count(),
-        counted.0,
-        counted.1,
-    );
+    let counted = (store.stalls.load(Ordering::Relaxed), store.compactions.load(Ordering::Relaxed));
+    let outcome = (store.contents(), steps.trace_hash(), steps.step_count(), counted.0, counted.1);
     steps.stop();
     outcome
 }
@@ -304,9 +259,5 @@ fn two_hundred_seeds_in_steps() {
         traces.insert(first.1);
     }
     assert!(stalls > 0, "no writer ever had to wait");
-    assert!(
-        traces.len() > 150,
-        "only {} different schedules",
-        traces.len()
-    );
+    assert!(traces.len() > 150, "only {} different schedules", traces.len());
 }

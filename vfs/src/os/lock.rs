@@ -4,7 +4,7 @@
 //! this process, because some filesystems emulate `flock` with POSIX locks, which the same process
 //! may take twice and which any close of the file drops.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::{open_regular, sys};
 use crate::fs::FileLock;
 
 /// The files that this process has locked.
-static HELD: LazyLock<Mutex<HashSet<sys::Identity>>> = LazyLock::new(Mutex::default);
+static HELD: LazyLock<Mutex<BTreeSet<sys::Identity>>> = LazyLock::new(Mutex::default);
 
 /// An entry of [`HELD`]; dropping it takes the entry out.
 struct Registration(sys::Identity);
@@ -64,12 +64,8 @@ impl OsLock {
                 Err(TryLockError::WouldBlock) => return Err(locked("another process")),
                 Err(TryLockError::Error(source)) => return Err(Error::io("lock", path, source)),
             }
-            let lock = OsLock {
-                path: path.to_path_buf(),
-                process: std::process::id(),
-                _file: file,
-                registration,
-            };
+            let lock =
+                OsLock { path: path.to_path_buf(), process: std::process::id(), _file: file, registration };
             // The name may have gone to another file between the open and the lock.
             if lock.still_in_place()? {
                 return Ok(lock);

@@ -53,11 +53,7 @@ pub(super) fn write_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result
 
 /// Only the length changes.
 pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
-    if file.metadata()?.len() < len {
-        file.set_len(len)
-    } else {
-        Ok(())
-    }
+    if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
 }
 
 /// A directory cannot be synced through std here; NTFS journals its names.
@@ -71,7 +67,7 @@ pub(super) fn free_space(_dir: &Path) -> io::Result<Option<u64>> {
 }
 
 /// What identifies a file: its resolved path, since std shows no file number here.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Identity(PathBuf);
 
 /// The identity of an open file.

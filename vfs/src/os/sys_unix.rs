@@ -49,19 +49,13 @@ pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
             Err(other) => return Err(other.into()),
         }
     }
-    if file.metadata()?.len() < len {
-        file.set_len(len)
-    } else {
-        Ok(())
-    }
+    if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
 }
 
 /// Make the names in `dir` durable.
 pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed());
+    options.read(true).custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed());
     options.open(dir)?.sync_all()
 }
 
@@ -72,7 +66,7 @@ pub(super) fn free_space(dir: &Path) -> io::Result<Option<u64>> {
 }
 
 /// What identifies a file whatever its names.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Identity {
     device: u64,
     inode: u64,
@@ -89,8 +83,5 @@ pub(super) fn identity_at(path: &Path) -> io::Result<Identity> {
 }
 
 fn of(metadata: &Metadata) -> Identity {
-    Identity {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-    }
+    Identity { device: metadata.dev(), inode: metadata.ino() }
 }

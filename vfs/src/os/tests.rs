@@ -32,10 +32,7 @@ fn links_pipes_and_directories_are_not_opened() {
         assert!(OsFs.lock(path).is_err(), "{}", path.display());
     }
     assert!(OsFs.open(&file).is_ok());
-    assert_eq!(
-        OsFs.stat(&link).expect("asked").map(|found| found.kind),
-        Some(EntryKind::Other)
-    );
+    assert_eq!(OsFs.stat(&link).expect("asked").map(|found| found.kind), Some(EntryKind::Other));
 }
 
 #[test]

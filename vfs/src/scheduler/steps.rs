@@ -236,11 +236,7 @@ impl Steps {
     /// Nothing can ever end this wait.
     fn deadlock(&self) -> ! {
         let jobs = self.jobs();
-        let within: Vec<&str> = jobs
-            .iter()
-            .filter(|job| job.stepping)
-            .map(|job| job.name)
-            .collect();
+        let within: Vec<&str> = jobs.iter().filter(|job| job.stepping).map(|job| job.name).collect();
         let waiter = match within.last() {
             Some(job) => format!("a step of {job:?} waits"),
             None => "a foreground call waits".to_owned(),
@@ -257,10 +253,7 @@ impl Steps {
 impl State {
     /// How many jobs of `lane` stand inside a step.
     fn stepping(&self, lane: Lane) -> usize {
-        self.slots
-            .iter()
-            .filter(|slot| slot.lane == lane && slot.job.is_none())
-            .count()
+        self.slots.iter().filter(|slot| slot.lane == lane && slot.job.is_none()).count()
     }
 
     fn within_step(&self) -> bool {
@@ -270,12 +263,7 @@ impl State {
 
 impl Slot {
     fn show(&self) -> JobState {
-        JobState {
-            lane: self.lane,
-            name: self.name,
-            due: self.due,
-            stepping: self.job.is_none(),
-        }
+        JobState { lane: self.lane, name: self.name, due: self.due, stepping: self.job.is_none() }
     }
 }
 
@@ -290,13 +278,7 @@ impl Scheduler for Steps {
         let number = state.arrivals;
         state.arrivals += 1;
         let name = job.name();
-        state.slots.push(Slot {
-            number,
-            lane,
-            name,
-            due: None,
-            job: Some(job),
-        });
+        state.slots.push(Slot { number, lane, name, due: None, job: Some(job) });
     }
 
     fn breathe(&self) {
@@ -306,11 +288,7 @@ impl Scheduler for Steps {
         }
         state.breaths += 1;
         let (odds, most) = (state.breath_odds, state.breath_steps);
-        let steps = if state.random.u32(0..odds) == 0 {
-            state.random.u32(1..=most)
-        } else {
-            0
-        };
+        let steps = if state.random.u32(0..odds) == 0 { state.random.u32(1..=most) } else { 0 };
         drop(state);
         self.clock.advance(BREATH_TIME);
         for _ in 0..steps {
@@ -342,15 +320,12 @@ impl Scheduler for Steps {
     fn stop(&self) {
         let mut state = self.state.lock();
         state.stopped = true;
-        let (stepping, idle): (Vec<Slot>, Vec<Slot>) = std::mem::take(&mut state.slots)
-            .into_iter()
-            .partition(|slot| slot.job.is_none());
+        let (stepping, idle): (Vec<Slot>, Vec<Slot>) =
+            std::mem::take(&mut state.slots).into_iter().partition(|slot| slot.job.is_none());
         // Called from within a step: the jobs on the stack are dropped when their steps return.
         state.slots = stepping;
         drop(state);
-        idle.into_iter()
-            .filter_map(|slot| slot.job)
-            .for_each(discard);
+        idle.into_iter().filter_map(|slot| slot.job).for_each(discard);
     }
 
     fn width(&self, lane: Lane) -> usize {

@@ -43,18 +43,9 @@ struct Rig {
 }
 
 impl Rig {
-    fn job(
-        &self,
-        name: &'static str,
-        step: impl FnMut() -> Progress + Send + 'static,
-    ) -> Box<dyn Job> {
+    fn job(&self, name: &'static str, step: impl FnMut() -> Progress + Send + 'static) -> Box<dyn Job> {
         let (gate, panics) = (Arc::clone(&self.gate), Arc::clone(&self.panics));
-        Box::new(Closure {
-            name,
-            step,
-            gate,
-            panics,
-        })
+        Box::new(Closure { name, step, gate, panics })
     }
 }
 
@@ -75,11 +66,7 @@ fn a_job_runs_until_done_and_is_dropped() {
         scheduler.spawn(
             Lane::Flush,
             rig.job("counter", move || {
-                if counted.fetch_add(1, Ordering::SeqCst) < 4 {
-                    Progress::More
-                } else {
-                    Progress::Done
-                }
+                if counted.fetch_add(1, Ordering::SeqCst) < 4 { Progress::More } else { Progress::Done }
             }),
         );
         assert!(scheduler.wait(&rig.gate, seen, None));
@@ -92,18 +79,12 @@ fn a_panicking_step_ends_its_job_alone() {
     on_both(|scheduler| {
         let rig = Rig::default();
         let seen = rig.gate.epoch();
-        scheduler.spawn(
-            Lane::Compaction,
-            rig.job("broken", || panic!("at step {}", 1)),
-        );
+        scheduler.spawn(Lane::Compaction, rig.job("broken", || panic!("at step {}", 1)));
         assert!(scheduler.wait(&rig.gate, seen, None));
         assert_eq!(*rig.panics.lock(), ["at step 1"]);
         let seen = rig.gate.epoch();
         scheduler.spawn(Lane::Compaction, rig.job("sound", || Progress::Done));
-        assert!(
-            scheduler.wait(&rig.gate, seen, None),
-            "the lane still works"
-        );
+        assert!(scheduler.wait(&rig.gate, seen, None), "the lane still works");
     });
 }
 
@@ -145,10 +126,7 @@ fn a_wait_ends_at_its_timeout() {
         assert!(!scheduler.wait(&gate, gate.epoch(), Some(Duration::from_millis(2))));
         let seen = gate.epoch();
         gate.open();
-        assert!(
-            scheduler.wait(&gate, seen, Some(Duration::ZERO)),
-            "an open gate is seen first"
-        );
+        assert!(scheduler.wait(&gate, seen, Some(Duration::ZERO)), "an open gate is seen first");
     });
 }
 
@@ -158,10 +136,7 @@ fn stopping_drops_every_job_and_takes_no_more() {
         let rig = Rig::default();
         for lane in [Lane::Flush, Lane::Compaction, Lane::Upkeep] {
             scheduler.spawn(lane, rig.job("endless", || Progress::More));
-            scheduler.spawn(
-                lane,
-                rig.job("far off", || Progress::After(Duration::from_hours(1))),
-            );
+            scheduler.spawn(lane, rig.job("far off", || Progress::After(Duration::from_hours(1))));
         }
         scheduler.breathe();
         scheduler.stop();
@@ -186,10 +161,7 @@ fn a_step_may_stop_the_scheduler_it_runs_on() {
                 Progress::More
             }),
         );
-        assert!(
-            scheduler.wait(&rig.gate, seen, None),
-            "the job is dropped all the same"
-        );
+        assert!(scheduler.wait(&rig.gate, seen, None), "the job is dropped all the same");
         scheduler.stop();
     });
 }
@@ -244,21 +216,14 @@ fn steps_of_a_step_stay_within_the_lanes_width() {
         steps.spawn(
             Lane::Compaction,
             rig.job("beside", move || {
-                let inside = inner
-                    .jobs()
-                    .iter()
-                    .filter(|job| job.stepping && job.lane == Lane::Compaction)
-                    .count();
+                let inside =
+                    inner.jobs().iter().filter(|job| job.stepping && job.lane == Lane::Compaction).count();
                 assert_eq!(inside, 1);
                 Progress::Done
             }),
         );
         steps.settle();
         assert!(steps.jobs().is_empty());
-        assert!(
-            rig.panics.lock().is_empty(),
-            "seed {seed}: {:?}",
-            rig.panics.lock()
-        );
+        assert!(rig.panics.lock().is_empty(), "seed {seed}: {:?}", rig.panics.lock());
     }
 }

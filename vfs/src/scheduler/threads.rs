@@ -5,6 +5,7 @@
 //! timer at the latest; nothing polls.
 //!
 //! Locks: one mutex a lane, held for queue operations only, never across a step or the drop of a job.
+#![expect(clippy::disallowed_methods, reason = "threads start, wait and read the clock here")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -207,15 +208,9 @@ impl Scheduler for Threads {
             while state.workers > 0 {
                 queue.ended.wait(&mut state);
             }
-            let jobs = (
-                std::mem::take(&mut state.ready),
-                std::mem::take(&mut state.timers),
-            );
+            let jobs = (std::mem::take(&mut state.ready), std::mem::take(&mut state.timers));
             drop(state);
-            jobs.0
-                .into_iter()
-                .chain(jobs.1.into_values())
-                .for_each(discard);
+            jobs.0.into_iter().chain(jobs.1.into_values()).for_each(discard);
         }
         let workers = std::mem::take(&mut *self.workers.lock());
         for worker in workers {
