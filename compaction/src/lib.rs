@@ -35,6 +35,8 @@ pub mod plan;
 pub mod range;
 mod readback;
 pub mod run;
+#[cfg(test)]
+mod schedule_tests;
 pub mod score;
 pub mod settings;
 pub mod simulate;

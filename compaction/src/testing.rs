@@ -115,6 +115,11 @@ impl Lab {
         Content { entries, tombstones: reader.tombstones().tombstones().collect() }
     }
 
+    /// The number that the next table will get.
+    pub(crate) fn next_number(&self) -> FileNumber {
+        FileNumber(self.next.load(Ordering::Relaxed))
+    }
+
     /// The names of all files.
     pub(crate) fn files(&self) -> Vec<String> {
         let listed = self.context.fs.list(&self.context.dir).expect("memory");

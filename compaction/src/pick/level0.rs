@@ -20,7 +20,7 @@ impl Picker<'_> {
         let sublevels = Sublevels::new(&self.tree.levels[0]);
         let stacks = sublevels.stacks();
         // A low stack is not worth a job while a higher one is being worked on.
-        let worth = sublevels.depth().min(self.settings.l0_tables_trigger).div_ceil(2);
+        let worth = sublevels.depth().min(self.settings.l0_tables_trigger);
         stacks
             .iter()
             .filter(|stack| stack.len() >= worth)

@@ -11,14 +11,18 @@ use crate::plan::{Plan, Reason};
 const MOVED_TABLES_MAX: usize = 256;
 
 impl Picker<'_> {
-    /// Move tables that overlap nothing; else merge the table that costs least for what it brings.
+    /// Move tables that overlap nothing; else merge the table that costs least for what it brings. `None`
+    /// if what running jobs take away is enough.
     pub(crate) fn sorted_level(&self, level: u8) -> Option<Plan> {
-        let (bytes, target) =
+        let (whole, target) =
             (self.tree.levels[usize::from(level)].bytes(), self.score.targets[usize::from(level)]);
-        let (reason, excess) = if bytes >= target {
-            (Reason::Full { level, bytes, target }, bytes - target)
+        let leaving = |table: &&Arc<TableHandle>| self.busy.uses(table.number());
+        let tables = self.level_tables(level).iter();
+        let left = whole - tables.filter(leaving).map(|table| table.meta.file_bytes).sum::<u64>();
+        let (reason, excess) = if whole >= target {
+            (Reason::Full { level, bytes: whole, target }, left.checked_sub(target)?)
         } else {
-            (Reason::Unneeded { level }, bytes)
+            (Reason::Unneeded { level }, left)
         };
         if let Some(plan) = self.loose_tables(level, excess, reason) {
             return Some(plan);
