@@ -29,11 +29,11 @@ fn write(path: &Path) -> esker::Result<()> {
 
     let before = db.snapshot();
     let mut batch = db.batch();
-    batch.put(&users, b"clara", b"Oslo");
-    batch.put(&visits, b"clara/1", b"Rome");
-    batch.delete(&users, b"anna");
+    batch.put(&users, b"clara", b"Oslo")?;
+    batch.put(&visits, b"clara/1", b"Rome")?;
+    batch.delete(&users, b"anna")?;
     batch.commit()?;
-    assert_eq!(before.get(&users, b"anna")?.as_deref(), Some(&b"Graz"[..]), "a snapshot stands still");
+    assert_eq!(users.at(&before)?.get(b"anna")?.as_deref(), Some(&b"Graz"[..]), "a snapshot stands still");
     assert_eq!(users.get(b"anna")?, None);
 
     db.transact(|tx| {
