@@ -15,6 +15,9 @@ use crate::keyspace::Keyspace;
 use crate::options::Durability;
 use crate::{Database, OpCost};
 
+#[cfg(test)]
+mod tests;
+
 /// One operation, borrowed from its batch or its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Op<'a> {

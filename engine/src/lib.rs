@@ -23,6 +23,8 @@
 //! A put: [`keyspace`](Keyspace) → `batch` → `commit` → the log (`esker-wal`) → `memtable` → `jobs::flush`
 //! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `superversion` → `read` →
 //! `memtable` → `esker-manifest`'s levels → `esker-sstable`. A scan: `scan` → `rows` → `source`.
+#![doc = "\n"]
+#![doc = include_str!("../FORMAT.md")]
 #![deny(unsafe_code)]
 
 mod batch;
