@@ -8,6 +8,7 @@
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 
 pub mod clock;
+pub mod fault;
 pub mod fs;
 pub mod mem;
 pub mod os;

@@ -137,6 +137,11 @@ impl MemFs {
     pub fn fail_next_sync(&self, mode: SyncFailure, seed: u64) {
         self.disk.live.write().fail_next_sync = Some((mode, seed));
     }
+
+    /// Take [`MemFs::fail_next_sync`] back.
+    pub(crate) fn fail_no_sync(&self) {
+        self.disk.live.write().fail_next_sync = None;
+    }
 }
 
 /// An error of operation `op` on `path`.
@@ -145,10 +150,14 @@ fn fail(op: &'static str, path: &Path, kind: ErrorKind) -> Error {
 }
 
 /// What the system says when a device fails.
+#[cfg(unix)]
 pub(crate) fn device_error() -> io::Error {
-    #[cfg(unix)]
-    return io::Error::from(rustix::io::Errno::IO);
-    #[cfg(not(unix))]
+    rustix::io::Errno::IO.into()
+}
+
+/// What the system says when a device fails.
+#[cfg(not(unix))]
+pub(crate) fn device_error() -> io::Error {
     io::Error::other("input/output error")
 }
 

@@ -27,6 +27,7 @@ mod sys;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -223,29 +224,13 @@ impl File for OsFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let mut filled = 0;
-        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match sys::read_at(&self.file, rest, offset.saturating_add(filled as u64)) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(again) if again.kind() == ErrorKind::Interrupted => {}
-                Err(source) => return self.check("read", Err(source)),
-            }
-        }
-        Ok(filled)
+        let read = |rest: &mut [u8], at| sys::read_at(&self.file, rest, at);
+        self.check("read", transfer::read_fully(buffer, offset, read))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let mut written = 0;
-        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
-            match sys::write_at(&self.file, rest, offset.saturating_add(written as u64)) {
-                Ok(0) => return self.check("write", Err(ErrorKind::WriteZero.into())),
-                Ok(count) => written += count,
-                Err(again) if again.kind() == ErrorKind::Interrupted => {}
-                Err(source) => return self.check("write", Err(source)),
-            }
-        }
-        Ok(())
+        let write = |rest: &[u8], at| sys::write_at(&self.file, rest, at);
+        self.check("write", transfer::write_fully(bytes, offset, write))
     }
 
     fn set_len(&self, len: u64) -> Result<()> {

@@ -1,0 +1,306 @@
+//! A filesystem that fails as planned.
+//!
+//! [`FaultFs`] wraps any other and counts its calls; a [`Fault`] says which of them fail, with what,
+//! once or for good, before or after the effect. A sweep runs a workload once to count its calls, then
+//! once for each call and kind of fault. Over a [`MemFs`] a failed sync does to the disk what failed
+//! syncs do: bytes are gone though the cache shows them, or the cache reverts; a later sync says Ok
+//! and proves nothing.
+//!
+//! Short and interrupted calls are not among the faults: [`crate::fs`] promises that nobody above
+//! sees them, and the operating system's side of it is where they are tested.
+//!
+//! Threads: any number. One lock around the plan and the counters, not held while the call runs.
+
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use esker_base::{Error, Result};
+use parking_lot::Mutex;
+
+pub use plan::{Call, Cause, Effect, Fault, Operation};
+
+use crate::clock::SimClock;
+use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::mem::MemFs;
+use plan::Outcome;
+
+/// See the module. Clones share plan and counters.
+#[derive(Clone)]
+pub struct FaultFs {
+    inner: Arc<dyn Fs>,
+    control: Arc<Control>,
+}
+
+struct Control {
+    /// The disk below, if it can tell what a failed sync leaves.
+    disk: Option<MemFs>,
+    clock: Option<Arc<SimClock>>,
+    state: Mutex<State>,
+    /// Held around each sync on a disk that can be armed to fail one.
+    failing_sync: Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    plan: Vec<Fault>,
+    latency: BTreeMap<Operation, Duration>,
+    calls: u64,
+    counts: BTreeMap<Operation, u64>,
+    fired: Vec<String>,
+}
+
+/// What the plan says of a call.
+enum Verdict {
+    Pass,
+    Fail { fault: Fault, cause: Cause, effect: Effect },
+}
+
+impl FaultFs {
+    /// Over any filesystem. Failing syncs have no effect at all, or all of it.
+    pub fn new(inner: Arc<dyn Fs>) -> Self {
+        Self::with(inner, None, None)
+    }
+
+    /// Over a simulated disk, on which failing syncs lose bytes; delays and latency pass on `clock`.
+    pub fn over(disk: &MemFs, clock: Arc<SimClock>) -> Self {
+        Self::with(Arc::new(disk.clone()), Some(disk.clone()), Some(clock))
+    }
+
+    fn with(inner: Arc<dyn Fs>, disk: Option<MemFs>, clock: Option<Arc<SimClock>>) -> Self {
+        let control = Control { disk, clock, state: Mutex::default(), failing_sync: Mutex::default() };
+        FaultFs { inner, control: Arc::new(control) }
+    }
+
+    /// Add `fault` to the plan. Its numbers count from the last [`FaultFs::reset`].
+    pub fn plan(&self, fault: Fault) {
+        self.control.state.lock().plan.push(fault);
+    }
+
+    /// Forget the plan; counters and latency stay.
+    pub fn clear(&self) {
+        self.control.state.lock().plan.clear();
+    }
+
+    /// Forget plan and latency, and count from 0 again.
+    pub fn reset(&self) {
+        *self.control.state.lock() = State::default();
+    }
+
+    /// Let every call of `operation` take `time` on the simulated clock.
+    pub fn set_latency(&self, operation: Operation, time: Duration) {
+        self.control.state.lock().latency.insert(operation, time);
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> u64 {
+        self.control.state.lock().calls
+    }
+
+    /// How many calls of `operation` were made.
+    pub fn count(&self, operation: Operation) -> u64 {
+        self.control.state.lock().counts.get(&operation).copied().unwrap_or(0)
+    }
+
+    /// How many calls were made that may change the disk.
+    pub fn changing_calls(&self) -> u64 {
+        Operation::ALL.into_iter().filter(|operation| operation.changes()).map(|it| self.count(it)).sum()
+    }
+
+    /// The calls that failed or were delayed as planned, in words.
+    pub fn fired(&self) -> Vec<String> {
+        self.control.state.lock().fired.clone()
+    }
+}
+
+impl Control {
+    /// Count a call, let its time pass, and see what the plan says.
+    fn decide(&self, operation: Operation, path: &Path) -> Verdict {
+        let mut state = self.state.lock();
+        let count = state.counts.entry(operation).or_default();
+        let nth = *count;
+        *count += 1;
+        let call = Call { number: state.calls, operation, nth, path };
+        state.calls += 1;
+        let mut time = state.latency.get(&operation).copied().unwrap_or_default();
+        let mut failing = None;
+        let mut fired = Vec::new();
+        for fault in &mut state.plan {
+            // Every fault is asked, so that each counts its own first match.
+            if !fault.hits(&call) {
+                continue;
+            }
+            fired.push(format!(
+                "call {}, {:?} {}: {:?}",
+                call.number,
+                operation,
+                path.display(),
+                fault.outcome
+            ));
+            match fault.outcome {
+                Outcome::Delay(delay) => time += delay,
+                Outcome::Fail(cause, effect) => {
+                    failing.get_or_insert_with(|| (fault.clone(), cause, effect));
+                }
+            }
+        }
+        state.fired.extend(fired);
+        drop(state);
+        if let Some(clock) = &self.clock
+            && !time.is_zero()
+        {
+            clock.advance(time);
+        }
+        match failing {
+            Some((fault, cause, effect)) => Verdict::Fail { fault, cause, effect },
+            None => Verdict::Pass,
+        }
+    }
+
+    /// Run a call that happens whole or not at all.
+    fn run<T>(&self, operation: Operation, path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let verdict = self.decide(operation, path);
+        let disk = self.disk.as_ref().filter(|_| operation.syncs());
+        // A sync that is to succeed must not meet the failure armed for another.
+        let _turn = disk.map(|_| self.failing_sync.lock());
+        let Verdict::Fail { fault, cause, effect } = verdict else { return call() };
+        match (effect, disk) {
+            (Effect::After, _) => drop(call()?),
+            (Effect::Before | Effect::Partial(_), Some(disk)) => {
+                let (mode, seed) = fault.sync_failure;
+                disk.fail_next_sync(mode, seed);
+                // It errs, as armed or for a reason of its own; the planned error is reported.
+                drop(call());
+                disk.fail_no_sync();
+            }
+            (Effect::Before | Effect::Partial(_), None) => {}
+        }
+        Err(Error::io(operation.verb(), path, cause.error()))
+    }
+
+    fn wrap(self: &Arc<Self>, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(FaultFile { inner, control: Arc::clone(self) })
+    }
+}
+
+impl Fs for FaultFs {
+    fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.control.run(Operation::Create, path, || Ok(self.control.wrap(self.inner.create(path)?)))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.control.run(Operation::Open, path, || Ok(self.control.wrap(self.inner.open(path)?)))
+    }
+
+    fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let open = || Ok(self.control.wrap(self.inner.open_writable(path)?));
+        self.control.run(Operation::OpenWritable, path, open)
+    }
+
+    fn map(&self, path: &Path) -> Result<Bytes> {
+        self.control.run(Operation::Map, path, || self.inner.map(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.control.run(Operation::Rename, from, || self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.control.run(Operation::Remove, path, || self.inner.remove(path))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.control.run(Operation::HardLink, from, || self.inner.hard_link(from, to))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.control.run(Operation::CreateDir, path, || self.inner.create_dir(path))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.control.run(Operation::RemoveDir, path, || self.inner.remove_dir(path))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        self.control.run(Operation::List, dir, || self.inner.list(dir))
+    }
+
+    fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
+        self.control.run(Operation::Stat, path, || self.inner.stat(path))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.control.run(Operation::SyncDir, dir, || self.inner.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.control.run(Operation::Lock, path, || self.inner.lock(path))
+    }
+
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
+        self.control.run(Operation::FreeSpace, dir, || self.inner.free_space(dir))
+    }
+}
+
+/// A file whose calls are counted and fail as planned.
+struct FaultFile {
+    inner: Arc<dyn File>,
+    control: Arc<Control>,
+}
+
+impl FaultFile {
+    fn run<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.control.run(operation, self.inner.path(), call)
+    }
+}
+
+impl File for FaultFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.run(Operation::Len, || self.inner.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.run(Operation::Read, || self.inner.read_at(buffer, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        match self.control.decide(Operation::Write, self.path()) {
+            Verdict::Pass => self.inner.write_at(bytes, offset),
+            Verdict::Fail { cause, effect, .. } => {
+                let happens = match effect {
+                    Effect::Before => 0,
+                    Effect::After => bytes.len(),
+                    Effect::Partial(count) => count.min(bytes.len()),
+                };
+                self.inner.write_at(&bytes[..happens], offset)?;
+                Err(Error::io(Operation::Write.verb(), self.path(), cause.error()))
+            }
+        }
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.run(Operation::SetLen, || self.inner.set_len(len))
+    }
+
+    fn allocate(&self, len: u64) -> Result<()> {
+        self.run(Operation::Allocate, || self.inner.allocate(len))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.run(Operation::SyncData, || self.inner.sync_data())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.run(Operation::Sync, || self.inner.sync())
+    }
+}
