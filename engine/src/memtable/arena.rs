@@ -267,12 +267,12 @@ impl<'a> Entry<'a> {
 /// may refuse, and nothing but speed depends on it: 512 page faults cost about 0.7 ms, one huge one
 /// 0.1 ms, and a lookup that misses the caches then finds its translation.
 fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(miri, loom))))]
     // SAFETY: the range is a fresh allocation that nobody uses yet, and this advice changes no bytes.
     unsafe {
         let _refused = rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage);
     }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
+    #[cfg(not(all(target_os = "linux", not(any(miri, loom)))))]
     let _ = (start, bytes);
 }
 

@@ -90,7 +90,7 @@ impl Index {
         let (rank, same_head) = leaf.find(order, target);
         let entry = if rank == order.count() {
             // The versions of one key may lie in two leaves.
-            first_of(leaf.next()?).entry
+            first_behind(leaf, target)?.entry
         } else if same_head {
             leaf.entry(order, rank)
         } else {
@@ -104,7 +104,7 @@ impl Index {
     pub(super) fn seek(&self, target: InternalKey<'_>) -> Option<Place<'_>> {
         let (leaf, order) = self.leaf(target)?;
         let (rank, _) = leaf.find(order, target);
-        if rank == order.count() { leaf.next().map(first_of) } else { Some(at(leaf, order, rank)) }
+        if rank == order.count() { first_behind(leaf, target) } else { Some(at(leaf, order, rank)) }
     }
 
     /// The last entry before `target`.
@@ -160,6 +160,27 @@ fn at(leaf: NodeRef<'_>, order: Order, rank: usize) -> Place<'_> {
 #[inline]
 fn first_of(leaf: NodeRef<'_>) -> Place<'_> {
     at(leaf, leaf.order(), 0)
+}
+
+/// The first entry not before `target` behind `leaf`, whose range holds `target` and whose entries are
+/// all before it.
+///
+/// Mostly that is the next leaf's first. But a leaf that is full of keys in order gives the rest of its
+/// range away, and a reader that came by an older order then has to look on.
+fn first_behind<'a>(leaf: NodeRef<'a>, target: InternalKey<'_>) -> Option<Place<'a>> {
+    let mut next = leaf.next()?;
+    loop {
+        let first = first_of(next);
+        if first.entry.compare(target).is_le() {
+            return Some(first);
+        }
+        // Now `target` lies in the range that `next` was made for.
+        let (rank, _) = next.find(first.order, target);
+        if rank < first.order.count() {
+            return Some(at(next, first.order, rank));
+        }
+        next = next.next()?;
+    }
 }
 
 /// The last entry of a leaf.

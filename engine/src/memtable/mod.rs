@@ -21,7 +21,9 @@ mod directory;
 mod index;
 mod tombstones;
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::sync::Arc;

@@ -8,9 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-#[cfg(not(loom))]
 mod measure;
-#[cfg(not(loom))]
 mod threads;
 
 const SPACE: KeyspaceId = KeyspaceId(1);
