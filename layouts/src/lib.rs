@@ -3,7 +3,7 @@
 //! An ordered store knows byte strings and their order, nothing else. This crate says what the bytes
 //! mean:
 //!
-//! - [`tuple`] turns typed fields into keys whose byte order is the fields' order, byte-compatible with
+//! - [`mod@tuple`] turns typed fields into keys whose byte order is the fields' order, byte-compatible with
 //!   the FoundationDB tuple layer, and turns questions ("everything under these fields", "every text
 //!   that starts with…") into exact key ranges;
 //! - [`kv`] is what a layout asks of a store: snapshots, ordered scans both ways, atomic commits with

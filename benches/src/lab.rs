@@ -1,0 +1,252 @@
+//! The lab: experiments that put claims about key layouts to the test.
+//!
+//! Every experiment drives all layouts through the same operations and scores two things apart:
+//! *counters*, which the store keeps below the layout and which must equal a formula at every single
+//! operation ([`model`]); and *time*, whose growth is fitted ([`fit`]). A claim is reproduced when the
+//! counters match exactly and the time prefers the predicted form ([`verdict`]).
+//!
+//! ```
+//! use esker_bench::lab::{Experiment, LabOptions, Scale, Silent, run};
+//!
+//! let options = LabOptions { repeat: Some(2), ..LabOptions::new(Scale::Tiny, vec![Experiment::X1]) };
+//! let report = run(&options, &mut Silent)?;
+//! assert!(report.experiments[0].counters_equal());
+//! println!("{}", report.to_text());
+//! # Ok::<(), esker_bench::lab::LabError>(())
+//! ```
+//!
+//! # Rules of measuring
+//!
+//! Inputs come from a seed or a file. In each repetition the layouts run in a fresh random order over
+//! fresh or equally prepared stores. Only the call itself is timed; names are formatted and answers
+//! checked outside. Figures are medians over repetitions with bootstrap intervals.
+
+pub mod edges;
+mod experiments;
+mod files;
+pub mod fit;
+pub mod generate;
+pub mod model;
+pub mod report;
+mod run;
+pub mod stats;
+mod stopwatch;
+pub mod store;
+pub mod verdict;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use esker_layouts::followers::{FriendStore, Layout, open};
+use esker_layouts::kv::OrderedKv;
+
+pub use report::Report;
+use store::{MapFactory, Store};
+
+/// Why the lab stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A line of an edge list is not two ids.
+    #[error("{}, line {line}: {what}; an edge list has two ids a line, separated by tabs or blanks, and comments after #", file.display())]
+    BadEdge {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {op} {}: {source}", file.display())]
+    File {
+        /// The operation, as a verb.
+        op: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A layout or its store failed.
+    #[error("{doing}: {source}")]
+    Layout {
+        /// What the lab was doing.
+        doing: String,
+        /// What failed.
+        source: esker_layouts::Error,
+    },
+    /// A layout gave a wrong answer.
+    #[error("the layout {layout} answered that {user} {} {friend}, which is wrong", if *answer { "reads" } else { "does not read" })]
+    WrongAnswer {
+        /// The layout.
+        layout: Layout,
+        /// The user asked about.
+        user: String,
+        /// The friend asked about.
+        friend: String,
+        /// What it said.
+        answer: bool,
+    },
+    /// An option is out of bounds.
+    #[error("{0}")]
+    BadOption(String),
+}
+
+/// The result of the lab's calls.
+pub type Result<T, E = LabError> = std::result::Result<T, E>;
+
+/// An experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Experiment {
+    /// The article's own: add, check and delete all friends while the network grows; or, with a graph
+    /// from a file, while the degree does.
+    X1,
+    /// The same to larger networks, on sampled operations.
+    X2,
+    /// What drives the cost: the network's size at a fixed degree, and the degree in a fixed network.
+    X3,
+}
+
+impl Experiment {
+    /// All experiments.
+    pub const ALL: [Experiment; 3] = [Experiment::X1, Experiment::X2, Experiment::X3];
+}
+
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// How much work to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Seconds even unoptimised, for tests: the counters are as exact as ever, the times mean nothing.
+    Tiny,
+    /// All experiments within a minute on two cores.
+    Smoke,
+    /// The sizes of the source documents; minutes.
+    Desk,
+    /// Beyond them; an hour and tens of gigabytes.
+    Large,
+}
+
+impl Scale {
+    /// Repetitions unless the options say otherwise.
+    pub fn repeat(self) -> u32 {
+        match self {
+            Scale::Tiny => 2,
+            Scale::Smoke => 3,
+            Scale::Desk | Scale::Large => 10,
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scale::Tiny => "tiny",
+            Scale::Smoke => "smoke",
+            Scale::Desk => "desk",
+            Scale::Large => "large",
+        })
+    }
+}
+
+/// The store under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreChoice {
+    /// The reference store in memory.
+    Map,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct LabOptions {
+    /// The experiments, in order.
+    pub experiments: Vec<Experiment>,
+    /// How much work.
+    pub scale: Scale,
+    /// Where all randomness comes from. The same seed gives the same operations in the same order.
+    pub seed: u64,
+    /// Repetitions; `None`: the scale's own number. At least 1.
+    pub repeat: Option<u32>,
+    /// An edge list (plain or gzip) for X1 instead of generated networks.
+    pub graph: Option<PathBuf>,
+    /// The store under test.
+    pub store: StoreChoice,
+    /// The commit the program was built from, for the report.
+    pub commit: Option<String>,
+}
+
+impl LabOptions {
+    /// The default options at `scale`: seed 1, generated networks, the map store.
+    pub fn new(scale: Scale, experiments: Vec<Experiment>) -> Self {
+        LabOptions { experiments, scale, seed: 1, repeat: None, graph: None, store: StoreChoice::Map, commit: None }
+    }
+
+    /// Repetitions in effect.
+    pub fn repetitions(&self) -> u32 {
+        self.repeat.unwrap_or(self.scale.repeat())
+    }
+}
+
+/// Hears how far the lab has come.
+pub trait Progress {
+    /// An experiment begins and will take `steps` steps.
+    fn begin(&mut self, experiment: Experiment, steps: u64);
+    /// A step is done; `what` names it.
+    fn step(&mut self, what: &str);
+    /// The experiment is done.
+    fn end(&mut self);
+}
+
+/// Shows no progress.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&mut self, _experiment: Experiment, _steps: u64) {}
+    fn step(&mut self, _what: &str) {}
+    fn end(&mut self) {}
+}
+
+/// Opens a layout over a store. The lab uses [`open_layout`]; tests put wrong layouts in its place.
+pub trait OpenLayout<K> {
+    /// `layout` over `store`.
+    fn open<'k>(&self, store: &'k K, layout: Layout) -> esker_layouts::Result<Box<dyn FriendStore + 'k>>;
+}
+
+/// The layouts as `esker_layouts` has them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealLayouts;
+
+impl<K: OrderedKv> OpenLayout<K> for RealLayouts {
+    fn open<'k>(&self, store: &'k K, layout: Layout) -> esker_layouts::Result<Box<dyn FriendStore + 'k>> {
+        open(store, layout)
+    }
+}
+
+/// Run the experiments of `options` on the store they name.
+pub fn run(options: &LabOptions, progress: &mut dyn Progress) -> Result<Report> {
+    match options.store {
+        StoreChoice::Map => run_on(&MapFactory, &RealLayouts, options, progress),
+    }
+}
+
+/// Run the experiments of `options` on stores from `store`, laid out by `layouts`.
+pub fn run_on<S: Store>(
+    store: &S,
+    layouts: &impl OpenLayout<S::Kv>,
+    options: &LabOptions,
+    progress: &mut dyn Progress,
+) -> Result<Report> {
+    if options.repetitions() == 0 {
+        return Err(LabError::BadOption("repeat is 0; at least one repetition is needed".into()));
+    }
+    let experiments = experiments::run_all(store, layouts, options, progress)?;
+    Ok(Report::new(store.name(), options, experiments))
+}
+
+#[cfg(test)]
+mod tests;

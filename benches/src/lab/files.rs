@@ -1,0 +1,47 @@
+//! The one place of the lab that touches files: edge lists in, reports out, and the machine's name.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads inputs and writes reports, no database")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::{LabError, Result};
+
+fn failed<'a>(op: &'static str, file: &'a Path) -> impl FnOnce(std::io::Error) -> LabError + 'a {
+    move |source| LabError::File { op, file: file.to_path_buf(), source }
+}
+
+/// The text of `file`, unpacked if it is gzip (told by its first bytes, not by its name).
+pub(super) fn open_text(file: &Path) -> Result<Box<dyn BufRead>> {
+    let mut reader = BufReader::new(File::open(file).map_err(failed("open", file))?);
+    let start = reader.fill_buf().map_err(failed("read", file))?;
+    if start.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(reader))));
+    }
+    Ok(Box::new(reader))
+}
+
+/// Write `text` to `file`, making its directory.
+pub(super) fn write(file: &Path, text: &str) -> Result<()> {
+    if let Some(directory) = file.parent().filter(|d| !d.as_os_str().is_empty()) {
+        fs::create_dir_all(directory).map_err(failed("create the directory of", file))?;
+    }
+    fs::write(file, text).map_err(failed("write", file))
+}
+
+/// The machine in a few words: processor, cores, memory, system.
+pub(super) fn machine() -> String {
+    let first = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).ok()?;
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let processor = first("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory = first("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or(String::new(), |kib| format!(", {} GiB", kib.div_ceil(1 << 20)));
+    format!("{processor}, {cores} cores{memory}, {}", std::env::consts::OS)
+}

@@ -1,0 +1,255 @@
+//! What the lab found, as data, as text for a terminal, as JSON and as one HTML page.
+
+mod html;
+mod svg;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use esker_layouts::followers::Layout;
+use serde::Serialize;
+
+use super::fit::Fit;
+use super::model::{Form, Operation, Tally};
+use super::stats::Interval;
+use super::verdict::{Outcome, Verdict};
+use super::{Experiment, LabOptions, Result, files};
+
+/// Everything one run of the lab found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Version of this program.
+    pub version: &'static str,
+    /// The commit it was built from, if known.
+    pub commit: Option<String>,
+    /// Whether it was built with optimisation.
+    pub optimised: bool,
+    /// Processor, cores, memory, system.
+    pub machine: String,
+    /// The store under test.
+    pub store: String,
+    /// How much work was done.
+    pub scale: String,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// Repetitions.
+    pub repeat: u32,
+    /// The edge list X1 ran on.
+    pub graph: Option<PathBuf>,
+    /// The experiments, in the order they ran.
+    pub experiments: Vec<ExperimentReport>,
+}
+
+/// What one experiment found.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExperimentReport {
+    /// "X1".
+    pub name: String,
+    /// In a few words.
+    pub title: String,
+    /// What the source document claims.
+    pub claimed: String,
+    /// What theory predicts.
+    pub predicted: String,
+    /// What was done.
+    pub protocol: String,
+    /// What was counted, in words, beyond the tables.
+    pub notes: Vec<String>,
+    /// One panel for every operation (and part).
+    pub panels: Vec<Panel>,
+}
+
+/// One operation's cost over one range of x, for every layout.
+#[derive(Clone, Debug, Serialize)]
+pub struct Panel {
+    /// What the panel shows.
+    pub title: String,
+    /// The operation.
+    pub operation: Operation,
+    /// What x is.
+    pub x_label: String,
+    /// Whether both axes are logarithmic.
+    pub logarithmic: bool,
+    /// One series a layout.
+    pub series: Vec<Series>,
+}
+
+/// One layout's cost in a panel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Series {
+    /// The layout's name.
+    pub layout: &'static str,
+    /// How the cost should grow.
+    pub predicted: Form,
+    /// The points, x ascending.
+    pub points: Vec<Point>,
+    /// Counters against formulas, over all points and repetitions.
+    pub counters: Tally,
+    /// Whether every single operation's counters equalled the formula.
+    pub counters_equal: bool,
+    /// Growth of the keys touched.
+    pub counter_fit: Option<Fit>,
+    /// Growth of the time.
+    pub time_fit: Option<Fit>,
+    /// Whether the claim holds.
+    pub verdict: Verdict,
+}
+
+/// The cost at one x.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Network size or degree.
+    pub x: f64,
+    /// Whether the point enters the fits.
+    pub fitted: bool,
+    /// Operations in one repetition.
+    pub operations: u64,
+    /// Nanoseconds an operation: within a repetition the mean without the fastest and slowest 2.5 %, over
+    /// repetitions the median.
+    pub nanos: Interval,
+    /// Nanoseconds an operation: plain mean within a repetition, median over repetitions. Much above
+    /// `nanos` means stalls.
+    pub mean_nanos: f64,
+    /// The same for checks that were answered yes.
+    pub hit_nanos: Option<Interval>,
+    /// The same for checks that were answered no.
+    pub miss_nanos: Option<Interval>,
+    /// *Modelled*: the median time plus 200 µs for every call, as over a network.
+    pub modelled_nanos: f64,
+    /// Counted by the store, mean of an operation.
+    pub counted: MeanCounters,
+    /// By the formula, mean of an operation.
+    pub formula: MeanCounters,
+}
+
+/// Counters of the average operation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MeanCounters {
+    /// Keys read.
+    pub read: f64,
+    /// Keys written.
+    pub written: f64,
+    /// Tombstones written.
+    pub tombstones: f64,
+    /// Calls into the store.
+    pub calls: f64,
+}
+
+impl Report {
+    pub(super) fn new(store: &str, options: &LabOptions, experiments: Vec<ExperimentReport>) -> Self {
+        Report {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: options.commit.clone(),
+            optimised: !cfg!(debug_assertions),
+            machine: files::machine(),
+            store: store.to_owned(),
+            scale: options.scale.to_string(),
+            seed: options.seed,
+            repeat: options.repetitions(),
+            graph: options.graph.clone(),
+            experiments,
+        }
+    }
+
+    /// The report of `experiment`, if it ran.
+    pub fn experiment(&self, experiment: Experiment) -> Option<&ExperimentReport> {
+        self.experiments.iter().find(|report| report.name == experiment.to_string())
+    }
+
+    /// Tables for a terminal.
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
+
+    /// One self-contained HTML page, without scripts and without anything fetched.
+    pub fn to_html(&self) -> String {
+        html::render(self)
+    }
+
+    /// JSON, indented.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain structs serialise")
+    }
+
+    /// Write the JSON to `file`.
+    pub fn write_json(&self, file: &Path) -> Result<()> {
+        files::write(file, &self.to_json())
+    }
+
+    /// Write the page to `index.html` in `directory`, which is made if need be; returns its path.
+    pub fn write_html(&self, directory: &Path) -> Result<PathBuf> {
+        let file = directory.join("index.html");
+        files::write(&file, &self.to_html())?;
+        Ok(file)
+    }
+
+    /// The options of the run in one line.
+    pub fn options_line(&self) -> String {
+        let graph = self.graph.as_ref().map_or("generated networks".into(), |file| {
+            format!("graph {}", file.file_name().unwrap_or_default().to_string_lossy())
+        });
+        format!("scale {}, seed {}, {} repetitions, {graph}", self.scale, self.seed, self.repeat)
+    }
+}
+
+impl ExperimentReport {
+    /// Every series with its panel.
+    pub fn series(&self) -> impl Iterator<Item = (&Panel, &Series)> {
+        self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
+    }
+
+    /// Whether every counter of every layout and operation equalled its formula.
+    pub fn counters_equal(&self) -> bool {
+        self.series().all(|(_, series)| series.counters_equal)
+    }
+
+    /// How many claims came out as `outcome`.
+    pub fn outcomes(&self, outcome: Outcome) -> usize {
+        self.series().filter(|(_, series)| series.verdict.outcome == outcome).count()
+    }
+}
+
+/// What the article calls a layout.
+fn article_name(layout: &str) -> &'static str {
+    match Layout::ALL.into_iter().find(|known| known.name() == layout) {
+        Some(Layout::Default(_)) => "variant 1",
+        Some(Layout::Count(_)) => "variant 2",
+        Some(Layout::Column) => "variant 3",
+        Some(Layout::Row) => "variant 4",
+        Some(Layout::Hash) => "variant 5",
+        Some(Layout::Relational) | None => "table and index",
+    }
+}
+
+/// A time with a unit that fits.
+fn duration(nanos: f64) -> String {
+    match nanos {
+        n if n < 999.5 => format!("{n:.0} ns"),
+        n if n < 99_950.0 => format!("{:.1} µs", n / 1e3),
+        n if n < 999_500.0 => format!("{:.0} µs", n / 1e3),
+        n => format!("{:.1} ms", n / 1e6),
+    }
+}
+
+/// A number with as many digits as people need.
+fn short(value: f64) -> String {
+    if (value - value.round()).abs() < 1e-9 || value.abs() >= 1e4 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// "0.97 [0.94, 1.01]", or a dash.
+fn slope(fit: Option<&Fit>) -> String {
+    let number = |x: f64| format!("{x:.2}").replace('-', "−").replace("−0.00", "0.00");
+    fit.and_then(|fit| fit.slope)
+        .map_or("–".into(), |s| format!("{} [{}, {}]", number(s.median), number(s.low), number(s.high)))
+}
+
+fn big_o(form: Form) -> &'static str {
+    match form {
+        Form::Constant => "O(1)",
+        Form::Affine => "O(n)",
+    }
+}

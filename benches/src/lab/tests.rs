@@ -1,0 +1,302 @@
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use esker_layouts::OpCost;
+use esker_layouts::kv::{Costed, KvRead, OrderedKv, ScanOptions};
+use esker_layouts::map::MapStore;
+use esker_layouts::tuple::Space;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::fit::{Observed, fit};
+use super::model::{Form, Operation, growth};
+use super::verdict::Outcome;
+use super::*;
+
+fn tiny(experiments: &[Experiment]) -> LabOptions {
+    LabOptions::new(Scale::Tiny, experiments.to_vec())
+}
+
+#[test]
+fn every_counter_of_every_experiment_equals_its_formula() {
+    let report = run(&tiny(&Experiment::ALL), &mut Silent).expect("the lab runs");
+    assert_eq!(report.experiments.len(), 3);
+    for experiment in &report.experiments {
+        for (panel, series) in experiment.series() {
+            let place = format!("{} {} {}", experiment.name, panel.title, series.layout);
+            assert!(series.counters_equal, "{place}: {:?}", series.counters.first_mismatch);
+            assert!(series.points.iter().all(|point| point.counted == point.formula), "{place}");
+            let keys = series.counter_fit.expect("enough points");
+            assert_eq!(keys.form, series.predicted, "{place}: {keys:?}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_operations() {
+    let counted = |seed| {
+        let options = LabOptions { seed, ..tiny(&Experiment::ALL) };
+        let report = run(&options, &mut Silent).expect("the lab runs");
+        let all: Vec<_> = report
+            .experiments
+            .iter()
+            .flat_map(|e| e.series().flat_map(|(_, s)| s.points.iter().map(|p| p.counted)).collect::<Vec<_>>())
+            .collect();
+        all
+    };
+    assert_eq!(counted(7), counted(7));
+    assert_ne!(counted(7), counted(8));
+}
+
+/// The column layout as somebody in a hurry would write it: it reads the whole row before it adds.
+struct ReadsTooMuch<'k> {
+    store: &'k MapStore,
+    inner: Box<dyn FriendStore + 'k>,
+}
+
+impl FriendStore for ReadsTooMuch<'_> {
+    fn add(&self, user: &str, friend: &str) -> esker_layouts::Result<OpCost> {
+        let read = self.store.read()?;
+        read.scan(Space::new(&(user,)).under(&()), ScanOptions::new())?.for_each(drop);
+        let mut cost = read.cost();
+        cost.add(&self.inner.add(user, friend)?);
+        Ok(cost)
+    }
+    fn check(&self, user: &str, friend: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.inner.check(user, friend)
+    }
+    fn remove(&self, user: &str, friend: &str) -> esker_layouts::Result<OpCost> {
+        self.inner.remove(user, friend)
+    }
+    fn list(&self, user: &str) -> esker_layouts::Result<Costed<Vec<String>>> {
+        self.inner.list(user)
+    }
+    fn load(&self, user: &str, friends: &[&str]) -> esker_layouts::Result<OpCost> {
+        self.inner.load(user, friends)
+    }
+}
+
+struct WrongColumn;
+
+impl OpenLayout<MapStore> for WrongColumn {
+    fn open<'k>(
+        &self,
+        store: &'k MapStore,
+        layout: Layout,
+    ) -> esker_layouts::Result<Box<dyn FriendStore + 'k>> {
+        let inner = open(store, layout)?;
+        Ok(if layout == Layout::Column { Box::new(ReadsTooMuch { store, inner }) } else { inner })
+    }
+}
+
+#[test]
+fn a_wrong_layout_comes_out_as_a_mismatch() {
+    let report = run_on(&MapFactory, &WrongColumn, &tiny(&[Experiment::X1]), &mut Silent).expect("the lab runs");
+    for (panel, series) in report.experiments[0].series() {
+        let wrong = series.layout == "column" && panel.operation == Operation::Add;
+        assert_eq!(series.counters_equal, !wrong, "{} {}", series.layout, panel.title);
+        if wrong {
+            assert_ne!(series.verdict.outcome, Outcome::Reproduced);
+            assert!(series.verdict.reason.contains("operations differ from the formula; first: add at degree 0"));
+            assert_eq!(series.counter_fit.expect("points").form, Form::Affine, "the keys show what it does");
+            assert!(series.counters.equal == 0, "one call too many in every single add");
+        }
+    }
+    assert!(report.to_text().contains("differ"));
+    assert!(report.to_html().contains("<strong class=\"bad\">some differ</strong>"));
+}
+
+/// A layout that lies is found at once: every answer is checked.
+struct Liar<'k>(Box<dyn FriendStore + 'k>);
+
+impl FriendStore for Liar<'_> {
+    fn add(&self, user: &str, friend: &str) -> esker_layouts::Result<OpCost> {
+        self.0.add(user, friend)
+    }
+    fn check(&self, user: &str, friend: &str) -> esker_layouts::Result<Costed<bool>> {
+        Ok(self.0.check(user, friend)?.map(|_| true))
+    }
+    fn remove(&self, user: &str, friend: &str) -> esker_layouts::Result<OpCost> {
+        self.0.remove(user, friend)
+    }
+    fn list(&self, user: &str) -> esker_layouts::Result<Costed<Vec<String>>> {
+        self.0.list(user)
+    }
+    fn load(&self, user: &str, friends: &[&str]) -> esker_layouts::Result<OpCost> {
+        self.0.load(user, friends)
+    }
+}
+
+struct Lying;
+
+impl<K: OrderedKv> OpenLayout<K> for Lying {
+    fn open<'k>(&self, store: &'k K, layout: Layout) -> esker_layouts::Result<Box<dyn FriendStore + 'k>> {
+        Ok(Box::new(Liar(open(store, layout)?)))
+    }
+}
+
+#[test]
+fn a_wrong_answer_stops_the_lab() {
+    let error = run_on(&MapFactory, &Lying, &tiny(&[Experiment::X1]), &mut Silent).expect_err("it lies");
+    assert!(matches!(error, LabError::WrongAnswer { answer: true, .. }), "{error}");
+}
+
+#[test]
+fn fits_tell_lines_constants_and_depth_apart() {
+    let fitted = |f: &dyn Fn(f64) -> f64| {
+        let mut random = fastrand::Rng::with_seed(3);
+        let points: Vec<Observed> = (1..=8)
+            .map(|i| {
+                let x = f64::from(10 + 20 * i);
+                let values = (0..10).map(|_| f(x) * (1.0 + 0.02 * (random.f64() - 0.5))).collect();
+                Observed { x, values }
+            })
+            .collect();
+        fit(&points, &mut random).expect("eight points")
+    };
+    assert_eq!(fitted(&|_| 500.0).form, Form::Constant);
+    assert_eq!(fitted(&|x| 500.0 + x).form, Form::Constant, "an eighth more over the range is drift");
+    assert_eq!(fitted(&|x| 100.0 * x.ln()).form, Form::Constant, "the depth of a tree is no line");
+    assert_eq!(fitted(&|x| 500.0 - 2.0 * x).form, Form::Constant, "getting cheaper is no growth");
+    let line = fitted(&|x| 1_000.0 + 20.0 * x);
+    assert_eq!(line.form, Form::Affine);
+    assert!((line.rise - 20.0).abs() < 1.0 && (line.offset - 1_000.0).abs() < 100.0, "{line:?}");
+    let slope = fitted(&|x| 3.0 * x * x).slope.expect("positive");
+    assert!((slope.median - 2.0).abs() < 0.02 && slope.low <= slope.median && slope.median <= slope.high);
+    assert!(fit(&[], &mut fastrand::Rng::with_seed(1)).is_none());
+}
+
+#[test]
+fn the_article_s_table_of_complexities() {
+    use esker_layouts::followers::HoleFilling::{MoveLast, ShiftAll};
+    let table = |layout| Operation::ALL.map(|operation| growth(layout, operation));
+    let (o1, on) = (Form::Constant, Form::Affine);
+    for filling in [MoveLast, ShiftAll] {
+        assert_eq!(table(Layout::Default(filling)), [on, on, on]);
+        assert_eq!(table(Layout::Count(filling)), [o1, on, on]);
+    }
+    for layout in [Layout::Column, Layout::Row, Layout::Hash, Layout::Relational] {
+        assert_eq!(table(layout), [o1, o1, o1]);
+    }
+}
+
+#[test]
+fn edge_lists_are_read_plain_and_packed_and_refused_by_line() {
+    let text = b"# users\n1 2\n1\t3\r\n\n2 2 # self\n1 2\n";
+    let directory = tempfile::tempdir().expect("a directory");
+    let plain = directory.path().join("plain.txt");
+    std::fs::write(&plain, text).expect("write");
+    let packed = directory.path().join("packed");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text).expect("pack");
+    std::fs::write(&packed, gzip.finish().expect("pack")).expect("write");
+    let graph = edges::read(&plain).expect("plain");
+    assert_eq!(graph, edges::read(&packed).expect("gzip, told by its bytes"));
+    assert_eq!((graph.edges, graph.repeated, graph.self_loops, graph.names.len()), (3, 1, 1, 3));
+
+    let refused = |text: &[u8]| edges::parse(text, Path::new("g.txt")).expect_err("malformed").to_string();
+    assert!(refused(b"1 2\n\n3\n").starts_with("g.txt, line 3: one id instead of two"));
+    assert!(refused(b"1 2 0.5\n").starts_with("g.txt, line 1: 3 ids instead of two"));
+    assert!(refused(b"1 2\n\xff\xfe 3\n").starts_with("g.txt, line 2: not UTF-8"));
+    assert!(refused(&[b'1'; 10_000]).starts_with("g.txt, line 1: longer than"));
+    let cut = directory.path().join("cut.gz");
+    let whole = std::fs::read(&packed).expect("read");
+    std::fs::write(&cut, &whole[..whole.len() - 9]).expect("write");
+    assert!(matches!(edges::read(&cut), Err(LabError::File { op: "read", .. })), "a cut archive is an error");
+    assert!(matches!(edges::read(Path::new("no such file")), Err(LabError::File { op: "open", .. })));
+}
+
+#[test]
+fn a_graph_with_a_delimiter_in_its_ids_is_a_clear_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("dots.txt");
+    std::fs::write(&file, "a.b c\n").expect("write");
+    let options = LabOptions { graph: Some(file), ..tiny(&[Experiment::X1]) };
+    let error = run(&options, &mut Silent).expect_err("the row layout cannot store it").to_string();
+    assert!(error.contains("layout row, add a.b c") && error.contains("use the column layout"), "{error}");
+}
+
+#[test]
+fn bad_options_are_refused() {
+    let options = LabOptions { repeat: Some(0), ..tiny(&[Experiment::X1]) };
+    assert!(matches!(run(&options, &mut Silent), Err(LabError::BadOption(_))));
+}
+
+#[test]
+fn reports_are_written_whole() {
+    let options = LabOptions { commit: Some("abc<1>".into()), ..tiny(&Experiment::ALL) };
+    let report = run(&options, &mut Silent).expect("the lab runs");
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = report.write_html(&directory.path().join("new/place")).expect("html");
+    let html = std::fs::read_to_string(page).expect("read");
+    assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+    assert_eq!(html.matches("<figure>").count(), 3 + 3 + 3 + 6, "X1 measured and modelled, X2, X3 twice");
+    assert!(html.contains("commit abc&lt;1&gt;") && html.contains("seed 1, 2 repetitions"));
+    for fetched in ["http://", "https://", "<script", "<link", "@import", "url("] {
+        assert!(!html.contains(fetched), "the page fetches nothing: {fetched}");
+    }
+    assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    for odd in ["NaN", "\"inf", ",inf", " inf,"] {
+        assert!(!html.contains(odd), "every coordinate is a number: {odd}");
+    }
+    let file = directory.path().join("report.json");
+    report.write_json(&file).expect("json");
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("read")).expect("it is JSON");
+    let series = &json["experiments"][0]["panels"][0]["series"][0];
+    assert_eq!(series["counters_equal"], true);
+    assert_eq!(series["counters"]["operations"], series["counters"]["equal"]);
+    assert_eq!(json["experiments"][2]["name"], "X3");
+    assert!(report.to_text().contains("X2  The same in larger networks"));
+}
+
+#[test]
+fn progress_adds_up() {
+    #[derive(Default)]
+    struct Count {
+        promised: u64,
+        done: u64,
+        ended: u32,
+    }
+    impl Progress for Count {
+        fn begin(&mut self, _experiment: Experiment, steps: u64) {
+            self.promised += steps;
+        }
+        fn step(&mut self, what: &str) {
+            assert!(!what.is_empty());
+            self.done += 1;
+        }
+        fn end(&mut self) {
+            self.ended += 1;
+        }
+    }
+    let mut count = Count::default();
+    run(&tiny(&Experiment::ALL), &mut count).expect("the lab runs");
+    assert_eq!((count.done, count.ended), (count.promised, 3));
+}
+
+/// A real data set beside the workspace, if it is there.
+fn data(file: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("SKIPPED: {} is not there", path.display());
+    None
+}
+
+#[test]
+fn a_real_network_costs_what_the_formulas_say() {
+    let Some(file) = data("wiki-vote/wiki-Vote.txt.gz") else { return };
+    let graph = edges::read(&file).expect("the published edge list");
+    assert_eq!((graph.edges, graph.names.len(), graph.repeated), (103_689, 7_115, 0));
+    let longest = graph.rows.iter().map(|(_, friends)| friends.len()).max();
+    assert_eq!(longest, Some(893), "the published largest out-degree");
+    let options = LabOptions { graph: Some(file), repeat: Some(1), ..tiny(&[Experiment::X1]) };
+    let report = run(&options, &mut Silent).expect("the lab runs");
+    for (panel, series) in report.experiments[0].series() {
+        let place = format!("{} {}", panel.title, series.layout);
+        assert!(series.counters_equal, "{place}: {:?}", series.counters.first_mismatch);
+        assert_eq!(series.counter_fit.expect("groups").form, series.predicted, "{place}");
+    }
+}
