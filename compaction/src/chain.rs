@@ -122,3 +122,6 @@ impl<C: Cursor> Cursor for Chain<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

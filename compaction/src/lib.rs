@@ -1,7 +1,7 @@
 //! Floor 4 of the `esker` storage engine: when and how to merge.
 //!
 //! Deciding and doing are apart. The pickers are pure functions of a tree's shape: [`pick`](pick::pick)
-//! says what to do next by itself, [`plan_range`](range::plan_range) what to do next for a caller's
+//! says what to do next by itself, [`plan_range`] what to do next for a caller's
 //! range, and a [`Plan`] says what, where to, and why. A [`MergeRun`] does it, in resumable steps, and
 //! flushes are merge runs too. Nobody here starts threads, takes locks or keeps state between calls but
 //! [`Busy`], which the caller holds.

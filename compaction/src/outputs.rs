@@ -240,3 +240,6 @@ impl Emit for Outputs {
 fn fragment_bytes(fragment: &Fragment) -> u64 {
     (fragment.start.len() + fragment.end.len() + 8 * fragment.seqnos.len() + 8) as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,6 @@
 mod garbage;
 mod level0;
 mod sorted;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

@@ -17,9 +17,6 @@ use crate::plan::{Plan, Reason};
 use crate::score::score;
 use crate::settings::Settings;
 
-#[cfg(test)]
-mod tests;
-
 /// What the caller asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeRequest {

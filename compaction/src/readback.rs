@@ -97,3 +97,6 @@ impl Readback {
         Error::corruption(&self.path, 0, format!("read back right after it was written, {what}"))
     }
 }
+
+#[cfg(test)]
+mod tests;

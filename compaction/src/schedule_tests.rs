@@ -262,40 +262,6 @@ impl World {
         panic!("compacting a range does not end");
     }
 
-    /// Read `key` as an engine would: newest source first, and no further than to the first base.
-    fn get(&self, sources: &[Content], key: &[u8], upper: SeqNo) -> Result<Option<Vec<u8>>, String> {
-        let mut operands: Vec<&[u8]> = Vec::new();
-        let mut base = None;
-        'sources: for source in sources {
-            let gone = source.tombstones.iter().filter(|t| *t.start <= *key && *key < *t.end);
-            let gone = gone.map(|t| t.seqno).filter(|seqno| *seqno <= upper).max();
-            let mut versions: Vec<_> =
-                source.entries.iter().filter(|e| e.key == key && e.seqno <= upper).collect();
-            versions.sort_by_key(|e| std::cmp::Reverse(e.seqno));
-            for version in versions {
-                if gone.is_some_and(|gone| gone > version.seqno) {
-                    break 'sources;
-                }
-                match version.kind {
-                    Kind::Merge => operands.push(&version.value),
-                    Kind::Put => {
-                        base = Some(version.value.as_slice());
-                        break 'sources;
-                    }
-                    _ => break 'sources,
-                }
-            }
-            if gone.is_some() {
-                break;
-            }
-        }
-        if operands.is_empty() {
-            return Ok(base.map(<[u8]>::to_vec));
-        }
-        operands.reverse();
-        Append.fold(key, base, &operands).map(Some)
-    }
-
     /// Every reader sees what the history says.
     fn check(&self) -> Result<(), TestCaseError> {
         let tree = self.tree();
@@ -305,7 +271,7 @@ impl World {
         for key in self.history.keys() {
             for upper in self.readers() {
                 prop_assert_eq!(
-                    self.get(&sources, &key, upper),
+                    get(&sources, &key, upper),
                     self.history.view(&key, upper),
                     "key {} at {}",
                     String::from_utf8_lossy(&key),
@@ -315,6 +281,40 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// Read `key` as an engine would: newest source first, and no further than to the first base.
+fn get(sources: &[Content], key: &[u8], upper: SeqNo) -> Result<Option<Vec<u8>>, String> {
+    let mut operands: Vec<&[u8]> = Vec::new();
+    let mut base = None;
+    'sources: for source in sources {
+        let gone = source.tombstones.iter().filter(|t| *t.start <= *key && *key < *t.end);
+        let gone = gone.map(|t| t.seqno).filter(|seqno| *seqno <= upper).max();
+        let mut versions: Vec<_> =
+            source.entries.iter().filter(|e| e.key == key && e.seqno <= upper).collect();
+        versions.sort_by_key(|e| std::cmp::Reverse(e.seqno));
+        for version in versions {
+            if gone.is_some_and(|gone| gone > version.seqno) {
+                break 'sources;
+            }
+            match version.kind {
+                Kind::Merge => operands.push(&version.value),
+                Kind::Put => {
+                    base = Some(version.value.as_slice());
+                    break 'sources;
+                }
+                _ => break 'sources,
+            }
+        }
+        if gone.is_some() {
+            break;
+        }
+    }
+    if operands.is_empty() {
+        return Ok(base.map(<[u8]>::to_vec));
+    }
+    operands.reverse();
+    Append.fold(key, base, &operands).map(Some)
 }
 
 fn action() -> impl Strategy<Value = Action> {

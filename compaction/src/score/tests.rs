@@ -1,1 +1,80 @@
+use std::sync::Arc;
 
+use esker_base::table_meta::{KeyBounds, TableMeta};
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
+use esker_manifest::TableHandle;
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// One table of so many MiB in each level, all over the same keys.
+fn tree(levels: &[(u8, u64)]) -> Tree {
+    Tree::build(levels.iter().enumerate().map(|(number, &(level, mib))| {
+        let meta = TableMeta {
+            number: FileNumber(number as u64 + 1),
+            keyspace: KeyspaceId(1),
+            file_bytes: mib * MIB,
+            bounds: KeyBounds { smallest: b"a".to_vec(), largest: b"z".to_vec(), largest_exclusive: false },
+            smallest_seqno: SeqNo(1),
+            largest_seqno: SeqNo(number as u64 + 1),
+            entries: 1,
+            point_tombstones: 0,
+            merge_operands: 0,
+            range_tombstones: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            content_hash: 0,
+            created_millis: 0,
+        };
+        (level, Arc::clone(&TableHandle::detached(meta)))
+    }))
+}
+
+fn scored(levels: &[(u8, u64)]) -> Score {
+    score(&tree(levels), &Settings::default())
+}
+
+#[test]
+fn the_base_level_rises_as_the_data_grows() {
+    let base = |mib| scored(&[(6, mib)]).base_level;
+    assert_eq!([1, 64, 65, 640, 641, 6_400, 64_000, 1 << 20].map(base), [6, 6, 5, 5, 4, 4, 3, 1]);
+    // It never falls below a level that holds something.
+    assert_eq!(scored(&[(3, 1), (6, 65)]).base_level, 3);
+}
+
+#[test]
+fn targets_grow_by_the_fanout_up_to_the_last_level() {
+    let score = scored(&[(6, 6_400)]);
+    let mib = |score: &Score, level: usize| score.targets[level] / MIB;
+    assert_eq!((score.base_level, mib(&score, 4), mib(&score, 5)), (4, 64, 640));
+    assert_eq!((score.targets[3], score.targets[6]), (0, u64::MAX));
+    // 10,000 / 10 / 10 is 100, too much for a base level: one of 10 MiB begins, and counts as 64 MiB.
+    let score = scored(&[(6, 10_000)]);
+    assert_eq!((score.base_level, mib(&score, 3), mib(&score, 4), mib(&score, 5)), (3, 64, 100, 1000));
+}
+
+#[test]
+fn what_is_not_needed_any_more_is_drained() {
+    assert!((scored(&[(4, 1), (6, 100)]).levels[4] - 1.0).abs() < 1e-9);
+    assert!(scored(&[(5, 1), (6, 100)]).levels[5] < 1.0, "10 MiB is a base level worth having");
+    assert!((scored(&[(5, 1), (6, 60)]).levels[5] - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn pending_bytes_count_what_has_to_be_read() {
+    assert_eq!(scored(&[(5, 60), (6, 600)]).pending_bytes, 0);
+    // 36 MiB too much, and each drags six times its size of the next level along.
+    assert_eq!(scored(&[(5, 100), (6, 600)]).pending_bytes, 36 * MIB * 7);
+    // Four flushes go through level 5: read with it, and then their excess with level 6.
+    let flushes = [(0, 64), (0, 64), (0, 64), (0, 64), (5, 60), (6, 600)];
+    let score = scored(&flushes);
+    assert!((score.levels[0] - 1.0).abs() < 1e-9 && score.l0_depth == 4 && score.greatest() >= 1.0);
+    let excess = 256 + 60 - 64;
+    let expected = f64::from(256 + 60) + f64::from(excess) * (1.0 + 600.0 / 316.0);
+    assert!(
+        (score.pending_bytes as f64 / MIB as f64 - expected).abs() < 1.0,
+        "{}",
+        score.pending_bytes / MIB
+    );
+}

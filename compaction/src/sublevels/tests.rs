@@ -1,1 +1,67 @@
+use esker_base::table_meta::TableMeta;
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
+use esker_manifest::TableHandle;
+use proptest::prelude::*;
 
+use super::*;
+
+fn level0(tables: &[(u8, u8, bool)]) -> Level {
+    let meta = |number: usize, (smallest, len, exclusive): (u8, u8, bool)| TableMeta {
+        number: FileNumber(number as u64 + 1),
+        keyspace: KeyspaceId(1),
+        file_bytes: 1,
+        bounds: KeyBounds {
+            smallest: vec![smallest],
+            largest: vec![smallest + len],
+            // A range that ends where it begins holds nothing.
+            largest_exclusive: exclusive && len > 0,
+        },
+        smallest_seqno: SeqNo(number as u64 + 1),
+        largest_seqno: SeqNo(number as u64 + 1),
+        entries: 1,
+        point_tombstones: 0,
+        merge_operands: 0,
+        range_tombstones: 0,
+        key_bytes: 0,
+        value_bytes: 0,
+        content_hash: 0,
+        created_millis: 0,
+    };
+    let tables =
+        tables.iter().enumerate().map(|(number, table)| TableHandle::detached(meta(number, *table)));
+    Level::newest_first(tables.collect())
+}
+
+proptest! {
+    #[test]
+    fn stacks_and_sublevels_are_what_they_say(
+        tables in prop::collection::vec((0u8..40, 0u8..12, any::<bool>()), 0..14),
+    ) {
+        let level = level0(&tables);
+        let sublevels = Sublevels::new(&level);
+        let tables = level.tables();
+        for (newer, table) in tables.iter().enumerate() {
+            // One more than the greatest of what it lies on.
+            let older = (newer + 1..tables.len())
+                .filter(|&older| tables[older].meta.bounds.overlaps(&table.meta.bounds))
+                .map(|older| sublevels.sublevel(older) + 1)
+                .max();
+            prop_assert_eq!(sublevels.sublevel(newer), older.unwrap_or(0));
+        }
+        prop_assert!(sublevels.depth() <= sublevels.count());
+        // A stack is what covers some key. Between two neighbouring one-byte keys lies a longer one.
+        let keys = (0u8..60).flat_map(|key| [vec![key], vec![key, 0]]);
+        let mut covers: Vec<Vec<usize>> = keys
+            .map(|key| (0..tables.len()).rev().filter(|&t| tables[t].meta.bounds.contains(&key)).collect())
+            .collect();
+        prop_assert_eq!(sublevels.depth(), covers.iter().map(Vec::len).max().unwrap_or(0));
+        covers.retain(|stack| !stack.is_empty());
+        covers.sort();
+        covers.dedup();
+        let mut stacks: Vec<Vec<usize>> = sublevels.stacks().into_iter().map(<[usize]>::to_vec).collect();
+        prop_assert!(stacks.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
+        stacks.sort();
+        stacks.dedup();
+        prop_assert_eq!(stacks, covers);
+    }
+}
