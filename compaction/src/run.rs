@@ -49,7 +49,7 @@ pub struct RunSource<C> {
 
 impl RunSource<Chain<TableCursor>> {
     /// The inputs of `plan`: one source for each level-0 table, one for each other level. `open` hands
-    /// out a table's reader. Nothing that is read goes into the block cache.
+    /// out a table's reader, as `|table| table.reader().cloned()` does. Nothing that is read goes into the block cache.
     pub fn of_plan(
         plan: &Plan,
         mut open: impl FnMut(&Arc<TableHandle>) -> Result<Arc<TableReader>>,
