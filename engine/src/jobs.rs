@@ -118,9 +118,14 @@ impl Jobs {
 
     /// The flush found nothing sealed: it ends, unless something was sealed just now.
     fn flush_ends(&self, core: &Core) -> bool {
-        let mut state = self.state.lock();
-        let ends = core.current.load_full().sealed.is_empty() || state.closing;
-        state.flushing = !ends;
+        let ends = {
+            let mut state = self.state.lock();
+            let ends = core.current.load_full().sealed.is_empty() || state.closing;
+            state.flushing = !ends;
+            ends
+        };
+        // Whoever waits for idleness looks again: the last flush was reported while this job still ran.
+        core.progress.open();
         ends
     }
 

@@ -8,25 +8,12 @@ use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::{CursorOptions, TableCursor};
 
-/// The tables walked: a scan borrows a piece of a tree's level instead of counting references to each
-/// of its tables.
-enum Walked {
-    Level { tree: Arc<Tree>, level: usize, range: Range<usize> },
-    List(Vec<Arc<TableHandle>>),
-}
-
-impl Walked {
-    fn tables(&self) -> &[Arc<TableHandle>] {
-        match self {
-            Walked::Level { tree, level, range } => &tree.levels[*level].tables()[range.clone()],
-            Walked::List(tables) => tables,
-        }
-    }
-}
-
 /// See the module.
 pub(crate) struct LevelCursor {
-    walked: Walked,
+    /// The tables are a piece of this tree's level: no reference to each is counted.
+    tree: Arc<Tree>,
+    level: usize,
+    range: Range<usize>,
     options: CursorOptions,
     /// The table the cursor is in; `tables().len()` if in none.
     at: usize,
@@ -38,28 +25,14 @@ pub(crate) struct LevelCursor {
 
 impl LevelCursor {
     /// A cursor over the tables `range` of `level` (not 0).
-    pub(crate) fn over_level(
-        tree: Arc<Tree>,
-        level: usize,
-        range: Range<usize>,
-        options: CursorOptions,
-    ) -> Self {
+    pub(crate) fn new(tree: Arc<Tree>, level: usize, range: Range<usize>, options: CursorOptions) -> Self {
         assert!(level > 0 && range.end <= tree.levels[level].len(), "tables of a level below 0");
-        Self::new(Walked::Level { tree, level, range }, options)
-    }
-
-    /// A cursor over `tables`, which are in key order and do not overlap.
-    pub(crate) fn over_list(tables: Vec<Arc<TableHandle>>, options: CursorOptions) -> Self {
-        Self::new(Walked::List(tables), options)
-    }
-
-    fn new(walked: Walked, options: CursorOptions) -> Self {
-        let at = walked.tables().len();
-        LevelCursor { walked, options, at, cursor: None, failed: None, cost: OpCost::default() }
+        let at = range.len();
+        LevelCursor { tree, level, range, options, at, cursor: None, failed: None, cost: OpCost::default() }
     }
 
     fn tables(&self) -> &[Arc<TableHandle>] {
-        self.walked.tables()
+        &self.tree.levels[self.level].tables()[self.range.clone()]
     }
 
     /// Go to table `at` (which may be past the end) without standing anywhere in it yet.

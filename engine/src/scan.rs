@@ -81,7 +81,7 @@ impl ScanView {
                     info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
                 }
             }
-            let cursor = LevelCursor::over_level(Arc::clone(&self.tree), level, range, options);
+            let cursor = LevelCursor::new(Arc::clone(&self.tree), level, range, options);
             sources.push((Source::Level(cursor), info));
         }
         Ok(sources)

@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use esker_base::range_tombstone::Fragments;
 use esker_base::{KeyspaceId, MergeOperator, Result};
-use esker_compaction::{Below, Cut, MergeRun, Plan, RunInput, RunSource, Settings, flush_cut};
+use esker_compaction::{Below, Chain, Cut, MergeRun, Plan, RunInput, RunSource, Settings, flush_cut};
 use esker_manifest::Tree;
-use esker_sstable::{CursorOptions, TableContext, TableIdentity, TableOptions, TableWriter};
+use esker_sstable::{TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};
 
 use crate::core::Core;
-use crate::level_cursor::LevelCursor;
 use crate::memtable::MemtableCursor;
 use crate::options::{DatabaseOptions, KeyspaceOptions};
-use crate::source::Source;
 
 /// The compaction settings that `options` stand for.
 pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
@@ -54,34 +52,18 @@ impl Output {
     pub(crate) fn flush_run(
         self,
         cursor: MemtableCursor,
-        tombstones: Vec<Arc<Fragments>>,
+        tombstones: Option<Arc<Fragments>>,
     ) -> MergeRun<MemtableCursor> {
         let settings = compaction_settings(&self.core.options);
         let cut = flush_cut(&self.tree, &settings);
         let below = Below::flush(&self.tree);
-        let sources = vec![RunSource { cursor, tombstones, tables: Vec::new() }];
+        let sources = vec![RunSource::of_memtable(cursor, tombstones)];
         MergeRun::new(self.input(sources, below, cut))
     }
 
     /// A run that carries out `plan`.
-    pub(crate) fn compaction_run(self, plan: &Plan) -> Result<MergeRun<Source>> {
-        let options = CursorOptions { fill_cache: false, readahead: true };
-        let mut sources = Vec::new();
-        for (level, tables) in &plan.inputs {
-            // Level 0 overlaps: each table is a source. Deeper levels are one source each.
-            let groups: Vec<&[_]> = if *level == 0 { tables.chunks(1).collect() } else { vec![tables] };
-            for group in groups {
-                let mut tombstones = Vec::new();
-                for table in group.iter().filter(|t| t.meta.range_tombstones > 0) {
-                    tombstones.push(Arc::clone(table.reader()?.tombstones()));
-                }
-                sources.push(RunSource {
-                    cursor: Source::Level(LevelCursor::over_list(group.to_vec(), options)),
-                    tombstones,
-                    tables: group.iter().map(|t| t.meta.clone()).collect(),
-                });
-            }
-        }
+    pub(crate) fn compaction_run(self, plan: &Plan) -> Result<MergeRun<Chain<TableCursor>>> {
+        let sources = RunSource::of_plan(plan, |table| table.reader().cloned())?;
         let below = Below::plan(plan, &self.tree);
         Ok(MergeRun::new(self.input(sources, below, plan.cut.clone())))
     }

@@ -7,15 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use esker_base::event::Event;
-use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, Result, SeqNo};
-use esker_compaction::{JobId, MergeRun, Plan, RunOutput};
-use esker_manifest::Edit;
+use esker_compaction::{Chain, JobId, MergeRun, Plan, RunOutput, discard};
+use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
-use super::{AfterFailure, after_failure, collect_garbage, remove_files};
+use super::{AfterFailure, after_failure, collect_garbage};
 use crate::core::Core;
-use crate::source::Source;
 use crate::table_io;
 
 /// Bytes a step merges.
@@ -28,7 +26,7 @@ pub(crate) struct Carrying {
     /// Its claim on inputs and key range; given back when this is dropped.
     claim: JobId,
     began: Duration,
-    run: Option<MergeRun<Source>>,
+    run: Option<MergeRun<Chain<TableCursor>>>,
 }
 
 impl Carrying {
@@ -66,18 +64,14 @@ impl Carrying {
         let written = output.map(|output| output.tables.as_slice()).unwrap_or_default();
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile took its tables with it.
-            Ok(if version.keyspace(plan.keyspace).is_some() {
-                edits(plan, written, output.is_none())
-            } else {
-                Vec::new()
-            })
+            Ok(if version.keyspace(plan.keyspace).is_some() { plan.edits(written) } else { Vec::new() })
         });
         let version = committed.inspect_err(|error| {
             core.note_manifest_failure(error);
-            remove_files(core, written.iter().map(|table| FileName::Table(table.number)));
+            discard(&core.table_context(), written);
         })?;
         if version.keyspace(plan.keyspace).is_none() {
-            remove_files(core, written.iter().map(|table| FileName::Table(table.number)));
+            discard(&core.table_context(), written);
             return Ok(());
         }
         core.current.install(|| core.versions.current(), None);
@@ -120,21 +114,6 @@ impl Drop for Carrying {
         collect_garbage(&self.core);
         self.core.note_progress();
     }
-}
-
-/// The edits that replace the plan's inputs by `written`, or move them down.
-fn edits(plan: &Plan, written: &[esker_base::table_meta::TableMeta], moved: bool) -> Vec<Edit> {
-    let mut edits = Vec::new();
-    for (level, table) in plan.tables() {
-        edits.push(Edit::RemoveTable { keyspace: plan.keyspace, level, number: table.number() });
-        if moved {
-            edits.push(Edit::AddTable { level: plan.output_level, meta: table.meta.clone() });
-        }
-    }
-    for meta in written {
-        edits.push(Edit::AddTable { level: plan.output_level, meta: meta.clone() });
-    }
-    edits
 }
 
 /// The most urgent plan over all keyspaces, its inputs claimed.

@@ -92,8 +92,7 @@ impl Work {
         // A dropped keyspace's entries go nowhere.
         if let Some(output) = table_io::Output::new(core, keyspace, 0)? {
             let memtable = &self.source.memtable;
-            let tombstones = memtable.tombstones(keyspace).into_iter().collect();
-            self.run = Some(output.flush_run(memtable.cursor(keyspace), tombstones));
+            self.run = Some(output.flush_run(memtable.cursor(keyspace), memtable.tombstones(keyspace)));
         }
         Ok(true)
     }

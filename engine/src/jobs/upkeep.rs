@@ -57,6 +57,8 @@ impl Job for Upkeep {
             return Progress::Done;
         }
         collect_garbage(&core);
+        // A snapshot that was dropped may have left garbage to clean up.
+        core.jobs.start_compactions();
         Progress::After(self.every)
     }
 
