@@ -199,12 +199,12 @@ impl Fs for MemFs {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let mut live = self.disk.live.write();
         let (from_dir, from_name, node) = live.place("rename", from)?;
+        let (to_dir, to_name, taken) = live.place("rename", to)?;
         let inode = match node {
             Some(Node::File(inode)) => inode,
             Some(Node::Dir(_)) => return Err(fail("rename", from, ErrorKind::Unsupported)),
             None => return Err(fail("rename", from, ErrorKind::NotFound)),
         };
-        let (to_dir, to_name, taken) = live.place("rename", to)?;
         let replaced = match taken {
             Some(Node::Dir(_)) => return Err(fail("rename", from, ErrorKind::IsADirectory)),
             // Two names of one file: POSIX leaves both.

@@ -21,7 +21,7 @@ const ENTRIES_A_STEP: usize = 5;
 
 const WRITERS: u64 = 4;
 const KEYS_A_WRITER: u64 = 60;
-const WRITES_A_WRITER: u64 = 1_500;
+const WRITES_A_WRITER: u64 = 700;
 
 type Entries = BTreeMap<u64, u64>;
 
