@@ -18,6 +18,7 @@ mod tests;
 use bytes::Bytes;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::limits::KEY_BYTES_MAX;
+use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::{Kind, SeqNo};
 
 pub(crate) use builder::BlockBuilder;
@@ -280,11 +281,14 @@ fn kind_at(bytes: &[u8], layout: &Layout, row: u32) -> Kind {
     Kind::from_byte(byte).unwrap_or(Kind::Put)
 }
 
-/// A block that owns (a share of) its bytes: cheap to clone.
-#[derive(Clone, Debug, Default)]
+/// A block that owns (a share of) its bytes. Shared as `Arc<Block>` between the cache and cursors, so that
+/// holding on to a block touches no other cache line than reading it does.
+#[derive(Debug, Default)]
 pub(crate) struct Block {
     bytes: Bytes,
     layout: Layout,
+    /// For the cache: used since the clock's hand last passed.
+    referenced: AtomicBool,
 }
 
 impl Block {
@@ -292,12 +296,12 @@ impl Block {
     pub(crate) fn new(bytes: Bytes) -> Result<Block, DecodeError> {
         let layout = Layout::parse(&bytes)?;
         View { bytes: &bytes, layout: &layout }.validate()?;
-        Ok(Block { bytes, layout })
+        Ok(Block::of_validated(bytes, layout))
     }
 
     /// A block of bytes that were validated before, with the layout parsed from them.
     pub(crate) fn of_validated(bytes: Bytes, layout: Layout) -> Block {
-        Block { bytes, layout }
+        Block { bytes, layout, referenced: AtomicBool::new(false) }
     }
 
     #[inline]
@@ -308,5 +312,18 @@ impl Block {
     #[inline]
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// Mark as used. Looks before it writes: a hot block's mark stays set and its line stays shared.
+    #[inline]
+    pub(crate) fn mark(&self) {
+        if !self.referenced.load(Ordering::Relaxed) {
+            self.referenced.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Take the mark away; whether it was there.
+    pub(crate) fn unmark(&self) -> bool {
+        self.referenced.swap(false, Ordering::Relaxed)
     }
 }

@@ -26,12 +26,12 @@ use arc_swap::{ArcSwapOption, Guard};
 use bytes::Bytes;
 use esker_base::ledger::{Held, Ledger, Purpose};
 use esker_base::sync::Mutex;
-use esker_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use esker_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::Block;
 use stripes::Striped;
 
-/// What a cached block costs beside its bytes: frame, owner, allocator.
+/// What a cached block costs beside its bytes: trailer, block, owner, allocator.
 const OVERHEAD_BYTES: u64 = 192;
 
 /// What a cache did so far. Bytes are those of blocks in the cache with their overhead.
@@ -100,7 +100,7 @@ impl BlockCache {
     /// Slots for a table of `blocks` blocks.
     pub(crate) fn open_table(self: &Arc<Self>, blocks: usize) -> CachedTable {
         let slots = Arc::new(Slots {
-            frames: (0..blocks).map(|_| ArcSwapOption::empty()).collect(),
+            blocks: (0..blocks).map(|_| ArcSwapOption::empty()).collect(),
             present: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
         });
         self.clock.lock().tables.push(Arc::clone(&slots));
@@ -143,19 +143,10 @@ impl Clock {
     }
 }
 
-/// A cached block.
-#[derive(Debug)]
-struct Frame {
-    block: Block,
-    charge: u64,
-    /// Used since the hand last passed.
-    referenced: AtomicBool,
-}
-
 /// The slots of one table.
 #[derive(Debug)]
 struct Slots {
-    frames: Vec<ArcSwapOption<Frame>>,
+    blocks: Vec<ArcSwapOption<Block>>,
     /// One bit a block, so that the hand skips 64 empty slots at a time.
     present: Vec<AtomicU64>,
 }
@@ -176,9 +167,8 @@ impl Slots {
 
     /// Take block `block` out unless it was used; its charge if it was taken out.
     fn evict(&self, block: usize) -> Option<u64> {
-        let slot = self.frames.get(block)?;
-        let used =
-            slot.load().as_ref().is_some_and(|frame| frame.referenced.swap(false, Ordering::Relaxed));
+        let slot = self.blocks.get(block)?;
+        let used = slot.load().as_ref().is_some_and(|block| block.unmark());
         if used { None } else { self.take(block) }
     }
 
@@ -187,8 +177,8 @@ impl Slots {
         // The bit goes first: a block inserted in between sets it again after this.
         let (word, bit) = (block / 64, 1u64 << (block % 64));
         self.present.get(word)?.fetch_and(!bit, Ordering::AcqRel);
-        let frame = self.frames.get(block)?.swap(None)?;
-        Some(frame.charge)
+        let block = self.blocks.get(block)?.swap(None)?;
+        Some(charge(&block))
     }
 }
 
@@ -200,30 +190,27 @@ pub(crate) struct CachedTable {
 }
 
 /// A block that is in the cache, or was when it was looked up.
-pub(crate) struct Cached(Guard<Option<Arc<Frame>>>);
+pub(crate) type Cached = Guard<Option<Arc<Block>>>;
 
-impl Cached {
-    #[inline]
-    pub(crate) fn block(&self) -> Option<&Block> {
-        self.0.as_ref().map(|frame| &frame.block)
-    }
+/// What a cached block is charged.
+fn charge(block: &Block) -> u64 {
+    block.bytes().len() as u64 + OVERHEAD_BYTES
 }
 
 impl CachedTable {
     /// Block `block`, if it is cached. `mark` says whether that counts as a use.
     #[inline]
     pub(crate) fn get(&self, block: usize, mark: bool) -> Option<Cached> {
-        let guard = self.slots.frames.get(block)?.load();
-        let Some(frame) = guard.as_ref() else {
+        let guard = self.slots.blocks.get(block)?.load();
+        let Some(block) = guard.as_ref() else {
             self.cache.misses.add(1);
             return None;
         };
-        // Look before writing: a hot block's mark stays set and its line stays shared.
-        if mark && !frame.referenced.load(Ordering::Relaxed) {
-            frame.referenced.store(true, Ordering::Relaxed);
+        if mark {
+            block.mark();
         }
         self.cache.hits.add(1);
-        Some(Cached(guard))
+        Some(guard)
     }
 
     /// Bytes for a block that will be inserted, debited to the cache's account for as long as anything
@@ -233,18 +220,17 @@ impl CachedTable {
         Bytes::from_owner(Adopted { bytes, _held: held })
     }
 
-    /// Cache a block whose bytes came from [`CachedTable::adopt`] and take `bytes` of memory.
-    pub(crate) fn insert(&self, index: usize, block: &Block, bytes: usize) {
-        let charge = bytes as u64 + OVERHEAD_BYTES;
-        let Some(slot) = self.slots.frames.get(index) else { return };
-        if charge > self.cache.capacity {
+    /// Cache block `index`, whose bytes came from [`CachedTable::adopt`].
+    pub(crate) fn insert(&self, index: usize, block: &Arc<Block>) {
+        let added = charge(block);
+        let Some(slot) = self.slots.blocks.get(index) else { return };
+        if added > self.cache.capacity {
             return;
         }
-        let frame = Frame { block: block.clone(), charge, referenced: AtomicBool::new(false) };
-        let used = self.cache.used.fetch_add(charge, Ordering::Relaxed) + charge;
-        if let Some(before) = slot.swap(Some(Arc::new(frame))) {
+        let used = self.cache.used.fetch_add(added, Ordering::Relaxed) + added;
+        if let Some(before) = slot.swap(Some(Arc::clone(block))) {
             // Two readers missed at the same time.
-            self.cache.used.fetch_sub(before.charge, Ordering::Relaxed);
+            self.cache.used.fetch_sub(charge(&before), Ordering::Relaxed);
         }
         if let Some(word) = self.slots.present.get(index / 64) {
             word.fetch_or(1 << (index % 64), Ordering::AcqRel);

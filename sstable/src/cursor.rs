@@ -107,13 +107,13 @@ impl TableCursor {
         Ok(())
     }
 
-    fn load(&mut self, block: usize) -> Result<Block> {
+    fn load(&mut self, block: usize) -> Result<Arc<Block>> {
         let fill = self.options.fill_cache;
         if let Some(block) = self.table.block_at_hand(block, fill, &mut self.cost)? {
             return Ok(block);
         }
         if let Some(stored) = self.ahead.stored(&self.table, block) {
-            return self.table.open_slice(block, stored, fill, &mut self.cost);
+            return self.table.open_slice(block, &stored, fill, &mut self.cost);
         }
         let (first, end) = self.ahead.plan(&self.table, block, self.options.readahead);
         if end - first == 1 {
@@ -127,7 +127,7 @@ impl TableCursor {
         self.ahead.end = end;
         self.ahead.bytes = Bytes::from(bytes);
         let stored = self.ahead.stored(&self.table, block).unwrap_or_default();
-        self.table.open_slice(block, stored, fill, &mut self.cost)
+        self.table.open_slice(block, &stored, fill, &mut self.cost)
     }
 
     /// Stand on row `row` of block `block`, or on the next block's first entry if there is no such row.

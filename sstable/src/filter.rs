@@ -128,3 +128,6 @@ fn bits_of(hash: u64, probes: u8) -> impl Iterator<Item = (usize, u64)> {
         (usize::from((bit >> 6) as u8), 1 << (bit & 63))
     })
 }
+
+#[cfg(test)]
+mod tests;

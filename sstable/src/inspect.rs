@@ -239,9 +239,11 @@ impl Inspection {
             }
         }
         let id = footer.identity;
-        let database: String = id.database.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        let value =
-            format!("table {} of keyspace {} in database {database}, version 1", id.number, id.keyspace.0);
+        let database = u128::from_be_bytes(id.database.0);
+        let value = format!(
+            "table {} of keyspace {} in database {database:032x}, version 1",
+            id.number, id.keyspace.0
+        );
         self.push(FOOTER_BYTES as u64, "footer", value, Verdict::Ok);
         Ok(())
     }

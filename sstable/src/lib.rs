@@ -37,6 +37,8 @@ mod source;
 mod stored;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod tombstones;
 mod totals;
 mod verify;

@@ -1,5 +1,7 @@
 //! Reading every byte of a table and checking everything it says.
 
+use std::sync::Arc;
+
 use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, OpCost, Result, SeqNo};
 
@@ -49,7 +51,7 @@ impl TableReader {
             for block in block..end {
                 let at = usize::try_from(index.offset(block) - start).unwrap_or_default();
                 let stored = piece.slice(at..at + index.stored_len(block));
-                walk.block(block, self.open_slice(block, stored, false, cost)?)?;
+                walk.block(block, &self.open_slice(block, &stored, false, cost)?)?;
             }
             block = end;
         }
@@ -89,11 +91,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn block(&mut self, block: usize, opened: Block) -> Result<()> {
+    fn block(&mut self, block: usize, opened: &Arc<Block>) -> Result<()> {
         let place = self.table.place(block);
         self.raw_bytes += opened.bytes().len() as u64;
         let mut cursor = BlockCursor::default();
-        cursor.set(opened.clone());
+        cursor.set(Arc::clone(opened));
         for row in 0..cursor.rows() {
             cursor.stand(row);
             let key = InternalKey::new(cursor.key(), cursor.seqno());

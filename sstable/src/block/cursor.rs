@@ -4,6 +4,8 @@
 //! forward within a bundle only writes the remainder, since shares never grow there; a step back
 //! also restores the bytes of the first rest that are shared again.
 
+use std::sync::Arc;
+
 use esker_base::{InternalKey, Kind, SeqNo};
 
 use super::{BUNDLE, Block, Row, kind_at, row_at, seqno_at};
@@ -14,7 +16,7 @@ const SHORT: usize = 16;
 /// A position in a block, or none.
 #[derive(Debug, Default)]
 pub(crate) struct BlockCursor {
-    block: Block,
+    block: Arc<Block>,
     /// The current row; meaningful only while `valid`.
     row: u32,
     valid: bool,
@@ -33,7 +35,7 @@ pub(crate) struct BlockCursor {
 
 impl BlockCursor {
     /// Walk over `block` from now on; stands nowhere.
-    pub(crate) fn set(&mut self, block: Block) {
+    pub(crate) fn set(&mut self, block: Arc<Block>) {
         self.block = block;
         self.valid = false;
         let prefix = self.block.view().prefix();
@@ -79,7 +81,7 @@ impl BlockCursor {
         if row >= self.block.layout.rows {
             return false;
         }
-        if row % BUNDLE == 0 {
+        if row.is_multiple_of(BUNDLE) {
             self.enter(row);
         }
         self.load(row);

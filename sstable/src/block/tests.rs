@@ -1,1 +1,151 @@
+//! Blocks hold what was put in, find it, and take any bytes without a panic.
 
+use esker_base::checksum::key_hash;
+use esker_base::cursor::OwnedEntry;
+use esker_base::{InternalKey, Kind, SeqNo};
+use proptest::prelude::*;
+
+use super::*;
+use crate::cursor::tests::entries;
+use crate::testing::entry;
+
+fn encode(entries: &[OwnedEntry]) -> Vec<u8> {
+    let mut builder = BlockBuilder::default();
+    for e in entries {
+        builder.add(&e.key, tag(key_hash(&e.key)), e.seqno, e.kind, &e.value);
+    }
+    let mut bytes = Vec::new();
+    builder.encode(&mut bytes);
+    bytes.extend_from_slice(builder.values());
+    bytes
+}
+
+fn check_against(entries: &[OwnedEntry]) {
+    let block = Block::new(encode(entries).into()).expect("what was encoded");
+    let view = block.view();
+    assert_eq!(view.rows() as usize, entries.len());
+    for (row, e) in (0u32..).zip(entries) {
+        let mut key = Vec::new();
+        view.key_into(row, &mut key);
+        assert_eq!(key, e.key);
+        assert_eq!((view.seqno(row), view.kind(row), view.value(row)), (e.seqno, e.kind, &e.value[..]));
+        assert_eq!(view.lower_bound(e.internal_key()), row);
+        assert_eq!(view.find(&e.key, tag(key_hash(&e.key)), e.seqno), Found::Row(row));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_block_holds_and_finds_what_was_put_in(entries in entries()) {
+        check_against(&entries);
+    }
+
+    #[test]
+    fn searching_agrees_with_comparing(entries in entries(), key in crate::cursor::tests::keys(), seqno in 0u64..50) {
+        let block = Block::new(encode(&entries).into()).expect("what was encoded");
+        let target = InternalKey::new(&key, SeqNo(seqno));
+        let expected = entries.partition_point(|e| e.internal_key() < target);
+        prop_assert_eq!(block.view().lower_bound(target) as usize, expected);
+    }
+
+    #[test]
+    fn damaged_blocks_are_refused_or_read_without_panic(
+        entries in entries(),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = encode(&entries);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len().min(400));
+            bytes[at] = byte;
+        }
+        read_everything(bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        read_everything(bytes);
+    }
+}
+
+/// Every way to look at a block.
+fn read_everything(bytes: Vec<u8>) {
+    let Ok(block) = Block::new(bytes.into()) else { return };
+    let view = block.view();
+    let block = std::sync::Arc::new(Block::new(block.bytes().clone()).expect("it was accepted before"));
+    let mut cursor = BlockCursor::default();
+    cursor.set(block.clone());
+    cursor.stand(0);
+    let mut steps = 1;
+    while cursor.next() {
+        steps += 1;
+        let mut key = Vec::new();
+        view.key_into(steps - 1, &mut key);
+        assert_eq!(cursor.key(), key, "both ways to read a key agree, whatever the bytes");
+        let target = InternalKey::new(&key, cursor.seqno());
+        assert!(view.lower_bound(target) <= view.rows());
+        view.find(&key, tag(key_hash(&key)), SeqNo::MAX);
+    }
+    assert_eq!(steps, view.rows());
+    while cursor.prev() {
+        steps -= 1;
+    }
+    assert_eq!(steps, 1);
+}
+
+#[test]
+fn shares_beyond_255_bytes_are_not_used_and_not_lost() {
+    let long = |suffix: &str| [vec![b'x'; 300], suffix.as_bytes().to_vec()].concat();
+    let mut entries = vec![entry("a", 1, Kind::Put, "first: no prefix for the block")];
+    for i in 0..40 {
+        entries.push(entry(long(&format!("{i:02}")), 1, Kind::Put, format!("{i}")));
+    }
+    check_against(&entries);
+}
+
+#[test]
+fn a_block_above_64_kib_has_wide_records() {
+    let entries: Vec<_> =
+        (0..40u32).map(|i| entry(format!("{i:03}"), 1, Kind::Put, vec![1; 3000])).collect();
+    assert_eq!(encode(&entries)[4], FLAG_WIDE);
+    assert_eq!(encode(&entries[..20])[4], 0);
+    check_against(&entries);
+}
+
+#[test]
+fn sequence_numbers_take_as_many_bytes_as_they_differ_by() {
+    let width = |numbers: &[u64]| {
+        let entries: Vec<_> =
+            (0u32..).zip(numbers).map(|(i, &n)| entry(format!("{i}"), n, Kind::Put, "")).collect();
+        check_against(&entries);
+        encode(&entries)[5]
+    };
+    assert_eq!(width(&[7, 7, 7]), 0);
+    assert_eq!(width(&[1000, 1255]), 1);
+    assert_eq!(width(&[1000, 1256]), 2);
+    assert_eq!(width(&[0, SeqNo::MAX.0]), 7);
+}
+
+#[test]
+fn a_uniform_kind_has_no_column() {
+    let kinds = |kinds: &[Kind]| {
+        let entries: Vec<_> = (0u32..).zip(kinds).map(|(i, &k)| entry(format!("{i}"), 1, k, "")).collect();
+        check_against(&entries);
+        encode(&entries)[6]
+    };
+    assert_eq!(kinds(&[Kind::Delete; 3]), Kind::Delete as u8);
+    assert_eq!(kinds(&[Kind::Put, Kind::Merge, Kind::Delete]), 0);
+}
+
+#[test]
+fn a_tag_that_agrees_by_chance_is_not_the_key() {
+    // Keys of one tag: all must be told apart by comparison.
+    let same: Vec<_> = (0u32..4000)
+        .map(|i| format!("{i:05}"))
+        .filter(|k| tag(key_hash(k.as_bytes())) == 9)
+        .map(|k| entry(k, 1, Kind::Put, "v"))
+        .collect();
+    assert!(same.len() > 8);
+    check_against(&same);
+    let block = Block::new(encode(&same[1..]).into()).expect("block");
+    assert_eq!(block.view().find(&same[0].key, 9, SeqNo::MAX), Found::Absent);
+}

@@ -1,5 +1,8 @@
 //! Getting a data block: from the cache, the mapping, or the file.
 
+use std::sync::Arc;
+
+use arc_swap::Guard;
 use bytes::Bytes;
 use esker_base::{OpCost, Result};
 
@@ -28,7 +31,7 @@ impl TableReader {
             return Ok(read(View { bytes, layout: &layout }, &mapping.bytes));
         }
         if let Some(cached) = self.cached.get(block, true)
-            && let Some(block) = cached.block()
+            && let Some(block) = cached.as_ref()
         {
             cost.blocks_from_cache += 1;
             return Ok(read(block.view(), block.bytes()));
@@ -43,15 +46,15 @@ impl TableReader {
         block: usize,
         mark: bool,
         cost: &mut OpCost,
-    ) -> Result<Option<Block>> {
+    ) -> Result<Option<Arc<Block>>> {
         if let Some(mapping) = self.source.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
-            return Ok(Some(Block::of_validated(mapping.bytes.slice_ref(bytes), layout)));
+            return Ok(Some(Arc::new(Block::of_validated(mapping.bytes.slice_ref(bytes), layout))));
         }
         let Some(cached) = self.cached.get(block, mark) else { return Ok(None) };
-        cost.blocks_from_cache += u64::from(cached.block().is_some());
-        Ok(cached.block().cloned())
+        cost.blocks_from_cache += u64::from(cached.is_some());
+        Ok(Guard::into_inner(cached))
     }
 
     /// Block `block` in the mapping, if it lies there uncompressed. Checked on first touch.
@@ -95,7 +98,7 @@ impl TableReader {
 
     /// Read block `block` from the file, and cache it if `fill`.
     #[cold]
-    pub(crate) fn read_block(&self, block: usize, fill: bool, cost: &mut OpCost) -> Result<Block> {
+    pub(crate) fn read_block(&self, block: usize, fill: bool, cost: &mut OpCost) -> Result<Arc<Block>> {
         let stored = self.source.read(self.index.offset(block), self.index.stored_len(block))?;
         cost.bytes_from_disk += stored.len() as u64;
         self.open_block(block, stored, fill, cost)
@@ -108,17 +111,17 @@ impl TableReader {
         stored: Vec<u8>,
         fill: bool,
         cost: &mut OpCost,
-    ) -> Result<Block> {
+    ) -> Result<Arc<Block>> {
         let place = self.place(block);
         let checked = check(place, "block", &stored)?;
         let raw_len = checked.raw_len;
         let raw = if checked.codec == Codec::None { stored } else { decompress(place, checked)? };
-        let memory = raw.capacity();
         let bytes = if fill { self.cached.adopt(raw) } else { Bytes::from(raw) };
         let opened = Block::new(bytes.slice(..raw_len)).map_err(|e| place.undecodable("block", e))?;
+        let opened = Arc::new(opened);
         cost.blocks_from_disk += 1;
         if fill {
-            self.cached.insert(block, &opened, memory);
+            self.cached.insert(block, &opened);
         }
         Ok(opened)
     }
@@ -128,21 +131,21 @@ impl TableReader {
     pub(crate) fn open_slice(
         &self,
         block: usize,
-        stored: Bytes,
+        stored: &Bytes,
         fill: bool,
         cost: &mut OpCost,
-    ) -> Result<Block> {
+    ) -> Result<Arc<Block>> {
         if fill {
             return self.open_block(block, stored.to_vec(), true, cost);
         }
         let place = self.place(block);
-        let checked = check(place, "block", &stored)?;
+        let checked = check(place, "block", stored)?;
         let bytes = if checked.codec == Codec::None {
             stored.slice(..stored.len() - TRAILER_BYTES)
         } else {
             Bytes::from(decompress(place, checked)?)
         };
         cost.blocks_from_disk += 1;
-        Block::new(bytes).map_err(|e| place.undecodable("block", e))
+        Block::new(bytes).map(Arc::new).map_err(|e| place.undecodable("block", e))
     }
 }

@@ -2,7 +2,7 @@
 
 use esker_base::checksum::key_hash;
 use esker_base::cursor::OwnedEntry;
-use esker_base::{Kind, OpCost, SeqNo};
+use esker_base::{Cursor, Kind, OpCost, SeqNo};
 use proptest::prelude::*;
 
 use super::*;
@@ -128,7 +128,6 @@ fn a_table_of_only_range_tombstones_opens() {
     assert_eq!(reader.tombstones().list(), [fragment]);
     assert_eq!(reader.get(b"c", key_hash(b"c"), SeqNo::MAX, &mut OpCost::default()).expect("get"), None);
     let mut cursor = reader.cursor(CursorOptions::default());
-    use esker_base::Cursor;
     for result in [
         cursor.seek_first(),
         cursor.seek_last(),

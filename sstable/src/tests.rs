@@ -1,0 +1,6 @@
+//! Promises over whole tables.
+
+mod damage;
+mod golden;
+mod hostile;
+mod writing;

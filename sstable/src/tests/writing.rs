@@ -1,0 +1,196 @@
+//! What a writer promises, and what it takes for a mistake.
+
+use std::sync::Arc;
+
+use esker_base::range_tombstone::Fragment;
+use esker_base::{Error, Kind, OpCost, SeqNo};
+
+use crate::testing::{IDENTITY, bytes_of, context, dir, entry, memory, path, write};
+use crate::{Compression, TableOptions, TableReader, TableSource, TableWriter};
+
+fn writer() -> TableWriter {
+    TableWriter::create(&memory(), &dir(), IDENTITY, TableOptions::default(), 0).expect("memory")
+}
+
+fn fragment(start: &str, end: &str, seqnos: &[u64]) -> Fragment {
+    Fragment { start: start.into(), end: end.into(), seqnos: seqnos.iter().map(|&n| SeqNo(n)).collect() }
+}
+
+#[test]
+fn a_description_counts_what_was_added() {
+    let fs = memory();
+    let entries = [
+        entry("b", 9, Kind::Put, "123"),
+        entry("b", 4, Kind::Delete, ""),
+        entry("c", 7, Kind::Merge, "+1"),
+    ];
+    let fragments = [fragment("a", "b", &[12, 3]), fragment("c", "x", &[5])];
+    let meta = write(&fs, TableOptions::default(), &entries, &fragments).expect("memory");
+    assert_eq!(
+        (meta.entries, meta.point_tombstones, meta.merge_operands, meta.range_tombstones),
+        (3, 1, 1, 3)
+    );
+    assert_eq!((meta.key_bytes, meta.value_bytes, meta.created_millis), (3, 5, 1000));
+    assert_eq!((meta.smallest_seqno, meta.largest_seqno), (SeqNo(3), SeqNo(12)));
+    assert_eq!((meta.bounds.smallest.as_slice(), meta.bounds.largest.as_slice()), (&b"a"[..], &b"x"[..]));
+    assert!(meta.bounds.largest_exclusive);
+    assert_eq!(meta.file_bytes, bytes_of(&*fs, &path()).len() as u64);
+    let reader = TableReader::open(&context(&fs, TableSource::Buffered, 0), &meta).expect("open");
+    assert_eq!(reader.meta(), &meta);
+    assert_eq!(reader.identity(), IDENTITY);
+    reader.verify(&mut OpCost::default()).expect("verify");
+}
+
+#[test]
+fn the_same_entries_give_the_same_bytes() {
+    let entries: Vec<_> = (0..500u32).map(|i| entry(format!("{i:04}"), 3, Kind::Put, [7; 50])).collect();
+    let options = TableOptions { compression: Compression::Lz4, ..TableOptions::default() };
+    let (one, two) = (memory(), memory());
+    write(&one, options, &entries, &[]).expect("memory");
+    write(&two, options, &entries, &[]).expect("memory");
+    assert_eq!(bytes_of(&*one, &path()), bytes_of(&*two, &path()));
+}
+
+#[test]
+fn the_estimate_is_near_the_size() {
+    let fs = memory();
+    let mut writer =
+        TableWriter::create(&fs, &dir(), IDENTITY, TableOptions::default(), 0).expect("memory");
+    for i in 0..20_000u32 {
+        writer.add(format!("key{i:06}").as_bytes(), SeqNo(1), Kind::Put, &[1; 80]).expect("memory");
+    }
+    let (estimate, entries) = (writer.estimated_bytes(), writer.entries());
+    let meta = writer.finish().expect("memory");
+    assert_eq!(entries, meta.entries);
+    assert!(
+        estimate.abs_diff(meta.file_bytes) < meta.file_bytes / 100,
+        "{estimate} for {}",
+        meta.file_bytes
+    );
+}
+
+#[test]
+fn an_abandoned_table_leaves_no_file() {
+    let fs = memory();
+    let mut writer =
+        TableWriter::create(&fs, &dir(), IDENTITY, TableOptions::default(), 0).expect("memory");
+    writer.add(b"k", SeqNo(1), Kind::Put, b"v").expect("memory");
+    writer.abandon();
+    assert_eq!(fs.stat(&path()).expect("memory"), None);
+}
+
+#[test]
+fn a_number_is_written_once() {
+    let fs = memory();
+    write(&fs, TableOptions::default(), &[entry("a", 1, Kind::Put, "")], &[]).expect("memory");
+    assert!(matches!(
+        TableWriter::create(&fs, &dir(), IDENTITY, TableOptions::default(), 0),
+        Err(Error::Io { .. })
+    ));
+}
+
+#[test]
+fn keys_that_are_too_long_are_refused() {
+    assert!(matches!(
+        writer().add(&vec![0; 65_536], SeqNo(1), Kind::Put, b""),
+        Err(Error::TooLarge { what: "key", .. })
+    ));
+}
+
+#[test]
+#[should_panic(expected = "ascending order")]
+fn keys_out_of_order_are_a_mistake() {
+    let mut writer = writer();
+    writer.add(b"b", SeqNo(1), Kind::Put, b"").expect("memory");
+    let _ = writer.add(b"a", SeqNo(1), Kind::Put, b"");
+}
+
+#[test]
+#[should_panic(expected = "newest first")]
+fn versions_out_of_order_are_a_mistake() {
+    let mut writer = writer();
+    writer.add(b"b", SeqNo(1), Kind::Put, b"").expect("memory");
+    let _ = writer.add(b"b", SeqNo(1), Kind::Put, b"");
+}
+
+#[test]
+#[should_panic(expected = "ascending order")]
+fn overlapping_range_tombstones_are_a_mistake() {
+    let mut writer = writer();
+    writer.add_tombstone(&fragment("a", "c", &[1])).expect("memory");
+    let _ = writer.add_tombstone(&fragment("b", "d", &[1]));
+}
+
+#[test]
+#[should_panic(expected = "a table holds something")]
+fn an_empty_table_is_a_mistake() {
+    let _ = writer().finish();
+}
+
+#[test]
+fn incompressible_blocks_stay_raw_and_compressible_ones_shrink() {
+    let size = |compression, noisy: bool| {
+        let fs = memory();
+        let entries: Vec<_> = (0..1000u64)
+            .map(|i| {
+                let noise = (0..16u64).flat_map(|j| {
+                    esker_base::checksum::key_hash(&(i * 16 + j).to_le_bytes()).to_le_bytes()
+                });
+                let value: Vec<u8> = if noisy { noise.collect() } else { vec![b'v'; 128] };
+                entry(format!("{i:05}"), 1, Kind::Put, value)
+            })
+            .collect();
+        let options = TableOptions { compression, ..TableOptions::default() };
+        let meta = write(&fs, options, &entries, &[]).expect("memory");
+        TableReader::open(&context(&fs, TableSource::Buffered, 0), &meta)
+            .expect("open")
+            .verify(&mut OpCost::default())
+            .expect("verify");
+        meta.file_bytes
+    };
+    assert!(size(Compression::Lz4, false) < size(Compression::None, false) / 5);
+    assert_eq!(size(Compression::Lz4, true), size(Compression::None, true));
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn what_zstd_would_shrink_beyond_the_readers_bound_is_left_to_lz4() {
+    let fs = memory();
+    let options = TableOptions { compression: Compression::Zstd { level: 3 }, ..TableOptions::default() };
+    let zeros = vec![0u8; 8 << 20];
+    let meta = write(&fs, options, &[entry("a", 1, Kind::Put, &zeros)], &[]).expect("memory");
+    assert!(meta.file_bytes > (8 << 20) / 256 && meta.file_bytes < (8 << 20) / 100, "{}", meta.file_bytes);
+    let reader = TableReader::open(&context(&fs, TableSource::Buffered, 0), &meta).expect("open");
+    reader.verify(&mut OpCost::default()).expect("verify");
+}
+
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn a_build_without_zstd_says_so() {
+    let options = TableOptions { compression: Compression::Zstd { level: 3 }, ..TableOptions::default() };
+    let error = write(&memory(), options, &[entry("a", 1, Kind::Put, "")], &[]).expect_err("no zstd");
+    assert!(error.to_string().contains("feature `zstd`"), "{error}");
+    // And of a block that another build wrote.
+    let place = crate::stored::Place {
+        path: std::path::Path::new("db/000007.sst"),
+        seed: esker_base::checksum::ChecksumSeed::new(IDENTITY.database, IDENTITY.number),
+        offset: 40,
+    };
+    let checked =
+        crate::stored::Checked { payload: b"zstd", codec: crate::stored::Codec::Zstd, raw_len: 10 };
+    let error = crate::compression::decompress(place, checked).expect_err("no zstd");
+    assert!(error.to_string().contains("at byte 40") && !error.is_corruption(), "{error}");
+}
+
+#[test]
+fn a_reader_is_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    fn sent<T: Send>(_: &T) {}
+    let (_context, reader) = crate::testing::table(
+        TableOptions::default(),
+        TableSource::Mapped,
+        &[entry("a", 1, Kind::Put, "")],
+    );
+    shared(&reader);
+    sent(&Arc::clone(&reader).cursor(crate::CursorOptions::default()));
+}
