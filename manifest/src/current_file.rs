@@ -1,7 +1,7 @@
 //! `CURRENT`: the file that names the manifest in force, and says which database this is.
 //!
 //! 1. The text is written in one way only; reading compares with that, byte for byte (see `FORMAT.md`).
-//! 2. It is replaced whole or not at all, and only after the manifest it names is durable: [`write`] is the
+//! 2. It is replaced whole or not at all, and only after the manifest it names is durable: [`write()`] is the
 //!    last step of whoever makes a manifest.
 
 use std::path::Path;

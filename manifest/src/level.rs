@@ -3,14 +3,16 @@
 //! 1. **Level 0** holds what flushes wrote: tables may overlap, and stand newest first (by largest sequence
 //!    number, then by file number).
 //! 2. **Every other level** is *sorted*: tables stand by smallest key, and no key lies in the bounds of two.
-//!    The first eight bytes of every smallest key stand in one flat array, so that a lookup compares words
-//!    that lie side by side and follows a pointer only to the one table it ends at (or to those whose heads
-//!    are equal, by bisection).
+//!    Keys of one level often begin alike: what all smallest keys share is compared once, and the eight bytes
+//!    behind it, of every smallest key, stand in one flat array. So a lookup compares words that lie side by
+//!    side, and follows a pointer only to the one table it ends at (or to those whose words are equal, by
+//!    bisection).
 //! 3. A level is immutable; a copy shares everything.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use esker_base::key::head;
+use esker_base::key::{head, shared_prefix};
 use esker_base::table_meta::KeyBounds;
 
 use crate::table_handle::TableHandle;
@@ -22,7 +24,9 @@ mod tests;
 #[derive(Clone, Debug)]
 pub struct Level {
     tables: Arc<[Arc<TableHandle>]>,
-    /// Of a sorted level: the head of each table's smallest key. Empty in level 0.
+    /// Of a sorted level: what all smallest keys begin with.
+    prefix: Arc<[u8]>,
+    /// Of a sorted level: the head of what follows in each table's smallest key. Empty in level 0.
     heads: Arc<[u64]>,
     /// Sum of the tables' sizes.
     bytes: u64,
@@ -52,10 +56,9 @@ impl Level {
 
     /// A level of tables that are in order.
     pub(crate) fn of(tables: Vec<Arc<TableHandle>>, sorted: bool) -> Level {
-        let heads =
-            if sorted { tables.iter().map(|t| head(&t.meta.bounds.smallest)).collect() } else { [].into() };
+        let (prefix, heads) = if sorted { heads_of(&tables) } else { Default::default() };
         let bytes = tables.iter().fold(0u64, |sum, table| sum.saturating_add(table.meta.file_bytes));
-        Level { tables: tables.into(), heads, bytes, sorted }
+        Level { tables: tables.into(), prefix, heads, bytes, sorted }
     }
 
     /// The tables: newest first in level 0, by smallest key in every other.
@@ -91,7 +94,13 @@ impl Level {
     /// How many tables of a sorted level begin at or before `key`.
     #[inline]
     fn begun(&self, key: &[u8]) -> usize {
-        let wanted = head(key);
+        let (front, behind) = key.split_at_checked(self.prefix.len()).unwrap_or((key, &[]));
+        match front.cmp(&self.prefix) {
+            Ordering::Less => return 0,
+            Ordering::Greater => return self.len(),
+            Ordering::Equal => {}
+        }
+        let wanted = head(behind);
         let low = self.heads.partition_point(|&head| head < wanted);
         let rest = self.heads.get(low..).unwrap_or_default();
         // Heads pad short keys with zeros, so equal heads decide nothing: look at the keys themselves.
@@ -133,4 +142,14 @@ impl Level {
         let candidates = self.tables.get(from..to).unwrap_or_default();
         candidates.iter().filter(move |table| table.meta.bounds.overlaps(bounds))
     }
+}
+
+/// What the smallest keys of tables in order share, and the heads of what follows.
+fn heads_of(tables: &[Arc<TableHandle>]) -> (Arc<[u8]>, Arc<[u64]>) {
+    let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Default::default() };
+    let first = first.meta.bounds.smallest.as_slice();
+    // In order: what the first and the last key share, all share.
+    let (prefix, _) = first.split_at(shared_prefix(first, &last.meta.bounds.smallest));
+    let behind = |table: &Arc<TableHandle>| table.meta.bounds.smallest.get(prefix.len()..).map_or(0, head);
+    (prefix.into(), tables.iter().map(behind).collect())
 }

@@ -11,6 +11,8 @@ pub const LEVELS: usize = 7;
 pub const FILE_NUMBER_END: u64 = 1 << 48;
 /// Keyspace ids stay below this.
 pub const KEYSPACE_ID_END: u32 = 1 << 31;
+/// Keyspaces that a database may have at a time; a commit that creates more is refused.
+pub const KEYSPACES_MAX: usize = 1 << 16;
 /// Sequence numbers in the manifest stay below this: half of what the format of keys allows, so that a
 /// recovered database always has numbers left.
 pub const SEQNO_END: SeqNo = SeqNo(1 << 55);

@@ -22,7 +22,9 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
 
 use crate::edit::Edit;
+use crate::limits::KEYSPACES_MAX;
 use crate::table_handle::{TableFiles, TableHandle};
+use crate::tree::Tree;
 use crate::version::{KeyspaceState, Marks, Version};
 
 use keyspace::Keyspace;
@@ -41,6 +43,8 @@ pub(crate) struct State {
     marks: Marks,
     /// The greatest file number that any edit has named.
     greatest_number: FileNumber,
+    /// The tree of every keyspace that has no tables yet.
+    empty: Arc<Tree>,
     /// How to take back what was applied since `begin`, newest last.
     undo: Vec<Undo>,
     /// `marks` as of `begin`.
@@ -75,6 +79,7 @@ impl State {
             tables: BTreeMap::new(),
             marks: Marks::default(),
             greatest_number: FileNumber(0),
+            empty: Arc::default(),
             undo: Vec::new(),
             marks_before: Marks::default(),
             departed: BTreeMap::new(),
@@ -84,6 +89,10 @@ impl State {
 
     pub(crate) fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    pub(crate) fn keyspace_count(&self) -> usize {
+        self.keyspaces.len()
     }
 
     /// Every live table.
@@ -185,12 +194,15 @@ impl State {
 
     fn create_keyspace(&mut self, id: KeyspaceId, name: String, options: Vec<u8>) -> Result<(), Misfit> {
         ensure(id >= self.marks.next_keyspace, || format!("keyspace id {} was used before", id.0))?;
+        ensure(self.keyspaces.len() < KEYSPACES_MAX, || {
+            format!("there are {KEYSPACES_MAX} keyspaces already")
+        })?;
         ensure(!self.names.contains_key(name.as_str()), || {
             format!("there is a keyspace {name:?} already")
         })?;
         let shared: Arc<str> = name.as_str().into();
         self.names.insert(Arc::clone(&shared), id);
-        let published = Arc::new(KeyspaceState { id, name, options, tree: Arc::default() });
+        let published = Arc::new(KeyspaceState { id, name, options, tree: Arc::clone(&self.empty) });
         self.keyspaces.insert(id, Keyspace::new(shared, published));
         self.marks.next_keyspace = KeyspaceId(id.0 + 1);
         self.directory = None;

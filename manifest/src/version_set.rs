@@ -55,6 +55,7 @@ use crate::checkpoint::put_into_force;
 use crate::current_file::{self, Current};
 use crate::directory::Directory;
 use crate::edit::{self, Edit};
+use crate::limits::KEYSPACES_MAX;
 use crate::manifest_file::{AppendFailure, ManifestFile};
 use crate::state::State;
 use crate::table_handle::TableFiles;
@@ -254,7 +255,8 @@ impl VersionSet {
     /// Panics, changing nothing, if an edit does not fit the version in force (see `FORMAT.md`). Where that
     /// depends on what others commit meanwhile, use [`VersionSet::commit_with`].
     ///
-    /// Errors: see the module; and [`Error::ReadOnly`].
+    /// Errors: see the module; [`Error::ReadOnly`]; [`Error::InvalidArgument`] for more than
+    /// [`KEYSPACES_MAX`] keyspaces.
     pub fn commit(&self, edits: Vec<Edit>) -> Result<Arc<Version>> {
         self.commit_with(|_| Ok(edits))
     }
@@ -273,6 +275,7 @@ impl VersionSet {
                 !edits.iter().any(|edit| matches!(edit, Edit::NextFile(_) | Edit::NextKeyspace(_))),
                 "the version set writes the marks of numbers by itself"
             );
+            check_keyspace_count(committer.state.keyspace_count(), &edits)?;
             self.commit_edits(committer, edits)
         })?;
         Ok(self.current())
@@ -429,6 +432,18 @@ impl VersionSet {
     fn path(&self, name: FileName) -> PathBuf {
         self.dir.join(name.to_string())
     }
+}
+
+/// How many keyspaces there may be is the one rule that a user meets, not a programmer.
+fn check_keyspace_count(now: usize, edits: &[Edit]) -> Result<()> {
+    let created = edits.iter().filter(|edit| matches!(edit, Edit::CreateKeyspace { .. })).count();
+    let dropped = edits.iter().filter(|edit| matches!(edit, Edit::DropKeyspace { .. })).count();
+    if created > 0 && (now + created).saturating_sub(dropped) > KEYSPACES_MAX {
+        return Err(Error::invalid(format!(
+            "a database has at most {KEYSPACES_MAX} keyspaces; drop one first"
+        )));
+    }
+    Ok(())
 }
 
 /// Whether `edits` add tables that were not in the tree before, as opposed to moving some.

@@ -13,6 +13,8 @@ use crate::testing::{
 };
 use crate::{Edit, VersionSet};
 
+mod measure;
+
 fn table(disk: &Disk, set: &VersionSet, level: u8, key: &[u8]) -> Edit {
     let meta = meta(set.allocate().0, 1, key, key);
     write_table(disk, &meta).expect("a table's file");

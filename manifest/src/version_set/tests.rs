@@ -304,3 +304,68 @@ fn after_a_commit_in_doubt_reads_go_on_and_commits_do_not() {
     let greatest = (0..600).map(|_| set.allocate().0).max();
     assert!(greatest > Some(600), "numbers are still to be had");
 }
+
+#[test]
+fn ten_thousand_keyspaces_are_cheap_and_too_many_are_refused() {
+    let disk = Disk::default();
+    let set = create(&disk).expect("a new database");
+    let many = |from: u32, to: u32| (from..to).map(|id| keyspace(id, &format!("keyspace {id}"))).collect();
+    let version = set.commit(many(1, 10_001)).expect("ten thousand");
+    assert!(
+        (1..10_001).all(|id| version.keyspace(KeyspaceId(id)).is_some_and(|keyspace| keyspace.id.0 == id))
+    );
+    assert!(
+        Arc::ptr_eq(&version.keyspaces()[0].tree, &version.keyspaces()[9_999].tree),
+        "nothing is shared thinner"
+    );
+    set.commit(vec![Edit::DropKeyspace { id: KeyspaceId(500) }]).expect("dropped");
+    let version = set.current();
+    assert!(version.keyspace(KeyspaceId(500)).is_none());
+    assert!(
+        version.keyspace(KeyspaceId(501)).is_some_and(|keyspace| keyspace.id.0 == 501),
+        "ids with a gap"
+    );
+    assert!(matches!(set.commit(many(10_001, 66_000)), Err(Error::InvalidArgument { .. })));
+    assert_eq!(set.current().keyspaces().len(), 9_999);
+    let (set, _) = recover(&disk).expect("it opens");
+    assert_eq!(set.current().by_name("keyspace 10000").map(|keyspace| keyspace.id.0), Some(10_000));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test of threads has threads of its own")]
+fn commits_and_numbers_from_many_threads_are_each_their_own() {
+    let disk = Disk::default();
+    let set = create(&disk).expect("a new database");
+    let work = |thread: u32| {
+        let set = &set;
+        move || {
+            let mut numbers = Vec::new();
+            for round in 0..20 {
+                numbers.extend((0..40).map(|_| set.allocate().0));
+                let name = format!("keyspace {thread} {round}");
+                let version = set
+                    .commit_with(|version| Ok(vec![keyspace(version.next_keyspace().0, &name)]))
+                    .expect("a commit");
+                assert!(version.by_name(&name).is_some(), "the version has what its commit has brought");
+            }
+            numbers
+        }
+    };
+    let numbers: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(work(thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let distinct: std::collections::BTreeSet<u64> = numbers.iter().copied().collect();
+    assert_eq!((numbers.len(), distinct.len()), (3200, 3200));
+    let (set, _) = recover(&disk.after_power_loss(Survives::Nothing)).expect("it opens");
+    assert_eq!(set.current().keyspaces().len(), 80);
+    assert!(Some(&set.allocate().0) > distinct.last());
+}
+
+#[test]
+fn what_is_shared_between_threads_may_be() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<VersionSet>();
+    shared::<crate::Version>();
+    shared::<crate::TableHandle>();
+}

@@ -153,6 +153,20 @@ fn tale_calls() -> usize {
 }
 
 #[test]
+fn what_an_open_has_shown_survives_even_if_it_had_never_been_synced() {
+    let disk = Disk::default();
+    let set = create(&disk).expect("a new database");
+    // The sync fails, and so does everything after it: the process is killed with its record in memory.
+    disk.break_at(Some(Fault { call: 1, effect: Effect::None, forever: true }));
+    assert!(matches!(set.commit(vec![keyspace(1, "users")]), Err(Error::InDoubt { .. })));
+    disk.break_at(None);
+    let (set, _) = recover(&disk).expect("it opens");
+    assert_eq!(set.current().keyspaces().len(), 1, "the record was readable");
+    let (set, _) = recover(&disk.after_power_loss(Survives::Nothing)).expect("it opens");
+    assert_eq!(set.current().keyspaces().len(), 1);
+}
+
+#[test]
 fn a_power_loss_at_any_call_keeps_what_was_promised() {
     for call in 0..tale_calls() {
         for effect in EFFECTS {
