@@ -22,10 +22,6 @@ pub(crate) fn dir() -> &'static Path {
     Path::new("/db")
 }
 
-pub(crate) fn fs(disk: &Disk) -> Arc<dyn Fs> {
-    Arc::new(disk.clone())
-}
-
 /// How the tables of `database` on `disk` are opened.
 pub(crate) fn context(fs: &Arc<dyn Fs>, dir: &Path, database: DatabaseId) -> TableContext {
     let ledger = Arc::new(Ledger::default());
@@ -39,22 +35,22 @@ pub(crate) const DATABASE: DatabaseId = DatabaseId([9; 16]);
 
 /// A new database on `disk`.
 pub(crate) fn create(disk: &Disk) -> Result<VersionSet> {
-    VersionSet::create(&fs(disk), dir(), DATABASE, context(&fs(disk), dir(), DATABASE))
+    VersionSet::create(&disk.fs(), dir(), DATABASE, context(&disk.fs(), dir(), DATABASE))
 }
 
 /// The database on `disk`, open for writing.
 pub(crate) fn recover(disk: &Disk) -> Result<(VersionSet, Recovered)> {
-    VersionSet::recover(&fs(disk), dir(), |id| context(&fs(disk), dir(), id), false)
+    VersionSet::recover(&disk.fs(), dir(), |id| context(&disk.fs(), dir(), id), false)
 }
 
 /// The database on `disk`, open for reading only.
 pub(crate) fn recover_read_only(disk: &Disk) -> Result<(VersionSet, Recovered)> {
-    VersionSet::recover(&fs(disk), dir(), |id| context(&fs(disk), dir(), id), true)
+    VersionSet::recover(&disk.fs(), dir(), |id| context(&disk.fs(), dir(), id), true)
 }
 
 /// A file as long as the table is said to be; its bytes are synced, its name is not.
 pub(crate) fn write_table(disk: &Disk, meta: &TableMeta) -> Result<()> {
-    let file = disk.create(&dir().join(FileName::Table(meta.number).to_string()))?;
+    let file = disk.fs().create(&dir().join(FileName::Table(meta.number).to_string()))?;
     file.set_len(meta.file_bytes)?;
     file.sync()
 }

@@ -23,7 +23,7 @@ fn a_checkpoint_opens_as_the_version_it_was_made_of() {
 
     let target = Disk::default();
     write_table(&target, &table).expect("a copy of the table");
-    write_checkpoint(&target, dir(), DATABASE, &version).expect("a checkpoint");
+    write_checkpoint(&*target.fs(), dir(), DATABASE, &version).expect("a checkpoint");
     let (copy, recovered) = recover(&target.after_power_loss(Survives::Nothing)).expect("it opens");
     assert_eq!(Picture::of(&copy.current()), Picture::of(&version));
     assert_eq!(recovered.closed_logs.get(&log), Some(&44));

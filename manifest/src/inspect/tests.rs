@@ -7,7 +7,8 @@ use crate::{Edit, LEVELS};
 
 fn fields(disk: &Disk, name: &str) -> Vec<Field> {
     let path = dir().join(name);
-    let fields: Result<Vec<Field>, _> = inspect(disk, &path).expect("it opens").collect();
+    let fs = disk.fs();
+    let fields: Result<Vec<Field>, _> = inspect(&*fs, &path).expect("it opens").collect();
     let fields = fields.expect("it reads");
     let mut at = 0;
     for field in &fields {

@@ -259,11 +259,11 @@ fn forged(payloads: &[Vec<u8>]) -> Disk {
     let disk = Disk::default();
     let (first, rest) = payloads.split_first().expect("a snapshot");
     let mut manifest =
-        ManifestFile::create(&disk, dir(), DATABASE, FileNumber(1), first).expect("a manifest");
+        ManifestFile::create(&*disk.fs(), dir(), DATABASE, FileNumber(1), first).expect("a manifest");
     for payload in rest {
         manifest.append(payload).expect("a record");
     }
-    current_file::write(&disk, dir(), &Current { database: DATABASE, manifest: FileNumber(1) })
+    current_file::write(&*disk.fs(), dir(), &Current { database: DATABASE, manifest: FileNumber(1) })
         .expect("CURRENT");
     disk
 }

@@ -7,10 +7,10 @@ use super::State;
 use crate::Edit;
 use crate::table_handle::TableFiles;
 use crate::testing::disk::Disk;
-use crate::testing::{DATABASE, Picture, context, dir, fs, meta};
+use crate::testing::{DATABASE, Picture, context, dir, meta};
 
 fn state() -> State {
-    let mut state = State::new(TableFiles::new(context(&fs(&Disk::default()), dir(), DATABASE)));
+    let mut state = State::new(TableFiles::new(context(&Disk::default().fs(), dir(), DATABASE)));
     record(&mut state, [create(1, "one"), create(2, "two")]).expect("keyspaces");
     state
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use esker_base::{Error, FileNumber, Kind, OpCost, SeqNo};
 use esker_sstable::{TableIdentity, TableOptions, TableWriter};
-use esker_vfs::fs::Fs;
 
 use super::{TableFiles, TableHandle};
 use crate::testing::disk::{Disk, Effect, Fault};
-use crate::testing::{DATABASE, context, dir, fs, table};
+use crate::testing::{DATABASE, context, dir, table};
 
 /// A real table on `disk` with one entry.
 fn real_table(disk: &Disk, number: u64) -> esker_base::table_meta::TableMeta {
@@ -17,14 +16,14 @@ fn real_table(disk: &Disk, number: u64) -> esker_base::table_meta::TableMeta {
         number: FileNumber(number),
         keyspace: esker_base::KeyspaceId(1),
     };
-    let fs: Arc<dyn Fs> = fs(disk);
-    let mut writer = TableWriter::create(&fs, dir(), id, TableOptions::default(), 5).expect("a table");
+    let mut writer =
+        TableWriter::create(&disk.fs(), dir(), id, TableOptions::default(), 5).expect("a table");
     writer.add(b"key", SeqNo(3), Kind::Put, b"value").expect("an entry");
     writer.finish().expect("its end")
 }
 
 fn files(disk: &Disk) -> Arc<TableFiles> {
-    TableFiles::new(context(&fs(disk), dir(), DATABASE))
+    TableFiles::new(context(&disk.fs(), dir(), DATABASE))
 }
 
 #[test]

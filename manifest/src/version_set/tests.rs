@@ -265,7 +265,7 @@ fn a_commit_that_fails_and_was_taken_back_can_be_tried_again() {
     let disk = Disk::default();
     let set = create(&disk).expect("a new database");
     // The write fails half-way; zeroing it and syncing the zeros succeed.
-    disk.break_at(Some(Fault { call: 0, effect: Effect::Half, forever: false }));
+    disk.break_at(Some(Fault { call: 0, effect: Effect::Part, forever: false }));
     assert!(matches!(set.commit(vec![keyspace(1, "users")]), Err(Error::Aborted { .. })));
     assert_eq!(set.current().keyspaces().len(), 0);
     for survives in [Survives::Nothing, Survives::Everything] {
@@ -283,7 +283,7 @@ fn a_failed_sync_is_answered_with_a_new_manifest() {
     let set = create(&disk).expect("a new database");
     let before = manifests(&disk);
     // The sync fails, and what it was for is forgotten: a second sync of that file would say Ok.
-    disk.break_at(Some(Fault { call: 1, effect: Effect::Half, forever: false }));
+    disk.break_at(Some(Fault { call: 1, effect: Effect::None, forever: false }));
     set.commit(vec![keyspace(1, "users")]).expect("superseded within the call");
     assert_ne!(manifests(&disk), before);
     let (set, _) = recover(&disk.after_power_loss(Survives::Nothing)).expect("it opens");

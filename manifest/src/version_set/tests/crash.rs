@@ -5,22 +5,9 @@ use std::collections::BTreeSet;
 use esker_base::{Error, FileNumber, KeyspaceId, SeqNo};
 
 use super::{keyspace, removal};
-use crate::testing::disk::{Disk, Effect, Fault, Survives};
+use crate::testing::disk::{Disk, EFFECTS, Effect, Fault, Survives, survivors};
 use crate::testing::{Picture, create, meta, recover, write_table};
 use crate::{Edit, VersionSet};
-
-const SURVIVORS: [Survives; 8] = [
-    Survives::Nothing,
-    Survives::Everything,
-    Survives::Any(1),
-    Survives::Any(2),
-    Survives::Any(3),
-    Survives::Any(4),
-    Survives::Any(5),
-    Survives::Any(6),
-];
-
-const EFFECTS: [Effect; 3] = [Effect::None, Effect::Half, Effect::All];
 
 /// What the story's teller was told.
 #[derive(Default)]
@@ -146,7 +133,7 @@ fn the_tale_itself_ends_well() {
 }
 
 /// The calls that the tale makes when nothing fails.
-fn tale_calls() -> usize {
+fn tale_calls() -> u64 {
     let disk = Disk::default();
     tale(&disk, &mut Told::default());
     disk.calls()
@@ -174,7 +161,7 @@ fn a_power_loss_at_any_call_keeps_what_was_promised() {
             let mut told = Told::default();
             disk.break_at(Some(Fault { call, effect, forever: true }));
             tale(&disk, &mut told);
-            for survives in SURVIVORS {
+            for survives in survivors() {
                 let what = format!("call {call}, effect {effect:?}, survives {survives:?}");
                 check(&disk.after_power_loss(survives), &told, &what);
             }
@@ -192,7 +179,7 @@ fn one_failing_call_is_reported_as_what_it_is() {
             disk.break_at(Some(Fault { call, effect, forever: false }));
             tale(&disk, &mut told);
             *(if told.poisoned { &mut poisoned } else { &mut went_on }) += 1;
-            for survives in SURVIVORS {
+            for survives in survivors() {
                 let what = format!("call {call}, effect {effect:?}, survives {survives:?}");
                 check(&disk.after_power_loss(survives), &told, &what);
             }
@@ -220,7 +207,7 @@ fn recovery_may_be_interrupted_at_any_call() {
                 // It may succeed: some calls are best effort.
                 let opened = recover(&image);
                 drop(opened);
-                for survives in SURVIVORS {
+                for survives in survivors() {
                     let what = format!("recovery's call {call}, effect {effect:?}, survives {survives:?}");
                     check(&image.after_power_loss(survives), &told, &what);
                 }
@@ -262,9 +249,7 @@ fn a_rewrite_may_be_interrupted_at_any_call() {
                 let disk = Disk::default();
                 let mut told = Told::default();
                 growth(&disk, &mut told, Some(Fault { call, effect, forever }));
-                for survives in
-                    [Survives::Nothing, Survives::Everything, Survives::Any(7), Survives::Any(8)]
-                {
+                for survives in survivors() {
                     let what = format!("call {call}, {effect:?}, forever {forever}, survives {survives:?}");
                     check(&disk.after_power_loss(survives), &told, &what);
                 }

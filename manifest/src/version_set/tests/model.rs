@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use esker_base::filename::FileName;
 use esker_base::table_meta::TableMeta;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
+use esker_vfs::mem::Policy;
 use proptest::prelude::*;
 
 use super::keyspace;
@@ -187,7 +188,9 @@ impl Run {
 
     fn reopen(&mut self, seed: Option<u64>) {
         if let Some(seed) = seed {
-            self.disk = self.disk.after_power_loss(Survives::Any(seed));
+            self.disk = self
+                .disk
+                .after_power_loss(Survives::Some(Policy::ALL[seed as usize % Policy::ALL.len()], seed));
         }
         let (set, recovered) = recover(&self.disk).expect("it opens");
         self.set = set;
