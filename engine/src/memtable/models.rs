@@ -1,5 +1,5 @@
-//! The index under loom: every interleaving (with a bounded number of preemptions) of one writer with
-//! readers, and every stale value that the memory orders allow a reader to see.
+//! The index under loom: every interleaving (with a bounded number of preemptions) of one writer with a
+//! reader, and every stale value that the memory orders allow the reader to see.
 //!
 //! Nodes have three slots here, so that a handful of keys splits leaves and inner nodes. Run with
 //! `RUSTFLAGS="--cfg loom" cargo test --release --manifest-path tests/models/Cargo.toml`.
@@ -13,14 +13,19 @@ use loom::thread;
 use super::{Memtable, MemtableCursor};
 
 const SPACE: KeyspaceId = KeyspaceId(1);
+/// In front of the letters, this makes all heads equal until a node leaves it out.
+const PREFIX: &str = "12345678";
 
+/// The keys in the order they are inserted.
+type Keys = Vec<Vec<u8>>;
 /// What a reader does with the number it loaded.
-type Read = fn(&Arc<Memtable>, &[u8], u64);
+type Read = fn(&Arc<Memtable>, &Keys, u64);
 
-/// Insert the first `before` (at least one: the directory's `OnceLock`s are the standard library's, and
-/// loom does not see that they synchronise) of `keys` alone, then the rest beside a reader. Writes are numbered from 1
-/// and published one by one.
-fn beside_a_writer(preemptions: usize, keys: &'static [u8], before: usize, read: Read) {
+/// Insert the first `before` letters behind `prefix` alone, then the rest beside a reader. Writes are
+/// numbered from 1 and published one by one. `before` is at least one: the directory's `OnceLock`s are
+/// the standard library's, and loom does not see that they synchronise.
+fn beside_a_writer(preemptions: usize, prefix: &str, letters: &str, before: usize, read: Read) {
+    let keys: Keys = letters.chars().map(|letter| format!("{prefix}{letter}").into_bytes()).collect();
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.max_branches = 20_000;
@@ -28,87 +33,75 @@ fn beside_a_writer(preemptions: usize, keys: &'static [u8], before: usize, read:
         let (memtable, mut writer) = Memtable::new();
         let published = Arc::new(AtomicU64::new(before as u64));
         for (key, n) in keys.iter().zip(1..).take(before) {
-            writer.insert(SPACE, &[*key], SeqNo(n), Kind::Put, &[*key]);
+            writer.insert(SPACE, key, SeqNo(n), Kind::Put, key);
         }
         let writing = {
-            let published = Arc::clone(&published);
+            let (published, keys) = (Arc::clone(&published), keys.clone());
             thread::spawn(move || {
                 for (key, n) in keys.iter().zip(1..).skip(before) {
-                    writer.insert(SPACE, &[*key], SeqNo(n), Kind::Put, &[*key]);
+                    writer.insert(SPACE, key, SeqNo(n), Kind::Put, key);
                     published.store(n, Ordering::Release);
                 }
             })
         };
         let upper = published.load(Ordering::Acquire);
-        read(&memtable, keys, upper);
+        read(&memtable, &keys, upper);
         writing.join().expect("the writer does not panic");
     });
 }
 
-/// Every key up to `upper` is found, with its value.
-fn gets(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
-    for (key, n) in keys.iter().zip(1..) {
-        let found = memtable.get(SPACE, &[*key], SeqNo(upper));
-        assert_eq!(
-            found.map(|found| (found.seqno.0, found.value)),
-            (n <= upper).then_some((n, &[*key][..]))
-        );
-    }
-}
-
-/// A get of the last key alone: cheaper, so that more preemptions can be tried.
-fn get_last(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
-    let (key, n) = (keys[keys.len() - 1], keys.len() as u64);
-    assert_eq!(memtable.get(SPACE, &[key], SeqNo(upper)).is_some(), n <= upper);
-}
-
-/// Seeking every key, and every gap, finds the first key up to `upper` that is not before it.
-fn seeks(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
-    let expected = expected(keys, upper);
-    let mut cursor = memtable.cursor(SPACE);
-    for key in keys {
-        for bytes in [&[*key][..], &[*key, b'+']] {
-            let target = InternalKey::new(bytes, SeqNo(upper));
-            cursor.seek(target).expect("moves");
-            assert!(!cursor.valid() || cursor.internal_key() >= target, "before what was sought");
-            while cursor.valid() && cursor.seqno().0 > upper {
-                cursor.next().expect("moves");
-            }
-            let found = cursor.valid().then(|| cursor.key()[0]);
-            assert_eq!(found, expected.iter().copied().find(|expected| &[*expected][..] >= bytes));
-
-            cursor.seek_before(target).expect("moves");
-            assert!(!cursor.valid() || cursor.internal_key() < target, "not before what was sought");
-            while cursor.valid() && cursor.seqno().0 > upper {
-                cursor.prev().expect("moves");
-            }
-            let found = cursor.valid().then(|| cursor.key()[0]);
-            assert_eq!(found, expected.iter().rev().copied().find(|expected| &[*expected][..] < bytes));
-        }
-    }
-}
-
-fn expected(keys: &[u8], upper: u64) -> Vec<u8> {
-    let mut expected: Vec<u8> =
-        keys.iter().copied().zip(1..).filter(|(_, n)| *n <= upper).map(|(k, _)| k).collect();
+/// The keys up to `upper`, sorted.
+fn expected(keys: &Keys, upper: u64) -> Keys {
+    let visible = keys.iter().zip(1..).filter(|(_, n)| *n <= upper);
+    let mut expected: Keys = visible.map(|(key, _)| key.clone()).collect();
     expected.sort_unstable();
     expected
 }
 
-fn collect(cursor: &mut MemtableCursor, upper: u64, step: fn(&mut MemtableCursor)) -> Vec<u8> {
-    let mut seen = Vec::new();
-    while cursor.valid() {
-        assert_eq!(cursor.key(), cursor.value());
-        if cursor.seqno().0 <= upper {
-            seen.push(cursor.key()[0]);
-        }
-        step(cursor);
+/// Every key up to `upper` is found, with its value.
+fn gets(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
+    for (key, n) in keys.iter().zip(1..) {
+        let found = memtable.get(SPACE, key, SeqNo(upper));
+        assert_eq!(found.map(|found| (found.seqno.0, found.value)), (n <= upper).then_some((n, &key[..])));
     }
-    seen
+}
+
+/// Seeking a key finds it or the next one up to `upper`, and seeking before the gap behind it finds it
+/// or the one before.
+fn seek(memtable: &Arc<Memtable>, keys: &Keys, upper: u64, key: &[u8]) {
+    let expected = expected(keys, upper);
+    let mut cursor = memtable.cursor(SPACE);
+    let target = InternalKey::new(key, SeqNo(upper));
+    cursor.seek(target).expect("moves");
+    assert!(!cursor.valid() || cursor.internal_key() >= target, "before what was sought");
+    while cursor.valid() && cursor.seqno().0 > upper {
+        cursor.next().expect("moves");
+    }
+    let found = cursor.valid().then(|| cursor.key().to_vec());
+    assert_eq!(found.as_ref(), expected.iter().find(|expected| expected[..] >= *key));
+
+    let gap = [key, b"+"].concat();
+    let target = InternalKey::before_all(&gap);
+    cursor.seek_before(target).expect("moves");
+    assert!(!cursor.valid() || cursor.internal_key() < target, "not before what was sought");
+    while cursor.valid() && cursor.seqno().0 > upper {
+        cursor.prev().expect("moves");
+    }
+    let found = cursor.valid().then(|| cursor.key().to_vec());
+    assert_eq!(found.as_ref(), expected.iter().rev().find(|expected| expected[..] <= *key));
+}
+
+fn seeks(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
+    keys.iter().for_each(|key| seek(memtable, keys, upper, key));
+}
+
+/// Only the key inserted before the last one, so that more preemptions can be tried.
+fn seek_one(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
+    seek(memtable, keys, upper, &keys[keys.len() - 2]);
 }
 
 /// A walk meets every key up to `upper` once, in order.
-fn walks_forward(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
+fn walks(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
     let mut cursor = memtable.cursor(SPACE);
     cursor.seek_first().expect("moves");
     let seen = collect(&mut cursor, upper, |cursor| cursor.next().expect("moves"));
@@ -116,7 +109,7 @@ fn walks_forward(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
 }
 
 /// The same from the other end.
-fn walks_backward(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
+fn walks_back(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
     let mut cursor = memtable.cursor(SPACE);
     cursor.seek_last().expect("moves");
     let mut seen = collect(&mut cursor, upper, |cursor| cursor.prev().expect("moves"));
@@ -124,51 +117,67 @@ fn walks_backward(memtable: &Arc<Memtable>, keys: &[u8], upper: u64) {
     assert_eq!(seen, expected(keys, upper));
 }
 
+fn collect(cursor: &mut MemtableCursor, upper: u64, step: fn(&mut MemtableCursor)) -> Keys {
+    let mut seen = Keys::new();
+    while cursor.valid() {
+        assert_eq!(cursor.key(), cursor.value());
+        if cursor.seqno().0 <= upper {
+            seen.push(cursor.key().to_vec());
+        }
+        step(cursor);
+    }
+    seen
+}
+
 /// A leaf fills.
 #[test]
 fn the_first_leaf() {
-    beside_a_writer(3, b"cba", 1, gets);
-    beside_a_writer(3, b"cba", 1, seeks);
-    beside_a_writer(3, b"bca", 1, walks_forward);
-}
-
-/// A leaf among others is replaced by two.
-#[test]
-fn a_leaf_splits() {
-    // Leaves after seven: a b | c d | e f g, the last one full.
-    beside_a_writer(3, b"gfedcbah", 6, gets);
-    beside_a_writer(2, b"gfedcbah", 6, seeks);
-    beside_a_writer(2, b"adgbehcfi", 7, walks_forward);
-    beside_a_writer(2, b"adgbehcfi", 7, walks_backward);
+    beside_a_writer(3, "", "cba", 1, gets);
+    beside_a_writer(3, "", "cba", 1, seeks);
+    beside_a_writer(3, "", "bca", 1, walks);
 }
 
 /// The only leaf is replaced, and a root put above.
 #[test]
 fn the_root_splits() {
-    beside_a_writer(3, b"bdac", 3, gets);
-    beside_a_writer(3, b"bdac", 3, seeks);
-    beside_a_writer(3, b"bdac", 3, walks_forward);
-    beside_a_writer(3, b"bdac", 3, walks_backward);
+    for read in [gets, seeks, walks, walks_back] {
+        beside_a_writer(2, "", "bdac", 3, read);
+    }
+}
+
+/// A leaf below a root is replaced: `a b d | f h` becomes `a b | c d | f h`.
+#[test]
+fn a_leaf_splits() {
+    beside_a_writer(3, "", "bhafdc", 5, seek_one);
+    for read in [gets, seeks, walks, walks_back] {
+        beside_a_writer(2, "", "bhafdc", 5, read);
+    }
+}
+
+/// The same between two others, where the new leaves leave out the prefix: `a b | e f g | j k`.
+#[test]
+fn a_leaf_splits_behind_a_prefix() {
+    beside_a_writer(2, PREFIX, "bjakefgd", 7, seek_one);
+    beside_a_writer(2, PREFIX, "bjakefgd", 7, gets);
 }
 
 /// Keys in order: a full leaf stays and the next one takes over.
 #[test]
 fn keys_in_order() {
-    beside_a_writer(3, b"abcde", 3, gets);
-    beside_a_writer(2, b"abcdefgh", 6, seeks);
-    beside_a_writer(2, b"abcdefgh", 6, walks_forward);
-    beside_a_writer(2, b"abcdefgh", 6, walks_backward);
+    beside_a_writer(3, "", "abcde", 3, seek_one);
+    for read in [gets, seeks, walks, walks_back] {
+        beside_a_writer(2, "", "abcdef", 5, read);
+    }
 }
 
 /// Inner nodes split too, by replacement and in order.
 #[test]
 fn an_inner_node_splits() {
-    beside_a_writer(2, b"hgfedcba0", 8, get_last);
-    beside_a_writer(2, b"hgfedcba0", 8, gets);
-    beside_a_writer(2, b"hgfedcba0", 8, seeks);
-    beside_a_writer(2, b"abcdefghijklm", 12, gets);
-    beside_a_writer(2, b"abcdefghijklm", 12, seeks);
-    beside_a_writer(2, b"abcdefghijklm", 12, walks_backward);
+    for letters in ["zxvtrpnljhfdc", "abcdefghijklm"] {
+        beside_a_writer(2, "", letters, 12, seek_one);
+        beside_a_writer(2, "", letters, 12, gets);
+    }
+    beside_a_writer(2, "", "abcdefghijklm", 12, walks_back);
 }
 
 /// A tombstone whose number a reader has loaded is among the fragments it gets.
