@@ -35,7 +35,7 @@ const CHUNK_BYTES_MAX: usize = 2 << 20;
 #[derive(Debug)]
 pub(super) struct Arena {
     chunks: Mutex<Vec<Chunk>>,
-    /// Bytes of all chunks.
+    /// Bytes of all chunks, and what was counted beside them.
     bytes: AtomicU64,
 }
 
@@ -65,7 +65,12 @@ impl Arena {
         Arena { chunks: Mutex::new(Vec::new()), bytes: AtomicU64::new(0) }
     }
 
-    /// Bytes taken from the allocator so far. One relaxed load.
+    /// Count `bytes` that lie outside the chunks, but are held for this memtable.
+    pub(super) fn count(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Memory::Relaxed);
+    }
+
+    /// Bytes held so far. One relaxed load.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Memory::Relaxed)
     }
@@ -81,7 +86,7 @@ impl Arena {
             ask_for_huge_pages(start, bytes);
         }
         self.chunks.lock().push(Chunk { start, layout });
-        self.bytes.fetch_add(bytes as u64, Memory::Relaxed);
+        self.count(bytes);
         start
     }
 }

@@ -64,6 +64,7 @@ impl Directory {
     /// The same, made if it is not there. For the one writer.
     pub(super) fn get_or_create(&self, id: KeyspaceId, arena: &Arc<Arena>) -> &Keyspace {
         let create = || {
+            arena.count(size_of::<Node>());
             let keyspace = Keyspace { index: Index::new(Arc::clone(arena)), tombstones: Tombstones::new() };
             Box::new(Node { id, keyspace, others: std::array::from_fn(|_| Slot::new()) })
         };

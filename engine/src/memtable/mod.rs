@@ -36,10 +36,7 @@ use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
 use index::IndexWriter;
-
-/// Bytes a range tombstone takes beside its bounds, about: the list's element and its share of the
-/// fragments.
-const TOMBSTONE_BYTES: u64 = 96;
+use tombstones::Tombstones;
 
 /// Recent writes, sorted. See the module.
 #[derive(Debug)]
@@ -49,8 +46,6 @@ pub(crate) struct Memtable {
     entries: AtomicU64,
     /// Whether any keyspace has a range tombstone.
     has_tombstones: AtomicBool,
-    /// Bytes of the range tombstones, which lie outside the arena.
-    tombstone_bytes: AtomicU64,
     arena: Arc<Arena>,
 }
 
@@ -80,7 +75,6 @@ impl Memtable {
             directory: Directory::new(),
             entries: AtomicU64::new(0),
             has_tombstones: AtomicBool::new(false),
-            tombstone_bytes: AtomicU64::new(0),
             arena,
         });
         let writer = MemtableWriter { memtable: Arc::clone(&memtable), index };
@@ -115,11 +109,11 @@ impl Memtable {
         self.directory.list()
     }
 
-    /// Bytes of memory held: the arena's chunks, used or not, and the range tombstones. Two relaxed
-    /// loads.
+    /// Bytes of memory held: the arena's chunks, used or not, each keyspace's place in the directory, and
+    /// the range tombstones with (about) their fragments. One relaxed load.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
-        self.arena.bytes() + self.tombstone_bytes.load(Ordering::Relaxed)
+        self.arena.bytes()
     }
 
     /// Whether nothing was written to it. Two relaxed loads.
@@ -163,8 +157,7 @@ impl MemtableWriter {
         let memtable = &*self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
         found.tombstones.add(start, end, seqno);
-        let bytes = (start.len() + end.len()) as u64 + TOMBSTONE_BYTES;
-        memtable.tombstone_bytes.fetch_add(bytes, Ordering::Relaxed);
+        memtable.arena.count(Tombstones::bytes(start, end));
         memtable.has_tombstones.store(true, Ordering::Release);
     }
 

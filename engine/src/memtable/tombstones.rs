@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use esker_base::SeqNo;
-use esker_base::range_tombstone::{Fragments, RangeTombstone};
+use esker_base::range_tombstone::{Fragment, Fragments, RangeTombstone};
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
 
@@ -49,6 +49,14 @@ impl Tombstones {
         let mut list = self.list.lock();
         list.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno });
         self.count.store(list.len(), Ordering::Release);
+    }
+
+    /// About the bytes that a tombstone takes: one on the list, and one fragment.
+    pub(super) fn bytes(start: &[u8], end: &[u8]) -> usize {
+        2 * (start.len() + end.len())
+            + size_of::<RangeTombstone>()
+            + size_of::<Fragment>()
+            + size_of::<SeqNo>()
     }
 
     /// The fragments of every tombstone added so far, or `None` if there is none.
