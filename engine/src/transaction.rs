@@ -411,6 +411,11 @@ pub struct TransactionScan {
 }
 
 impl TransactionScan {
+    /// What the scan has cost so far.
+    pub fn cost(&mut self) -> OpCost {
+        self.scan.cost()
+    }
+
     fn saw(&mut self, forward: bool, row: Option<&Result<(Key, Value)>>) {
         match row {
             Some(Ok((key, _))) if forward => {
