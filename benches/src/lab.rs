@@ -6,9 +6,10 @@
 //! counters match exactly and the time prefers the predicted form ([`verdict`]).
 //!
 //! ```
-//! use esker_bench::lab::{Experiment, LabOptions, Scale, Silent, run};
+//! use esker_bench::lab::{Experiment, LabOptions, Scale, Silent, StoreChoice, run};
 //!
-//! let options = LabOptions { repeat: Some(2), ..LabOptions::new(Scale::Tiny, vec![Experiment::X1]) };
+//! let options = LabOptions::new(Scale::Tiny, vec![Experiment::X1]);
+//! let options = LabOptions { store: StoreChoice::Map, ..options };
 //! let report = run(&options, &mut Silent)?;
 //! assert!(report.experiments[0].counters_equal());
 //! println!("{}", report.to_text());
@@ -41,7 +42,7 @@ use esker_layouts::followers::{FriendStore, Layout, open};
 use esker_layouts::kv::OrderedKv;
 
 pub use report::Report;
-use store::{MapFactory, Store};
+use store::{EngineFactory, MapFactory, Store};
 
 /// Why the lab stopped.
 #[derive(Debug, thiserror::Error)]
@@ -156,6 +157,8 @@ impl fmt::Display for Scale {
 /// The store under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreChoice {
+    /// esker, in a temporary directory.
+    Engine,
     /// The reference store in memory.
     Map,
 }
@@ -180,9 +183,17 @@ pub struct LabOptions {
 }
 
 impl LabOptions {
-    /// The default options at `scale`: seed 1, generated networks, the map store.
+    /// The default options at `scale`: seed 1, generated networks, the engine.
     pub fn new(scale: Scale, experiments: Vec<Experiment>) -> Self {
-        LabOptions { experiments, scale, seed: 1, repeat: None, graph: None, store: StoreChoice::Map, commit: None }
+        LabOptions {
+            experiments,
+            scale,
+            seed: 1,
+            repeat: None,
+            graph: None,
+            store: StoreChoice::Engine,
+            commit: None,
+        }
     }
 
     /// Repetitions in effect.
@@ -230,6 +241,7 @@ impl<K: OrderedKv> OpenLayout<K> for RealLayouts {
 /// Run the experiments of `options` on the store they name.
 pub fn run(options: &LabOptions, progress: &mut dyn Progress) -> Result<Report> {
     match options.store {
+        StoreChoice::Engine => run_on(&EngineFactory, &RealLayouts, options, progress),
         StoreChoice::Map => run_on(&MapFactory, &RealLayouts, options, progress),
     }
 }

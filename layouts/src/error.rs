@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The store refused or failed.
     #[error(transparent)]
-    Store(#[from] esker_base::Error),
+    Store(esker::Error),
     /// Other commits kept changing what the transaction had read.
     #[error(
         "the transaction met a conflicting commit {attempts} times; try again when fewer writers touch the same keys"
@@ -93,6 +93,16 @@ impl Error {
 
     /// `layout` cannot read what lies at `key`.
     pub fn foreign(layout: &'static str, key: &[u8], source: KeyError) -> Error {
-        Error::Foreign { layout, key: esker_base::error::printable(key), source }
+        Error::Foreign { layout, key: esker::printable(key), source }
+    }
+}
+
+impl From<esker::Error> for Error {
+    /// The engine's conflict is the layouts' conflict; everything else is the store's.
+    fn from(error: esker::Error) -> Error {
+        match error {
+            esker::Error::Conflict { attempts } => Error::Conflict { attempts },
+            other => Error::Store(other),
+        }
     }
 }

@@ -36,10 +36,10 @@ mod merge;
 
 pub use bytes::Bytes;
 pub use caps::{Caps, Needs};
-pub use merge::Merge;
+pub use merge::{Merge, MergeOps};
 
 pub use crate::tuple::KeyRange;
-use crate::{OpCost, Result};
+use crate::{Error, OpCost, Result};
 
 /// A key and its value. Both share memory with the store where it can.
 pub type Row = (Bytes, Bytes);
@@ -134,6 +134,17 @@ pub enum Expect {
     Value(Bytes),
 }
 
+impl Expect {
+    /// Err unless the value `found` at `key` is the expected one.
+    pub(crate) fn check(&self, key: &[u8], found: Option<&Bytes>) -> Result<()> {
+        let (holds, expected) = match self {
+            Expect::Absent => (found.is_none(), "absent"),
+            Expect::Value(value) => (found == Some(value), "at the expected value"),
+        };
+        if holds { Ok(()) } else { Err(Error::Unexpected { key: esker::printable(key), expected }) }
+    }
+}
+
 /// How a scan goes. Limits are exact in rows; a byte limit ends the scan after the row that reaches it,
 /// so that a scan always makes progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,5 +187,27 @@ impl ScanOptions {
     pub fn bytes_limit(mut self, bytes: u64) -> Self {
         self.bytes_limit = Some(bytes);
         self
+    }
+}
+
+/// What a scan may still return.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    rows: usize,
+    bytes: u64,
+}
+
+impl Limits {
+    pub(crate) fn new(options: ScanOptions) -> Self {
+        Limits { rows: options.limit.unwrap_or(usize::MAX), bytes: options.bytes_limit.unwrap_or(u64::MAX) }
+    }
+
+    pub(crate) fn reached(&self) -> bool {
+        self.rows == 0 || self.bytes == 0
+    }
+
+    pub(crate) fn take(&mut self, row: &Row) {
+        self.rows -= 1;
+        self.bytes = self.bytes.saturating_sub((row.0.len() + row.1.len()) as u64);
     }
 }

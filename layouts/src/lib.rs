@@ -8,7 +8,8 @@
 //!   that starts with…") into exact key ranges;
 //! - [`kv`] is what a layout asks of a store: snapshots, ordered scans both ways, atomic commits with
 //!   conflict detection, and what each call cost;
-//! - [`map`] is the reference store, a multi-version `BTreeMap` in memory;
+//! - [`engine`] is esker itself behind those traits, [`map`] the reference store, a multi-version
+//!   `BTreeMap` in memory;
 //! - [`conformance`] is the suite every store has to pass;
 //! - [`followers`] keeps "who reads whom" in six layouts, from one column per friend to hashed row keys.
 //!
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod engine;
 mod error;
 pub mod followers;
 pub mod kv;
@@ -23,7 +25,7 @@ pub mod map;
 pub mod tuple;
 
 pub use error::{Error, Result};
-pub use esker_base::OpCost;
+pub use esker::OpCost;
 
 #[doc = include_str!("../FORMAT.md")]
 pub mod format {}

@@ -34,8 +34,8 @@ const ATTEMPTS_MAX: u32 = 1_000;
 
 static CAPS: Caps = Caps {
     name: "map",
-    key_bytes_max: esker_base::limits::KEY_BYTES_MAX,
-    value_bytes_max: esker_base::limits::VALUE_BYTES_MAX,
+    key_bytes_max: esker::limits::KEY_BYTES_MAX,
+    value_bytes_max: esker::limits::VALUE_BYTES_MAX,
     transactions: true,
     reverse: true,
     merge: true,

@@ -1,5 +1,9 @@
 //! The one place of the lab that touches files: edge lists in, reports out, and the machine's name.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads inputs and writes reports, no database")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "reads inputs and writes reports, no database"
+)]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

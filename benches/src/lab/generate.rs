@@ -93,7 +93,12 @@ pub fn from_graph(graph: &Graph, budget: u64, random: &mut fastrand::Rng) -> Pla
     let taken: BTreeSet<&str> = graph.names.iter().map(String::as_str).collect();
     let longest = rows.iter().map(|(_, friends)| friends.len()).max().unwrap_or(0);
     let absent = names.len();
-    names.extend((ABSENT_FIRST..).map(|id| id.to_string()).filter(|name| !taken.contains(name.as_str())).take(longest));
+    names.extend(
+        (ABSENT_FIRST..)
+            .map(|id| id.to_string())
+            .filter(|name| !taken.contains(name.as_str()))
+            .take(longest),
+    );
     #[expect(clippy::cast_possible_truncation, reason = "a graph has fewer than 2^32 ids")]
     let users = rows
         .into_iter()
@@ -102,7 +107,12 @@ pub fn from_graph(graph: &Graph, budget: u64, random: &mut fastrand::Rng) -> Pla
     Plan { names, users, ambient: Vec::new() }
 }
 
-fn plan_user(user: u32, add: Vec<u32>, absent: impl Fn(u32) -> u32, random: &mut fastrand::Rng) -> UserPlan {
+fn plan_user(
+    user: u32,
+    add: Vec<u32>,
+    absent: impl Fn(u32) -> u32,
+    random: &mut fastrand::Rng,
+) -> UserPlan {
     let mut present = random.choose_multiple(add.iter().copied(), add.len().div_ceil(2));
     random.shuffle(&mut present);
     let check = (0..).zip(present).flat_map(|(i, friend)| [(friend, true), (absent(i), false)]).collect();

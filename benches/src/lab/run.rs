@@ -90,7 +90,9 @@ impl Recording {
     pub(super) fn close(&mut self, layout: Layout, repetition: u32) {
         let all = (layout, Operation::Add, 0)..=(layout, Operation::Delete, u64::MAX);
         for (_, samples) in self.samples.range_mut(all) {
-            if let Some(sample) = samples.get_mut(&repetition).filter(|sample| !sample.times.open.is_empty()) {
+            if let Some(sample) =
+                samples.get_mut(&repetition).filter(|sample| !sample.times.open.is_empty())
+            {
                 for times in [&mut sample.times, &mut sample.hits, &mut sample.misses] {
                     times.close();
                 }

@@ -1,10 +1,12 @@
 //! The one place of the lab that looks at a clock: measuring time is what it is for.
 
-#[allow(clippy::disallowed_types, reason = "elapsed time of the call under test is the measured quantity")]
 use std::time::Instant;
 
 /// Run `f` and return its result with the nanoseconds it took.
-#[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "see the module")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "elapsed time of the call under test is the measured quantity"
+)]
 pub(super) fn timed<T>(f: impl FnOnce() -> T) -> (T, u64) {
     let start = Instant::now();
     let value = f();

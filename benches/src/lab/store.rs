@@ -1,7 +1,12 @@
 //! Where fresh stores come from.
 
-use esker_layouts::kv::OrderedKv;
+use std::ops::Deref;
+
+use esker::Database;
+use esker_layouts::engine::EngineStore;
+use esker_layouts::kv::{Caps, Costed, OrderedKv};
 use esker_layouts::map::MapStore;
+use tempfile::TempDir;
 
 /// Opens empty stores of one kind.
 pub trait Store {
@@ -28,5 +33,64 @@ impl Store for MapFactory {
 
     fn open(&self) -> esker_layouts::Result<MapStore> {
         Ok(MapStore::new())
+    }
+}
+
+/// Opens esker databases with default settings, each in a temporary directory of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EngineFactory;
+
+/// A database in a temporary directory, which goes with it.
+#[derive(Debug)]
+pub struct TemporaryEngine {
+    // Fields drop in order: the database closes before its directory goes.
+    store: EngineStore,
+    _directory: TempDir,
+}
+
+impl Deref for TemporaryEngine {
+    type Target = EngineStore;
+
+    fn deref(&self) -> &EngineStore {
+        &self.store
+    }
+}
+
+impl OrderedKv for TemporaryEngine {
+    type Read<'a> = <EngineStore as OrderedKv>::Read<'a>;
+    type Tx<'a> = <EngineStore as OrderedKv>::Tx<'a>;
+
+    fn caps(&self) -> &Caps {
+        self.store.caps()
+    }
+
+    fn read(&self) -> esker_layouts::Result<Self::Read<'_>> {
+        self.store.read()
+    }
+
+    fn update<T>(
+        &self,
+        f: impl FnMut(&mut Self::Tx<'_>) -> esker_layouts::Result<T>,
+    ) -> esker_layouts::Result<Costed<T>> {
+        self.store.update(f)
+    }
+}
+
+impl Store for EngineFactory {
+    type Kv = TemporaryEngine;
+
+    fn name(&self) -> &'static str {
+        "esker (default settings: durable to a process kill), in a temporary directory"
+    }
+
+    fn open(&self) -> esker_layouts::Result<TemporaryEngine> {
+        let directory = tempfile::Builder::new().prefix("esker-lab-").tempdir();
+        let directory = directory.map_err(|source| esker::Error::Io {
+            op: "create",
+            path: std::env::temp_dir(),
+            source: source.into(),
+        })?;
+        let store = EngineStore::build(Database::builder(directory.path()), "followers")?;
+        Ok(TemporaryEngine { store, _directory: directory })
     }
 }

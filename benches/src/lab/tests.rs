@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests write inputs and read reports")]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +16,21 @@ use super::verdict::Outcome;
 use super::*;
 
 fn tiny(experiments: &[Experiment]) -> LabOptions {
-    LabOptions::new(Scale::Tiny, experiments.to_vec())
+    LabOptions { store: StoreChoice::Map, ..LabOptions::new(Scale::Tiny, experiments.to_vec()) }
 }
 
 #[test]
 fn every_counter_of_every_experiment_equals_its_formula() {
-    let report = run(&tiny(&Experiment::ALL), &mut Silent).expect("the lab runs");
+    counters_equal(StoreChoice::Map);
+}
+
+#[test]
+fn so_does_every_counter_of_the_engine() {
+    counters_equal(StoreChoice::Engine);
+}
+
+fn counters_equal(store: StoreChoice) {
+    let report = run(&LabOptions { store, ..tiny(&Experiment::ALL) }, &mut Silent).expect("the lab runs");
     assert_eq!(report.experiments.len(), 3);
     for experiment in &report.experiments {
         for (panel, series) in experiment.series() {
@@ -40,7 +51,9 @@ fn the_same_seed_gives_the_same_operations() {
         let all: Vec<_> = report
             .experiments
             .iter()
-            .flat_map(|e| e.series().flat_map(|(_, s)| s.points.iter().map(|p| p.counted)).collect::<Vec<_>>())
+            .flat_map(|e| {
+                e.series().flat_map(|(_, s)| s.points.iter().map(|p| p.counted)).collect::<Vec<_>>()
+            })
             .collect();
         all
     };
@@ -91,14 +104,24 @@ impl OpenLayout<MapStore> for WrongColumn {
 
 #[test]
 fn a_wrong_layout_comes_out_as_a_mismatch() {
-    let report = run_on(&MapFactory, &WrongColumn, &tiny(&[Experiment::X1]), &mut Silent).expect("the lab runs");
+    let report =
+        run_on(&MapFactory, &WrongColumn, &tiny(&[Experiment::X1]), &mut Silent).expect("the lab runs");
     for (panel, series) in report.experiments[0].series() {
         let wrong = series.layout == "column" && panel.operation == Operation::Add;
         assert_eq!(series.counters_equal, !wrong, "{} {}", series.layout, panel.title);
         if wrong {
             assert_ne!(series.verdict.outcome, Outcome::Reproduced);
-            assert!(series.verdict.reason.contains("operations differ from the formula; first: add at degree 0"));
-            assert_eq!(series.counter_fit.expect("points").form, Form::Affine, "the keys show what it does");
+            assert!(
+                series
+                    .verdict
+                    .reason
+                    .contains("operations differ from the formula; first: add at degree 0")
+            );
+            assert_eq!(
+                series.counter_fit.expect("points").form,
+                Form::Affine,
+                "the keys show what it does"
+            );
             assert!(series.counters.equal == 0, "one call too many in every single add");
         }
     }
@@ -202,7 +225,10 @@ fn edge_lists_are_read_plain_and_packed_and_refused_by_line() {
     let cut = directory.path().join("cut.gz");
     let whole = std::fs::read(&packed).expect("read");
     std::fs::write(&cut, &whole[..whole.len() - 9]).expect("write");
-    assert!(matches!(edges::read(&cut), Err(LabError::File { op: "read", .. })), "a cut archive is an error");
+    assert!(
+        matches!(edges::read(&cut), Err(LabError::File { op: "read", .. })),
+        "a cut archive is an error"
+    );
     assert!(matches!(edges::read(Path::new("no such file")), Err(LabError::File { op: "open", .. })));
 }
 

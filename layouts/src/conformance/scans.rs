@@ -47,7 +47,8 @@ fn many_rows<K: OrderedKv>(store: &K) {
     let read = store.read().expect("snapshot");
     let forward = keys(read.scan(KeyRange::prefix(b"row"), ScanOptions::new()).expect("scan"));
     assert_eq!(forward, names, "a long scan returns every row once, in order");
-    let mut backward = keys(read.scan(KeyRange::prefix(b"row"), ScanOptions::new().reverse()).expect("scan"));
+    let mut backward =
+        keys(read.scan(KeyRange::prefix(b"row"), ScanOptions::new().reverse()).expect("scan"));
     backward.reverse();
     assert_eq!(backward, names, "and the same in reverse");
 }

@@ -113,6 +113,7 @@ pub(super) fn conflicts<K: OrderedKv>(store: &K) {
     assert_eq!(tries(store, blind, |tx| tx.put(b"result", b"lost")), 1, "blind writes do not conflict");
 }
 
+#[expect(clippy::disallowed_methods, reason = "the promise is about concurrent writers")]
 pub(super) fn concurrent_increments<K: OrderedKv>(store: &K) {
     let increment = || {
         for _ in 0..50 {
@@ -133,7 +134,8 @@ pub(super) fn concurrent_increments<K: OrderedKv>(store: &K) {
 }
 
 pub(super) fn merges<K: OrderedKv>(store: &K) {
-    let number = |key: &[u8]| get(store, key).map(|v| i64::from_le_bytes(v.try_into().expect("eight bytes")));
+    let number =
+        |key: &[u8]| get(store, key).map(|v| i64::from_le_bytes(v.try_into().expect("eight bytes")));
     let merge = |key: &[u8], merge: Merge| {
         store.update(|tx| {
             tx.merge(key, merge.clone());

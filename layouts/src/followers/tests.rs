@@ -4,6 +4,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::EngineStore;
 use crate::map::MapStore;
 use crate::tuple::tests::format_block;
 
@@ -44,11 +45,22 @@ fn pairs(list: &[(u32, &[u32])]) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The engine without a disk.
+fn engine() -> EngineStore {
+    let env = esker::vfs::Env::memory().expect("an environment in memory");
+    EngineStore::build(esker::Database::builder("/followers").env(env), "followers").expect("open")
+}
+
 #[test]
 fn the_article_s_sample_runs_on_every_layout() {
+    sample(MapStore::new);
+    sample(engine);
+}
+
+fn sample<K: OrderedKv>(fresh: impl Fn() -> K) {
     assert_eq!((pairs(INSERTS).len(), pairs(CHECKS).len(), pairs(DELETES).len()), (15, 18, 15));
     for layout in Layout::ALL {
-        let store = MapStore::new();
+        let store = fresh();
         let friends = open(&store, layout).expect("the map has everything");
         for (user, friend) in pairs(INSERTS) {
             friends.add(&user, &friend).expect("add");
@@ -74,6 +86,11 @@ fn the_article_s_sample_runs_on_every_layout() {
 /// The counter table of the design, on a row of five friends: read / written / tombstones / calls.
 #[test]
 fn costs_are_those_of_the_naive_client() {
+    costs(MapStore::new);
+    costs(engine);
+}
+
+fn costs<K: OrderedKv>(fresh: impl Fn() -> K) {
     let cost = |c: OpCost| (c.keys_read, c.keys_written, c.tombstones_written, c.calls);
     let expected = |layout| match layout {
         // add, check (hit), check (miss), remove from the middle, remove the last
@@ -95,7 +112,7 @@ fn costs_are_those_of_the_naive_client() {
         Layout::Relational => [(1, 3, 0, 3), (1, 0, 0, 1), (0, 0, 0, 1), (1, 0, 2, 2), (1, 0, 2, 2)],
     };
     for layout in Layout::ALL {
-        let store = MapStore::new();
+        let store = fresh();
         let friends = open(&store, layout).expect("open");
         friends.load("u", &["a", "b", "c", "d", "e"]).expect("load");
         let order = friends.list("u").expect("list").value;
@@ -135,7 +152,10 @@ fn bad_ids_are_refused_with_the_remedy() {
         let store = MapStore::new();
         let friends = open(&store, layout).expect("open");
         assert!(matches!(friends.add("", "b"), Err(Error::BadInput { what: "user id", .. })), "{layout}");
-        assert!(matches!(friends.check("a", ""), Err(Error::BadInput { what: "friend id", .. })), "{layout}");
+        assert!(
+            matches!(friends.check("a", ""), Err(Error::BadInput { what: "friend id", .. })),
+            "{layout}"
+        );
         let long = "x".repeat(20_000);
         let error = friends.add("a", &long).expect_err("too long").to_string();
         assert!(error.contains("20000 bytes") && error.len() < 300, "{layout}: {error}");
@@ -181,8 +201,14 @@ fn foreign_data_is_an_error_not_a_wrong_answer() {
 
 #[test]
 fn concurrent_writers_leave_no_holes() {
+    concurrent(MapStore::new);
+    concurrent(engine);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the promise is about concurrent writers")]
+fn concurrent<K: OrderedKv>(fresh: impl Fn() -> K) {
     for layout in Layout::ALL {
-        let store = MapStore::new();
+        let store = fresh();
         let friends = open(&store, layout).expect("open");
         std::thread::scope(|scope| {
             for writer in 0..4 {

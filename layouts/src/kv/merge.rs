@@ -1,7 +1,7 @@
 //! Writes that combine with a value nobody has to read first.
 
 use bytes::Bytes;
-use esker_base::error::printable;
+use esker::printable;
 
 use crate::{Error, Result};
 
@@ -64,5 +64,69 @@ impl Merge {
             Merge::Add(_) | Merge::Min(_) | Merge::Max(_) => 8,
             Merge::Append(tail) => tail.len() as u64,
         }
+    }
+}
+
+/// The merges as the engine's merge operator: an operand is a byte that tells which, then the number or
+/// the bytes. Register it with [`esker::DatabaseBuilder::merge_operator`] to open the keyspaces of
+/// [`EngineStore`](crate::engine::EngineStore).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MergeOps;
+
+impl Merge {
+    /// The merge as an operand.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let number = |tag, value: &i64| [&[tag], &value.to_le_bytes()[..]].concat();
+        match self {
+            Merge::Add(amount) => number(0, amount),
+            Merge::Min(other) => number(1, other),
+            Merge::Max(other) => number(2, other),
+            Merge::Append(tail) => [&[3], &tail[..]].concat(),
+        }
+    }
+
+    fn decode(operand: &[u8]) -> Result<Merge, String> {
+        let (tag, rest) = operand.split_first().ok_or("the operand is empty")?;
+        if *tag == 3 {
+            return Ok(Merge::Append(Bytes::copy_from_slice(rest)));
+        }
+        let number = i64::from_le_bytes(rest.try_into().map_err(|_| "the operand is not a number")?);
+        match tag {
+            0 => Ok(Merge::Add(number)),
+            1 => Ok(Merge::Min(number)),
+            2 => Ok(Merge::Max(number)),
+            _ => Err(format!("there is no merge {tag}")),
+        }
+    }
+
+    /// One merge that does what `self` and then `newer` do, if there is one.
+    fn then(&self, newer: &Merge) -> Option<Merge> {
+        match (self, newer) {
+            (Merge::Add(a), Merge::Add(b)) => a.checked_add(*b).map(Merge::Add),
+            (Merge::Min(a), Merge::Min(b)) => Some(Merge::Min(*a.min(b))),
+            (Merge::Max(a), Merge::Max(b)) => Some(Merge::Max(*a.max(b))),
+            (Merge::Append(a), Merge::Append(b)) => Some(Merge::Append([&a[..], b].concat().into())),
+            _ => None,
+        }
+    }
+}
+
+impl esker::MergeOperator for MergeOps {
+    fn name(&self) -> &'static str {
+        "esker-layouts"
+    }
+
+    fn fold(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let mut value = base.map(<[u8]>::to_vec);
+        for operand in operands {
+            let merge = Merge::decode(operand)?;
+            value = Some(merge.apply(key, value.as_deref()).map_err(|error| error.to_string())?);
+        }
+        value.ok_or_else(|| "there is no operand".to_owned())
+    }
+
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        let (older, newer) = (Merge::decode(older).ok()?, Merge::decode(newer).ok()?);
+        older.then(&newer).map(|merge| merge.encode())
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 
 use super::state::{State, Version};
-use crate::kv::{KeyRange, KvRead, Row, ScanOptions};
+use crate::kv::{KeyRange, KvRead, Limits, Row, ScanOptions};
 use crate::{OpCost, Result};
 
 /// Rows fetched under the lock at a time: the first page is short for scans that stop soon.
@@ -48,7 +48,13 @@ impl<'a> MapRead<'a> {
     }
 
     /// The next rows of `range` as the store has them, not counted: at most `max`.
-    pub(super) fn page(&self, range: &KeyRange, options: ScanOptions, max: usize, into: &mut VecDeque<Row>) {
+    pub(super) fn page(
+        &self,
+        range: &KeyRange,
+        options: ScanOptions,
+        max: usize,
+        into: &mut VecDeque<Row>,
+    ) {
         let state = self.state.read();
         let rows = state.range(range, self.version);
         let own = |(key, value): (&Bytes, &Bytes)| {
@@ -166,28 +172,6 @@ impl Pages {
     /// Whether everything in the range was fetched.
     pub(super) fn exhausted(&self) -> bool {
         self.done
-    }
-}
-
-/// What a scan may still return.
-#[derive(Debug)]
-pub(super) struct Limits {
-    rows: usize,
-    bytes: u64,
-}
-
-impl Limits {
-    pub(super) fn new(options: ScanOptions) -> Self {
-        Limits { rows: options.limit.unwrap_or(usize::MAX), bytes: options.bytes_limit.unwrap_or(u64::MAX) }
-    }
-
-    pub(super) fn reached(&self) -> bool {
-        self.rows == 0 || self.bytes == 0
-    }
-
-    pub(super) fn take(&mut self, row: &Row) {
-        self.rows -= 1;
-        self.bytes = self.bytes.saturating_sub((row.0.len() + row.1.len()) as u64);
     }
 }
 

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use esker_base::error::printable;
 
-use super::read::{Limits, MapRead, Pages};
+use super::read::{MapRead, Pages};
 use super::state::{State, Written};
-use crate::kv::{Expect, KeyRange, KvRead, KvTx, Merge, Row, ScanOptions};
-use crate::{Error, OpCost, Result};
+use crate::kv::{Expect, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
+use crate::{OpCost, Result};
 
 /// A buffered change of one key.
 #[derive(Clone, Debug)]
@@ -135,16 +134,6 @@ impl Written {
                 !before(a, b) && !before(b, a)
             }
         }
-    }
-}
-
-impl Expect {
-    fn check(&self, key: &[u8], found: Option<&Bytes>) -> Result<()> {
-        let (holds, expected) = match self {
-            Expect::Absent => (found.is_none(), "absent"),
-            Expect::Value(value) => (found == Some(value), "at the expected value"),
-        };
-        if holds { Ok(()) } else { Err(Error::Unexpected { key: printable(key), expected }) }
     }
 }
 

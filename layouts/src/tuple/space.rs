@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use esker_base::key::prefix_end;
+use esker::prefix_end;
 
 use super::code;
 use super::decode::{Fields, KeyError, KeyErrorKind, Unpack};

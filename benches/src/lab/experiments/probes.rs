@@ -42,7 +42,9 @@ pub(super) fn run<S: Store>(
     population: &Population,
     recording: &mut Recording,
 ) -> Result<()> {
-    let opened = |layout: Layout| move |source| LabError::Layout { doing: format!("open the layout {layout}"), source };
+    let opened = |layout: Layout| {
+        move |source| LabError::Layout { doing: format!("open the layout {layout}"), source }
+    };
     let stores = LAYOUTS
         .iter()
         .map(|layout| store.open().map_err(opened(*layout)))

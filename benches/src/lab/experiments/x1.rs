@@ -194,7 +194,8 @@ fn findings(panels: &[Panel], generated: bool) -> Vec<String> {
         panel.series.iter().find(|series| series.layout == layout)?.points.last()
     };
     let mut notes = Vec::new();
-    if let (Some(count), Some(column)) = (at_end(Operation::Add, "count"), at_end(Operation::Add, "column")) {
+    if let (Some(count), Some(column)) = (at_end(Operation::Add, "count"), at_end(Operation::Add, "column"))
+    {
         notes.push(format!(
             "Adding takes {:.0} calls in count and {:.0} in column: the article's factor of two is a factor of \
              round trips. Time in this process: {:.2} times; modelled at 200 µs a call: {:.2} times.",

@@ -28,7 +28,9 @@ struct Sizes {
 
 fn sizes(scale: Scale) -> Sizes {
     match scale {
-        Scale::Tiny => Sizes { n: &[50, 100, 200], degrees: &[10, 40, 160], n_fixed: 50, rounds: 20, cells: 10_000 },
+        Scale::Tiny => {
+            Sizes { n: &[50, 100, 200], degrees: &[10, 40, 160], n_fixed: 50, rounds: 20, cells: 10_000 }
+        }
         Scale::Smoke => Sizes {
             n: &[100, 1_000, 10_000],
             degrees: &[10, 100, 1_000, 10_000],
@@ -121,7 +123,14 @@ fn population(n: u32, degree: u32, place: u64, sizes: &Sizes, options: &LabOptio
             (user, friends)
         })
         .collect();
-    Population { place, names: Population::names(used, rounds, options), rows, probes, rounds, strangers: used }
+    Population {
+        place,
+        names: Population::names(used, rounds, options),
+        rows,
+        probes,
+        rounds,
+        strangers: used,
+    }
 }
 
 /// `amount` distinct ids below `n`, without walking through all of them when few are wanted.

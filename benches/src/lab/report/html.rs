@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    ExperimentReport, MeanCounters, Panel, Point, Report, Series, article_name, big_o, duration, short, slope, svg,
+    ExperimentReport, MeanCounters, Panel, Point, Report, Series, article_name, big_o, duration, short,
+    slope, svg,
 };
 use crate::lab::model::{Form, Operation};
 use crate::lab::verdict::Outcome;
@@ -29,7 +30,12 @@ fn page(out: &mut String, report: &Report) -> std::fmt::Result {
          <title>esker lab: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>",
         names.join(", ")
     )?;
-    let operations: u64 = report.experiments.iter().flat_map(|e| e.series()).map(|(_, s)| s.counters.operations).sum();
+    let operations: u64 = report
+        .experiments
+        .iter()
+        .flat_map(ExperimentReport::series)
+        .map(|(_, s)| s.counters.operations)
+        .sum();
     let equal = report.experiments.iter().all(ExperimentReport::counters_equal);
     writeln!(
         out,
@@ -91,7 +97,8 @@ fn section(out: &mut String, experiment: &ExperimentReport) -> std::fmt::Result 
     for panels in experiment.panels.chunks(Operation::ALL.len()) {
         writeln!(out, "<div class=\"charts\">")?;
         for panel in panels {
-            let drawn = svg::chart(panel, "time per operation", |p| (p.nanos.low, p.nanos.median, p.nanos.high));
+            let drawn =
+                svg::chart(panel, "time per operation", |p| (p.nanos.low, p.nanos.median, p.nanos.high));
             writeln!(out, "<figure><figcaption>{}</figcaption>\n{drawn}</figure>", title(&panel.title))?;
         }
         writeln!(out, "</div>")?;
@@ -122,15 +129,22 @@ fn modelled(out: &mut String, panels: &[Panel]) -> std::fmt::Result {
          <div class=\"charts\">"
     )?;
     for panel in panels {
-        let drawn = svg::chart(panel, "modelled time", |p| (p.modelled_nanos, p.modelled_nanos, p.modelled_nanos));
-        writeln!(out, "<figure><figcaption>{}, modelled</figcaption>\n{drawn}</figure>", title(&panel.title))?;
+        let drawn =
+            svg::chart(panel, "modelled time", |p| (p.modelled_nanos, p.modelled_nanos, p.modelled_nanos));
+        writeln!(
+            out,
+            "<figure><figcaption>{}, modelled</figcaption>\n{drawn}</figure>",
+            title(&panel.title)
+        )?;
     }
     writeln!(out, "</div></details>")
 }
 
 fn title(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| escape(&format!("{}{}", first.to_uppercase(), letters.as_str())))
+    letters
+        .next()
+        .map_or(String::new(), |first| escape(&format!("{}{}", first.to_uppercase(), letters.as_str())))
 }
 
 fn legend(out: &mut String, experiment: &ExperimentReport) -> std::fmt::Result {
@@ -159,7 +173,10 @@ fn exponents(out: &mut String, panels: &[Panel]) -> std::fmt::Result {
     for (row, series) in first.series.iter().enumerate() {
         writeln!(out, "<tr><th>{}<br><small>{}</small></th>", series.layout, article_name(series.layout))?;
         for cell in panels.iter().filter_map(|panel| panel.series.get(row)) {
-            let keys = cell.counter_fit.and_then(|fit| fit.slope).map_or("–".into(), |s| format!("{:.2}", s.median));
+            let keys = cell
+                .counter_fit
+                .and_then(|fit| fit.slope)
+                .map_or("–".into(), |s| format!("{:.2}", s.median));
             writeln!(
                 out,
                 "<td><b>{}</b> predicted<br>keys: slope {keys}, {}<br>time: slope {}, {}</td>",
@@ -206,7 +223,11 @@ fn verdict_table(out: &mut String, experiment: &ExperimentReport) -> std::fmt::R
 /// Every point as numbers, folded away.
 fn figures(out: &mut String, panel: &Panel) -> std::fmt::Result {
     let answers = panel.operation == Operation::Check;
-    writeln!(out, "<details><summary>Figures: {}</summary>\n<div class=\"scroll\"><table>", escape(&panel.title))?;
+    writeln!(
+        out,
+        "<details><summary>Figures: {}</summary>\n<div class=\"scroll\"><table>",
+        escape(&panel.title)
+    )?;
     writeln!(
         out,
         "<thead><tr><th>layout</th><th>{}</th><th>operations a repetition</th><th>time</th><th>95 % interval</th>{}\

@@ -59,7 +59,10 @@ impl Scale {
                 return decades;
             }
             let fine = [1.0, 2.0, 5.0];
-            return (0..16).flat_map(|i| fine.map(|f| f * 10f64.powi(i))).filter(|t| self.inside(*t)).collect();
+            return (0..16)
+                .flat_map(|i| fine.map(|f| f * 10f64.powi(i)))
+                .filter(|t| self.inside(*t))
+                .collect();
         }
         let rough = (self.high - self.low) / 5.0;
         let decade = 10f64.powf(rough.log10().floor());
@@ -112,16 +115,34 @@ fn axes(out: &mut String, x: &Scale, y: &Scale, x_label: &str, y_label: &str) ->
         let at = y.at(tick);
         writeln!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>")?;
         let text = tick_duration(tick);
-        writeln!(out, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>", LEFT - 6.0, at + 4.0)?;
+        writeln!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        )?;
     }
     for tick in x.ticks() {
         let at = x.at(tick);
-        writeln!(out, "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{floor}\" y2=\"{}\"/>", floor + 4.0)?;
-        writeln!(out, "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>", floor + 17.0, count(tick))?;
+        writeln!(
+            out,
+            "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{floor}\" y2=\"{}\"/>",
+            floor + 4.0
+        )?;
+        writeln!(
+            out,
+            "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            floor + 17.0,
+            count(tick)
+        )?;
     }
     writeln!(out, "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")?;
     let middle = f64::midpoint(LEFT, right);
-    writeln!(out, "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{x_label}</text>", HEIGHT - 8.0)?;
+    writeln!(
+        out,
+        "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{x_label}</text>",
+        HEIGHT - 8.0
+    )?;
     let middle = f64::midpoint(TOP, floor);
     writeln!(
         out,

@@ -39,15 +39,16 @@ fn render_experiment(out: &mut String, experiment: &ExperimentReport) -> std::fm
 }
 
 fn verdicts(panel: &Panel) -> Table {
-    let mut table = table(&[
-        "layout", "claim", "counters", "keys touched", "time", "slope of time", "form", "verdict",
-    ]);
+    let mut table =
+        table(&["layout", "claim", "counters", "keys touched", "time", "slope of time", "form", "verdict"]);
     for series in &panel.series {
         table.add_row([
             series.layout.to_owned(),
             big_o(series.predicted).to_owned(),
             counters(series),
-            span(series, |point| short(point.counted.read + point.counted.written + point.counted.tombstones)),
+            span(series, |point| {
+                short(point.counted.read + point.counted.written + point.counted.tombstones)
+            }),
             span(series, |point| duration(point.nanos.median)),
             slope(series.time_fit.as_ref()),
             series.time_fit.map_or("–".into(), |fit| fit.form.to_string()),

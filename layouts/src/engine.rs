@@ -1,0 +1,118 @@
+//! esker behind the layouts' traits: one keyspace of a database as an ordered store.
+//!
+//! ```
+//! use esker_layouts::engine::EngineStore;
+//! use esker_layouts::followers::{Layout, open};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! let store = EngineStore::open(dir.path(), "followers")?;
+//! let friends = open(&store, Layout::Column)?;
+//! friends.add("Вася", "Оля")?;
+//! assert_eq!(friends.check("Вася", "Оля")?.cost.keys_read, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every counter is the engine's own: the adapter hands [`OpCost`] down and sums what comes back. One
+//! thing is its own: a batched get, which the engine counts as one call a key, is one call here.
+//!
+//! A scan counts when it is exhausted or dropped. A refused merge (wrong length, overflow) is found by
+//! the read that folds it, not by the commit.
+
+mod read;
+mod tx;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use esker::{Database, DatabaseBuilder, Keyspace, KeyspaceOptions, MergeOperator};
+
+use crate::kv::{Caps, Costed, MergeOps, OrderedKv};
+use crate::{Error, OpCost, Result};
+
+pub use read::{EngineRead, EngineScan};
+pub use tx::{EngineTx, EngineTxScan};
+
+static CAPS: Caps = Caps {
+    name: "esker",
+    key_bytes_max: esker::limits::KEY_BYTES_MAX,
+    value_bytes_max: esker::limits::VALUE_BYTES_MAX,
+    transactions: true,
+    reverse: true,
+    merge: true,
+    range_delete: true,
+    durable: true,
+};
+
+/// One keyspace of a database. A cheap handle.
+#[derive(Clone, Debug)]
+pub struct EngineStore {
+    db: Database,
+    keyspace: Keyspace,
+}
+
+impl EngineStore {
+    /// The keyspace `name` of the database in `dir`, both created if absent, with default settings.
+    pub fn open(dir: impl AsRef<Path>, name: &str) -> Result<EngineStore> {
+        Self::build(Database::builder(dir), name)
+    }
+
+    /// The keyspace `name` of the database that `builder` opens; [`MergeOps`] is registered with it.
+    pub fn build(builder: DatabaseBuilder, name: &str) -> Result<EngineStore> {
+        let db = builder.merge_operator(Arc::new(MergeOps)).open()?;
+        Self::of(db, name)
+    }
+
+    /// The keyspace `name` of an open database, with which [`MergeOps`] must have been registered.
+    pub fn of(db: Database, name: &str) -> Result<EngineStore> {
+        let options = KeyspaceOptions::default().with_merge_operator(MergeOps.name());
+        let keyspace = db.keyspace(name, options)?;
+        Ok(EngineStore { db, keyspace })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// The keyspace.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+}
+
+impl OrderedKv for EngineStore {
+    type Read<'a> = EngineRead;
+    type Tx<'a> = EngineTx<'a>;
+
+    fn caps(&self) -> &Caps {
+        &CAPS
+    }
+
+    fn read(&self) -> Result<EngineRead> {
+        Ok(EngineRead::new(self.keyspace.reader()?))
+    }
+
+    fn update<T>(&self, mut f: impl FnMut(&mut EngineTx<'_>) -> Result<T>) -> Result<Costed<T>> {
+        let (mut cost, mut reads) = (OpCost::default(), OpCost::default());
+        let mut refused = None;
+        let outcome = self.db.transact_costed(&mut cost, |transaction| {
+            let mut tx = EngineTx::new(transaction, &self.keyspace);
+            let value = f(&mut tx);
+            let finished = tx.finish(&mut reads);
+            value.and_then(|value| finished.map(|()| value)).map_err(|error| {
+                // The engine's closure speaks the engine's errors: this one only rolls back.
+                refused = Some(error);
+                esker::Error::invalid("the layout's transaction was rolled back")
+            })
+        });
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let value = outcome.map_err(Error::from)?;
+        cost.add(&reads);
+        Ok(Costed { value, cost })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! One moment of a keyspace, and its scans.
+
+use std::cell::Cell;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use esker::{Reader, RowCursor};
+
+use crate::kv::{KeyRange, KvRead, Limits, Row, ScanOptions};
+use crate::{OpCost, Result};
+
+/// One moment of the keyspace.
+pub struct EngineRead {
+    reader: Reader,
+    cost: Cell<OpCost>,
+}
+
+/// Add to counters in a cell.
+pub(super) fn count(cell: &Cell<OpCost>, cost: &OpCost) {
+    let mut sum = cell.get();
+    sum.add(cost);
+    cell.set(sum);
+}
+
+/// The range as the engine takes it.
+pub(super) fn bounds(range: KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    (Bound::Included(range.start), range.end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+impl EngineRead {
+    pub(super) fn new(reader: Reader) -> Self {
+        EngineRead { reader, cost: Cell::default() }
+    }
+
+    fn counted<T>(&self, call: impl FnOnce(&mut OpCost) -> esker::Result<T>) -> Result<T> {
+        let mut cost = OpCost::default();
+        let outcome = call(&mut cost);
+        count(&self.cost, &cost);
+        Ok(outcome?)
+    }
+}
+
+impl KvRead for EngineRead {
+    type Scan<'a> = EngineScan<'a>;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.counted(|cost| self.reader.get_costed(key, cost))
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.counted(|cost| self.reader.get_with(key, cost, |_| ()))?.is_some())
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        self.counted(|cost| {
+            let values = keys.iter().map(|key| self.reader.get_costed(key, cost)).collect();
+            cost.calls = 1;
+            values
+        })
+    }
+
+    fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {
+        let cursor = if range.is_empty() { None } else { Some(self.reader.cursor_over(bounds(range))?) };
+        Ok(EngineScan { read: self, cursor, options, left: Limits::new(options), started: false })
+    }
+
+    fn cost(&self) -> OpCost {
+        self.cost.get()
+    }
+}
+
+/// A scan of one moment. Lends from the engine's cursor and copies what it hands out.
+pub struct EngineScan<'a> {
+    read: &'a EngineRead,
+    /// `None` once there is nothing more to come.
+    cursor: Option<RowCursor>,
+    options: ScanOptions,
+    left: Limits,
+    started: bool,
+}
+
+impl EngineScan<'_> {
+    fn step(&mut self) -> Result<Option<Row>> {
+        let Some(cursor) = self.cursor.as_mut().filter(|_| !self.left.reached()) else { return Ok(None) };
+        let found = match (self.started, self.options.reverse) {
+            (false, false) => cursor.seek_first()?,
+            (false, true) => cursor.seek_last()?,
+            (true, false) => cursor.next()?,
+            (true, true) => cursor.prev()?,
+        };
+        self.started = true;
+        if !found {
+            return Ok(None);
+        }
+        let value =
+            if self.options.keys_only { Bytes::new() } else { Bytes::copy_from_slice(cursor.value()) };
+        let row = (Bytes::copy_from_slice(cursor.key()), value);
+        self.left.take(&row);
+        Ok(Some(row))
+    }
+
+    /// Count what the cursor cost, and let it go.
+    fn close(&mut self) {
+        if let Some(mut cursor) = self.cursor.take() {
+            count(&self.read.cost, &cursor.cost());
+        }
+    }
+}
+
+impl Iterator for EngineScan<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.step().transpose();
+        if !matches!(row, Some(Ok(_))) {
+            self.close();
+        }
+        row
+    }
+}
+
+impl Drop for EngineScan<'_> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,91 @@
+use std::sync::Arc;
+
+use esker::Database;
+
+use super::EngineStore;
+use crate::Error;
+use crate::kv::{KvRead, KvTx, Merge, MergeOps, OrderedKv};
+
+fn in_memory() -> EngineStore {
+    let env = esker::vfs::Env::memory().expect("an environment in memory");
+    EngineStore::build(Database::builder("/store").env(env), "data").expect("open")
+}
+
+#[test]
+fn conforms() {
+    crate::conformance::check(in_memory);
+}
+
+#[test]
+fn conforms_on_disk() {
+    let mut directories = Vec::new();
+    crate::conformance::check(|| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = EngineStore::open(directory.path(), "data").expect("open");
+        directories.push(directory);
+        store
+    });
+}
+
+#[test]
+fn what_was_written_is_there_after_reopening() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for round in 1..=3i64 {
+        let store = EngineStore::open(directory.path(), "data").expect("open");
+        let done = store.update(|tx| {
+            tx.merge(b"n", Merge::Add(1));
+            Ok(())
+        });
+        done.expect("commit");
+        let value = store.read().expect("snapshot").get(b"n").expect("get").expect("is there");
+        assert_eq!(value.as_ref(), round.to_le_bytes());
+    }
+}
+
+#[test]
+fn refused_writes_and_merges_are_errors() {
+    let store = in_memory();
+    let long = store.update(|tx| {
+        tx.put(&vec![b'x'; 70_000], b"");
+        tx.put(b"a", b"1");
+        Ok(())
+    });
+    assert!(matches!(long, Err(Error::Store(esker::Error::TooLarge { .. }))), "{long:?}");
+    assert!(!store.read().expect("snapshot").contains(b"a").expect("get"), "nothing of it was written");
+    let done = store.update(|tx| {
+        tx.put(b"text", b"not a number");
+        tx.merge(b"text", Merge::Add(1));
+        Ok(())
+    });
+    done.expect("a merge is blind");
+    let error = store.read().expect("snapshot").get(b"text").expect_err("the read folds").to_string();
+    assert!(error.contains("not a number of eight bytes"), "{error}");
+}
+
+#[test]
+fn operands_combine_to_what_folding_gives() {
+    use esker::MergeOperator;
+    let merges = [
+        Merge::Add(3),
+        Merge::Add(i64::MAX),
+        Merge::Min(-2),
+        Merge::Max(9),
+        Merge::Min(4),
+        Merge::Max(-9),
+        Merge::Append("ab".into()),
+        Merge::Append("".into()),
+    ];
+    let base = 5i64.to_le_bytes();
+    for older in &merges {
+        for newer in &merges {
+            let (a, b) = (older.encode(), newer.encode());
+            let Some(both) = MergeOps.combine(b"k", &a, &b) else { continue };
+            let apart = MergeOps.fold(b"k", Some(&base), &[&a, &b]);
+            assert_eq!(MergeOps.fold(b"k", Some(&base), &[&both]), apart, "{older:?} {newer:?}");
+        }
+    }
+    assert!(MergeOps.fold(b"k", None, &[&[9, 0]]).is_err() && MergeOps.fold(b"k", None, &[&[]]).is_err());
+    let registered = Database::builder("/m").env(esker::vfs::Env::memory().expect("an environment"));
+    let db = registered.merge_operator(Arc::new(MergeOps)).open().expect("open");
+    EngineStore::of(db, "counters").expect("any database that knows the operator");
+}

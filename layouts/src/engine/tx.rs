@@ -1,0 +1,159 @@
+//! Transactions of the engine as layouts see them.
+
+use std::cell::{Cell, RefCell};
+
+use bytes::Bytes;
+use esker::{Keyspace, Transaction, TransactionScan};
+
+use super::read::{bounds, count};
+use crate::kv::{Expect, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
+use crate::{OpCost, Result};
+
+/// A transaction under way.
+pub struct EngineTx<'a> {
+    transaction: &'a mut Transaction,
+    keyspace: &'a Keyspace,
+    cost: Cell<OpCost>,
+    /// The first write or condition that was refused: it ends the transaction once the layout is done.
+    refused: RefCell<Result<()>>,
+}
+
+impl<'a> EngineTx<'a> {
+    pub(super) fn new(transaction: &'a mut Transaction, keyspace: &'a Keyspace) -> Self {
+        EngineTx { transaction, keyspace, cost: Cell::default(), refused: RefCell::new(Ok(())) }
+    }
+
+    /// What went wrong on the way, and to `reads` what the reads cost.
+    pub(super) fn finish(self, reads: &mut OpCost) -> Result<()> {
+        reads.add(&self.cost.get());
+        self.refused.into_inner()
+    }
+
+    fn note(&self, outcome: Result<()>) {
+        let mut refused = self.refused.borrow_mut();
+        if refused.is_ok() {
+            *refused = outcome;
+        }
+    }
+}
+
+impl KvRead for EngineTx<'_> {
+    type Scan<'b>
+        = EngineTxScan<'b>
+    where
+        Self: 'b;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let mut cost = OpCost::default();
+        let value = self.transaction.get_costed(self.keyspace, key, &mut cost);
+        count(&self.cost, &cost);
+        Ok(value?)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        let mut cost = OpCost::default();
+        let get = |key: &&[u8]| self.transaction.get_costed(self.keyspace, key, &mut cost);
+        let values: esker::Result<Vec<_>> = keys.iter().map(get).collect();
+        cost.calls = 1;
+        count(&self.cost, &cost);
+        Ok(values?)
+    }
+
+    fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineTxScan<'_>> {
+        let scan = (!range.is_empty()).then(|| self.transaction.range(self.keyspace, bounds(range)));
+        Ok(EngineTxScan { cost: &self.cost, scan, options, left: Limits::new(options) })
+    }
+
+    fn cost(&self) -> OpCost {
+        self.cost.get()
+    }
+}
+
+impl KvTx for EngineTx<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        let outcome = self.transaction.put(self.keyspace, key, value);
+        self.note(outcome.map_err(Into::into));
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        let outcome = self.transaction.delete(self.keyspace, key);
+        self.note(outcome.map_err(Into::into));
+    }
+
+    fn delete_range(&mut self, range: KeyRange) {
+        // The engine's ranges end at a key; past the longest key of 0xFF there is none.
+        let end = range.end.unwrap_or_else(|| vec![0xFF; esker::limits::KEY_BYTES_MAX]);
+        let outcome = self.transaction.delete_range(self.keyspace, range.start, end);
+        self.note(outcome.map_err(Into::into));
+    }
+
+    fn merge(&mut self, key: &[u8], merge: Merge) {
+        let outcome = self.transaction.merge(self.keyspace, key, merge.encode());
+        self.note(outcome.map_err(Into::into));
+    }
+
+    fn expect(&mut self, key: &[u8], expected: Expect) {
+        // Asks for the committed value, which the transaction's own writes may hide from itself. Should
+        // it change before the commit, the watched key makes that a conflict.
+        self.transaction.watch_range(self.keyspace, key..=key);
+        let found = self.keyspace.get(key);
+        self.note(found.map_err(Into::into).and_then(|found| expected.check(key, found.as_ref())));
+    }
+
+    fn watch_range(&mut self, range: KeyRange) {
+        self.transaction.watch_range(self.keyspace, bounds(range));
+    }
+}
+
+/// A scan of a transaction.
+pub struct EngineTxScan<'a> {
+    cost: &'a Cell<OpCost>,
+    /// `None` once there is nothing more to come.
+    scan: Option<TransactionScan>,
+    options: ScanOptions,
+    left: Limits,
+}
+
+impl EngineTxScan<'_> {
+    /// Count what the scan cost, and let it go.
+    fn close(&mut self) {
+        if let Some(mut scan) = self.scan.take() {
+            count(self.cost, &scan.cost());
+        }
+    }
+}
+
+impl Iterator for EngineTxScan<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let scan = self.scan.as_mut().filter(|_| !self.left.reached());
+        let row = scan.and_then(|scan| if self.options.reverse { scan.next_back() } else { scan.next() });
+        match row {
+            Some(Ok((key, value))) => {
+                let value = if self.options.keys_only { Bytes::new() } else { value };
+                let row = (key, value);
+                self.left.take(&row);
+                Some(Ok(row))
+            }
+            Some(Err(error)) => {
+                self.close();
+                Some(Err(error.into()))
+            }
+            None => {
+                self.close();
+                None
+            }
+        }
+    }
+}
+
+impl Drop for EngineTxScan<'_> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
