@@ -57,8 +57,8 @@ mod transaction;
 
 pub use batch::Batch;
 pub use database::{Database, Verified};
-pub use esker_base::event;
 pub use esker_base::error::printable;
+pub use esker_base::event;
 pub use esker_base::key::prefix_end;
 pub use esker_base::limits;
 pub use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, OpCost, Result, SeqNo};
