@@ -210,6 +210,43 @@ fn freed_blocks_show_in_new_files() {
 }
 
 #[test]
+fn a_sector_that_was_written_shows_nothing_stale() {
+    let fs = MemFs::simulated();
+    durable(&fs, "old", &[b'o'; 4096]);
+    fs.remove(path("old")).expect("removed");
+    let file = durable(&fs, "new", b"");
+    file.write_at(&[b'n'; 400], 100).expect("written");
+    file.write_at(&[b'n'; 400], 2000).expect("written");
+    let mut kept = 0;
+    for seed in 0..50 {
+        let bytes = content(&now(&fs, Policy::StaleBlocks, seed), "new").expect("there");
+        let (first, between) = (&bytes[..512], &bytes[512..1024]);
+        assert_eq!(between, [b'o'; 512], "the block is new and this sector was not written");
+        if first.contains(&b'n') {
+            kept += 1;
+            assert_eq!(first, [&[0; 100][..], &[b'n'; 400], &[0; 12]].concat(), "seed {seed}");
+        } else {
+            assert_eq!(first, [b'o'; 512], "seed {seed}");
+        }
+    }
+    assert!(kept > 2, "{kept}");
+}
+
+#[test]
+fn a_rename_that_survives_alone_leaves_the_file_that_had_the_name_before() {
+    let fs = MemFs::simulated();
+    durable(&fs, "x", b"before");
+    fs.remove(path("x")).expect("removed");
+    create(&fs, "x", b"");
+    fs.rename(path("x"), path("y")).expect("renamed");
+    let point = fs.crash_point(fs.trace_len());
+    assert_eq!(point.pending_units().len(), 3);
+    let image = point.image_subset(&[false, false, true]);
+    assert_eq!(content(&image, "x").expect("there"), b"before");
+    assert_eq!(content(&image, "y").expect("there"), b"");
+}
+
+#[test]
 fn a_reserved_extent_reads_as_zeros_or_as_written() {
     let fs = MemFs::simulated();
     durable(&fs, "old", &[b'o'; 8192]);
@@ -482,6 +519,44 @@ fn run(fs: &MemFs, naive: &mut Naive, op: &Op, nth: usize) {
     }
 }
 
+/// A change of one file: a write of so many bytes at an offset, or a new length, or reserved space.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Write(usize, usize),
+    SetLen(usize),
+    Allocate(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        4 => (0..9000_usize, 1..3000_usize).prop_map(|(at, len)| Change::Write(at, len)),
+        2 => (0..9000_usize).prop_map(Change::SetLen),
+        1 => (0..9000_usize).prop_map(Change::Allocate),
+    ]
+}
+
+/// What a crash leaves of a file, byte by byte. `states` has the file before the changes and after
+/// each, `taken` the units that survive.
+fn survivor(changes: &[Change], states: &[Vec<u8>], taken: &[(usize, UnitKind)]) -> Vec<u8> {
+    let length = taken.iter().filter(|(_, kind)| *kind == UnitKind::Length).map(|(nth, _)| nth + 1).max();
+    let len = states[length.unwrap_or(0)].len();
+    let covers = |nth: usize, at: usize| match changes[nth] {
+        Change::Write(from, len) => (from / SECTOR..=(from + len - 1) / SECTOR).contains(&(at / SECTOR)),
+        Change::SetLen(_) | Change::Allocate(_) => false,
+    };
+    let byte = |at: usize| {
+        let page = UnitKind::Page((at / 4096) as u64);
+        // The sector is as it was after this many changes; the durable length hides later cuts.
+        let whole =
+            taken.iter().filter(|(nth, kind)| *kind == page && covers(*nth, at)).map(|(nth, _)| nth + 1);
+        let version = whole.max().unwrap_or(0);
+        let cut = (version..length.unwrap_or(0))
+            .any(|nth| matches!(changes[nth], Change::SetLen(len) if len <= at));
+        if cut { 0 } else { states[version].get(at).copied().unwrap_or(0) }
+    };
+    (0..len).map(byte).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -518,6 +593,52 @@ proptest! {
         for at in [calls, calls / 2, calls] {
             let swept = fs.sweep().nth(at).expect("within the trace").image(Policy::RandomSectors, seed);
             prop_assert_eq!(fs.image_at(at, Policy::RandomSectors, seed).content_hash(), swept.content_hash());
+        }
+    }
+
+    /// Any subset of units leaves of a file what a byte-by-byte account says.
+    #[test]
+    fn subsets_leave_what_they_say(
+        start in 0..6000_usize,
+        changes in prop::collection::vec(change(), 1..12),
+        seeds in prop::collection::vec(any::<u64>(), 8),
+    ) {
+        let fs = MemFs::simulated();
+        let file = durable(&fs, "f", &vec![255; start]);
+        let first = fs.trace_len();
+        let mut states = vec![vec![255; start]];
+        for (nth, change) in changes.iter().enumerate() {
+            let mut state = states[nth].clone();
+            match *change {
+                Change::Write(at, len) => {
+                    let bytes = vec![u8::try_from(nth).expect("few") + 1; len];
+                    file.write_at(&bytes, at as u64).expect("written");
+                    state.resize(state.len().max(at + len), 0);
+                    state[at..at + len].copy_from_slice(&bytes);
+                }
+                Change::SetLen(len) => {
+                    file.set_len(len as u64).expect("set");
+                    state.resize(len, 0);
+                }
+                Change::Allocate(len) => {
+                    file.allocate(len as u64).expect("reserved");
+                    state.resize(state.len().max(len), 0);
+                }
+            }
+            states.push(state);
+        }
+        let point = fs.crash_point(fs.trace_len());
+        let units = point.pending_units();
+        for seed in seeds {
+            let chosen: Vec<bool> = (0..units.len()).map(|unit| seed >> (unit % 64) & 1 == 1).collect();
+            let taken: Vec<(usize, UnitKind)> = units
+                .iter()
+                .zip(&chosen)
+                .filter(|(_, chosen)| **chosen)
+                .map(|(unit, _)| (usize::try_from(unit.call).expect("few") - first, unit.kind))
+                .collect();
+            let left = content(&point.image_subset(&chosen), "f").expect("there");
+            prop_assert!(left == survivor(&changes, &states, &taken), "units {:?}", taken);
         }
     }
 
