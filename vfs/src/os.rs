@@ -203,8 +203,7 @@ fn map_whole(file: &fs::File) -> io::Result<memmap2::Mmap> {
     //    synced: their names are used once, and the engine holds the directory's lock.
     // 2. The map is read-only and private to this process's readers.
     // 3. That another program changes or truncates the file meanwhile cannot be excluded. It is the
-    //    documented hazard of `TableSource::Mapped`, which is not the default; decoders of mapped
-    //    bytes treat them as hostile and copy before they check what they then rely on.
+    //    documented hazard of `TableSource::Mapped`, which is not the default.
     unsafe { memmap2::Mmap::map(file) }
 }
 
