@@ -18,8 +18,8 @@ mod tests;
 use bytes::Bytes;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::limits::KEY_BYTES_MAX;
-use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::{Kind, SeqNo};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use builder::BlockBuilder;
 pub(crate) use cursor::BlockCursor;
@@ -172,6 +172,12 @@ impl<'a> View<'a> {
     #[inline]
     pub(crate) fn kind(self, row: u32) -> Kind {
         kind_at(self.bytes, self.layout, row)
+    }
+
+    /// The hash tag of row `row`.
+    #[inline]
+    pub(crate) fn tag(self, row: u32) -> u8 {
+        self.bytes.get((HEADER_BYTES + row) as usize).copied().unwrap_or_default()
     }
 
     /// Check every record, kind and number, so that the accessors may rely on them.

@@ -26,7 +26,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use bytes::Bytes;
 use esker_base::ledger::{Held, Ledger, Purpose};
 use esker_base::sync::Mutex;
-use esker_base::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::block::Block;
 use stripes::Striped;

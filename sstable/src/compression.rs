@@ -18,6 +18,10 @@ pub(crate) struct Compressor {
 }
 
 impl Compressor {
+    #[cfg_attr(
+        not(feature = "zstd"),
+        expect(clippy::unnecessary_wraps, reason = "the same face with and without zstd")
+    )]
     pub(crate) fn new(compression: Compression) -> Result<Compressor> {
         Ok(Compressor {
             compression,

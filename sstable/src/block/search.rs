@@ -105,7 +105,6 @@ impl<'a> View<'a> {
     /// of the others.
     pub(crate) fn find(self, key: &[u8], tag: u8, upper: SeqNo) -> Found {
         let Some(rest) = key.strip_prefix(self.prefix()) else { return Found::Absent };
-        let mut found = Found::Absent;
         let pattern = u64::from(tag) * LOW_BITS;
         for base in (0..self.rows()).step_by(8) {
             // Eight bytes can be read at every tag: records follow.
@@ -118,15 +117,24 @@ impl<'a> View<'a> {
                     break;
                 }
                 if self.is_key(row, rest) {
-                    if self.seqno(row) <= upper {
-                        return Found::Row(row);
-                    }
-                    found = Found::OnlyNewer;
+                    return self.version(row, key, rest, upper);
                 }
                 equal &= equal - 1;
             }
         }
-        found
+        Found::Absent
+    }
+
+    /// The newest version of `key` not after `upper`, given its first row in the block. `rest` is the
+    /// key behind the prefix.
+    #[inline]
+    fn version(self, row: u32, key: &[u8], rest: &[u8], upper: SeqNo) -> Found {
+        if self.seqno(row) <= upper {
+            return Found::Row(row);
+        }
+        // There may be many versions: search instead of walking.
+        let row = self.lower_bound(InternalKey::new(key, upper));
+        if row < self.rows() && self.is_key(row, rest) { Found::Row(row) } else { Found::OnlyNewer }
     }
 
     /// Whether the rest of row `row`'s key is `rest`.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use esker_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Stripes; more threads than this share some.
 const STRIPES: usize = 16;

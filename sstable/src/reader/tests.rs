@@ -92,6 +92,20 @@ fn a_value_of_many_megabytes_has_a_block_of_its_own() {
 }
 
 #[test]
+#[ignore = "takes six gigabytes of memory"]
+fn a_value_may_have_a_gigabyte() {
+    let big = vec![42u8; esker_base::limits::VALUE_BYTES_MAX];
+    for compression in [Compression::None, Compression::Lz4] {
+        let options = TableOptions { compression, ..TableOptions::default() };
+        let entries = [entry(vec![7; 65_535], 2, Kind::Put, &big)];
+        let (_context, reader) = table(options, TableSource::Buffered, &entries);
+        let key = &entries[0].key;
+        let found = reader.get(key, key_hash(key), SeqNo::MAX, &mut OpCost::default()).expect("memory");
+        assert!(found.expect("there").value == big);
+    }
+}
+
+#[test]
 fn a_reader_debits_its_index_and_gives_it_back() {
     let entries: Vec<_> = (0..1000u32).map(|i| entry(format!("k{i:05}"), 5, Kind::Put, [0; 100])).collect();
     let (context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
