@@ -72,7 +72,7 @@ fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-const INSERTS: usize = if cfg!(miri) { 150 } else { 1500 };
+const INSERTS: usize = if cfg!(miri) { 100 } else { 1500 };
 
 proptest! {
     #![proptest_config(cases(60))]
