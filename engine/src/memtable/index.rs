@@ -23,7 +23,9 @@
 //! would have been replaced before `U` was published. The reader's loads come after that (it loaded `U`
 //! with acquire), so the root, child or neighbour it loads is what was there then or later: good, if
 //! loaded from a good node, because a replaced node's pointers are what they were when it was replaced.
-//! By induction all it ever reaches is good, and by 2 it neither skips nor repeats.
+//! By induction all it ever reaches is good, and by 2 it neither skips nor repeats. A node that gave the
+//! rest of its range away after `U` was published has lost nothing up to `U`: that rest was empty. If it
+//! was given away before, the reader sees the separator that says so.
 //!
 //! Why a reader takes the right child: it loads the order, then the child, then looks whether the order
 //! is still the same, and starts again at this node if not. By 4, whoever sees the replacement (release,
