@@ -1,1 +1,19 @@
 //! Does it hold: crash, property, golden and interface suites for the esker storage engine.
+//!
+//! The crash suite: [`ops`] draws a history, [`driver`] runs it in step mode on a simulated disk while
+//! [`oracle`] writes down what every moment promised, [`crash`] makes the disks that a crash at every
+//! call could leave and [`check`] opens each. [`nested`] crashes recovery itself, [`planted`] plants bugs
+//! and expects the suite to find them, [`determinism`] runs histories twice, [`kill`] kills a real process.
+//!
+//! Every case follows from a seed; a failure says the one command that replays it.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod crash;
+pub mod driver;
+pub mod dump;
+pub mod lies;
+pub mod ops;
+pub mod oracle;
+pub mod points;
+pub mod setup;

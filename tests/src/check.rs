@@ -1,0 +1,117 @@
+//! What a crash has left: does it open, and to a state that was promised?
+
+use std::ops::RangeInclusive;
+
+use esker::Database;
+use esker_vfs::mem::{MemFs, Policy};
+use esker_vfs::sim::Simulation;
+use fastrand::Rng;
+
+use crate::driver::Violation;
+use crate::dump::{compare_gets, difference, dump};
+use crate::ops::{FIXED, Write};
+use crate::oracle::{Contents, Model, Oracle, contents_hash};
+use crate::setup::{Setup, keyspace_options};
+
+/// What a recovered disk is compared with.
+#[derive(Clone)]
+pub struct Expected<'a> {
+    /// The commits.
+    pub oracle: &'a Oracle,
+    /// How many of them may be there.
+    pub allowed: RangeInclusive<usize>,
+}
+
+/// Open the database on `image`, compare it with what was promised (P1, P2, P4), verify it, write to it,
+/// and open it twice more (P3). `seed` decides the order of background work and which way it goes.
+pub fn check(setup: &Setup, image: &MemFs, expected: &Expected<'_>, seed: u64) -> Result<(), Violation> {
+    let mut random = Rng::with_seed(seed);
+    let (db, contents) = recover(setup, image, expected, random.u64(..))?;
+    // Whatever recovery has shown survives the next power loss.
+    if random.bool() {
+        let lost = image.image_at(image.trace_len(), Policy::Strict, 0);
+        reopened(setup, &lost, &contents, random.u64(..))
+            .map_err(|what| format!("after power was lost right after recovery: {what}"))?;
+    }
+    verify(&db)?;
+    let contents = write_a_little(&db, contents, &mut random)?;
+    db.close().map_err(|e| format!("close after recovery: {e}"))?;
+    reopened(setup, image, &contents, random.u64(..))
+        .map_err(|what| format!("after recovery, a few writes and a close: {what}"))
+}
+
+/// Open `image` and find one of the states that are allowed; the database and what it holds.
+pub fn recover(
+    setup: &Setup,
+    image: &MemFs,
+    expected: &Expected<'_>,
+    seed: u64,
+) -> Result<(Database, Contents), Violation> {
+    let world = Simulation::on(image.clone(), seed);
+    let db = setup.open(&world, seed, None).map_err(|e| format!("open: {e}"))?;
+    let contents = dump(&db)?;
+    let Expected { oracle, allowed } = expected;
+    if oracle.find(contents_hash(&contents), allowed).is_none() {
+        let there: usize = contents.values().map(crate::oracle::Rows::len).sum();
+        return Err(match oracle.find_anywhere(contents_hash(&contents)).as_slice() {
+            [] => format!("the {there} rows recovered are the state after no commit (allowed: {allowed:?})"),
+            others => format!("the state after commits {others:?} was recovered, allowed are {allowed:?}"),
+        });
+    }
+    for name in oracle.certain_keyspaces(allowed) {
+        if !contents.contains_key(&name) {
+            return Err(format!("keyspace {name} is gone"));
+        }
+    }
+    for (name, rows) in &contents {
+        let keyspace = db.existing_keyspace(name).map_err(|e| e.to_string())?;
+        let some: Vec<&[u8]> =
+            rows.keys().map(Vec::as_slice).step_by(5).chain([&b"key-"[..], b"key-0003", b"zzz"]).collect();
+        compare_gets(&keyspace, &some, rows)?;
+    }
+    Ok((db, contents))
+}
+
+/// Open `image` once more: it must hold `contents`.
+pub fn reopened(setup: &Setup, image: &MemFs, contents: &Contents, seed: u64) -> Result<(), Violation> {
+    let world = Simulation::on(image.clone(), seed);
+    let db = setup.open(&world, seed, None).map_err(|e| format!("open: {e}"))?;
+    let found = dump(&db)?;
+    if found != *contents {
+        return Err(difference(&found, contents));
+    }
+    verify(&db)?;
+    db.close().map_err(|e| format!("close: {e}"))
+}
+
+fn verify(db: &Database) -> Result<(), Violation> {
+    db.verify().map(drop).map_err(|e| format!("verify: {e}"))
+}
+
+/// A few commits on top of `contents`, which the result includes.
+fn write_a_little(db: &Database, contents: Contents, random: &mut Rng) -> Result<Contents, Violation> {
+    let mut model = Model::of(contents);
+    let told = |e: &esker::Error| format!("writing after recovery: {e}");
+    for name in FIXED {
+        let keyspace = db.keyspace(name, keyspace_options(name)).map_err(|e| told(&e))?;
+        model.create(name);
+        for _ in 0..random.usize(1..4) {
+            let key = format!("key-{:04}", random.u32(0..8)).into_bytes();
+            let write = match random.u8(0..4) {
+                0 => Write::Delete(name, key),
+                _ => Write::Put(name, key, vec![random.u8(..); random.usize(0..600)]),
+            };
+            match &write {
+                Write::Put(_, key, value) => keyspace.put(key, value),
+                Write::Delete(_, key) => keyspace.delete(key),
+                _ => Ok(()),
+            }
+            .map_err(|e| told(&e))?;
+            model.write(&write);
+        }
+    }
+    if random.bool() {
+        db.persist().map_err(|e| told(&e))?;
+    }
+    Ok(model.contents().clone())
+}

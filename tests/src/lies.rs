@@ -1,0 +1,220 @@
+//! Filesystems that lie: bugs planted in the seam under the engine.
+//!
+//! Each lie makes the engine's calls reach the disk as if the engine had the bug, so that the engine
+//! itself stays as it ships.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::filename::FileName;
+use esker_base::{DatabaseId, Result};
+use esker_vfs::fs::{DirEntry, File, FileLock, Fs};
+use esker_wal::{LogIdentity, LogKind, LogReader};
+use parking_lot::Mutex;
+
+/// What is lied about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Syncs of logs do nothing: commits are acknowledged before they are durable.
+    LogSync,
+    /// Syncs of directories do nothing.
+    DirectorySync,
+    /// A manifest's sync comes after the removal of the log that it makes superfluous.
+    LogRemovedFirst,
+    /// A log that is damaged where it had been durable reads as if it ended there.
+    DamageIsATail,
+}
+
+/// A filesystem that tells one lie about another.
+pub struct LyingFs {
+    inner: Arc<dyn Fs>,
+    lie: Lie,
+    /// The manifest whose sync was put off.
+    late: Arc<Mutex<Option<Arc<dyn File>>>>,
+}
+
+struct LyingFile {
+    inner: Arc<dyn File>,
+    kind: Option<FileName>,
+    lie: Lie,
+    /// Where the file seems to end.
+    end: Option<u64>,
+    late: Arc<Mutex<Option<Arc<dyn File>>>>,
+}
+
+impl LyingFs {
+    /// `inner`, with `lie` told about it.
+    pub fn new(inner: Arc<dyn Fs>, lie: Lie) -> LyingFs {
+        LyingFs { inner, lie, late: Arc::default() }
+    }
+
+    fn wrap(&self, path: &Path, inner: Arc<dyn File>, end: Option<u64>) -> Arc<dyn File> {
+        let (lie, late) = (self.lie, Arc::clone(&self.late));
+        Arc::new(LyingFile { inner, kind: kind_of(path), lie, end, late })
+    }
+
+    /// Where the log at `path` has its first damage, if it has any that it knows of.
+    fn damage(&self, path: &Path) -> Option<u64> {
+        let Some(FileName::Log(number)) = kind_of(path) else { return None };
+        let database = database_of(&*self.inner, path)?;
+        let identity = LogIdentity { database, number, kind: LogKind::WriteAhead };
+        let mut reader = match LogReader::open(&*self.inner, path, identity, None) {
+            Ok(reader) => reader,
+            Err(error) => return offset_of(&error),
+        };
+        loop {
+            match reader.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(error) => return offset_of(&error),
+            }
+        }
+    }
+}
+
+fn kind_of(path: &Path) -> Option<FileName> {
+    path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse)
+}
+
+fn database_of(fs: &dyn Fs, path: &Path) -> Option<DatabaseId> {
+    esker_manifest::current_file::read(fs, path.parent()?).ok().map(|current| current.database)
+}
+
+fn offset_of(error: &esker_base::Error) -> Option<u64> {
+    match error {
+        esker_base::Error::Corruption { offset, .. } => Some(*offset),
+        _ => None,
+    }
+}
+
+/// Sync the manifest that waits for it.
+fn catch_up(late: &Mutex<Option<Arc<dyn File>>>) -> Result<()> {
+    match late.lock().take() {
+        Some(manifest) => manifest.sync_data(),
+        None => Ok(()),
+    }
+}
+
+impl Fs for LyingFs {
+    fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
+        catch_up(&self.late)?;
+        Ok(self.wrap(path, self.inner.create(path)?, None))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let end = if self.lie == Lie::DamageIsATail { self.damage(path) } else { None };
+        Ok(self.wrap(path, self.inner.open(path)?, end))
+    }
+
+    fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>> {
+        Ok(self.wrap(path, self.inner.open_writable(path)?, None))
+    }
+
+    fn map(&self, path: &Path) -> Result<Bytes> {
+        self.inner.map(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        catch_up(&self.late)?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)?;
+        if self.lie == Lie::LogRemovedFirst && matches!(kind_of(path), Some(FileName::Log(_))) {
+            if let Some(dir) = path.parent() {
+                self.inner.sync_dir(dir)?;
+            }
+            catch_up(&self.late)?;
+        }
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.hard_link(from, to)
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.inner.create_dir(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.inner.remove_dir(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        self.inner.list(dir)
+    }
+
+    fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
+        self.inner.stat(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        catch_up(&self.late)?;
+        if self.lie == Lie::DirectorySync { Ok(()) } else { self.inner.sync_dir(dir) }
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.inner.lock(path)
+    }
+
+    fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
+        self.inner.free_space(dir)
+    }
+}
+
+impl LyingFile {
+    fn sync_with(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        match (self.lie, self.kind) {
+            (Lie::LogSync, Some(FileName::Log(_))) => Ok(()),
+            (Lie::LogRemovedFirst, Some(FileName::Manifest(_))) => {
+                catch_up(&self.late)?;
+                *self.late.lock() = Some(Arc::clone(&self.inner));
+                Ok(())
+            }
+            _ => {
+                catch_up(&self.late)?;
+                sync()
+            }
+        }
+    }
+}
+
+impl File for LyingFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn len(&self) -> Result<u64> {
+        let len = self.inner.len()?;
+        Ok(self.end.map_or(len, |end| len.min(end)))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let Some(end) = self.end else { return self.inner.read_at(buffer, offset) };
+        let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
+        self.inner.read_at(&mut buffer[..left], offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.inner.write_at(bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> Result<()> {
+        self.inner.allocate(len)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.sync_with(|| self.inner.sync_data())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.sync_with(|| self.inner.sync())
+    }
+}
