@@ -17,6 +17,7 @@ pub mod event;
 pub mod filename;
 pub mod format;
 pub mod gate;
+pub mod inspect;
 pub mod key;
 pub mod ledger;
 pub mod limits;

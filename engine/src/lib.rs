@@ -32,6 +32,7 @@ mod commit;
 mod core;
 mod database;
 mod health;
+pub mod inspect;
 mod jobs;
 mod keyspace;
 mod level_cursor;

@@ -22,7 +22,8 @@ pub const CURRENT_VERSION: u32 = 1;
 /// No version's text is longer, in bytes.
 pub(crate) const BYTES_MAX: u64 = 4096;
 
-const TITLE: &str = "esker database, format ";
+/// How the file begins, in every version.
+pub(crate) const TITLE: &str = "esker database, format ";
 
 /// What `CURRENT` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

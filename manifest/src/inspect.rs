@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 
 use esker_base::error::printable;
 use esker_base::filename::CURRENT;
+use esker_base::inspect::{Field, Verdict};
 use esker_base::{Error, Result};
-use esker_vfs::fs::{self, Fs};
-use esker_wal::{Field, Verdict};
+use esker_vfs::fs::{self, File, Fs};
 
 use crate::current_file::{self, Current};
 use crate::edit::{self, Edit};
@@ -32,13 +33,21 @@ mod tests;
 /// # Ok(())
 /// # }
 /// ```
-pub fn inspect<'a>(fs: &'a dyn Fs, path: &'a Path) -> Result<Box<dyn Iterator<Item = Result<Field>> + 'a>> {
-    if path.file_name().is_some_and(|name| name == CURRENT) {
+pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Box<dyn Iterator<Item = Result<Field>>>> {
+    let file = fs.open(path)?;
+    if is_current(&*file)? || path.file_name().is_some_and(|name| name == CURRENT) {
         let bytes = fs::read_all(fs, path, current_file::BYTES_MAX)?;
         return Ok(Box::new(current(&bytes, path).into_iter().map(Ok)));
     }
     let fields = Box::new(esker_wal::inspect(fs, path)?);
-    Ok(Box::new(Manifest { fs, path, fields, kind: String::new(), edits: VecDeque::new() }))
+    Ok(Box::new(Manifest { file, fields, kind: String::new(), edits: VecDeque::new() }))
+}
+
+/// Whether the file begins as a `CURRENT` does, whatever its name.
+pub fn is_current(file: &dyn File) -> Result<bool> {
+    let mut start = [0; current_file::TITLE.len()];
+    let read = file.read_at(&mut start, 0)?;
+    Ok(start.get(..read) == Some(current_file::TITLE.as_bytes()))
 }
 
 /// One field a line.
@@ -61,16 +70,15 @@ fn current(bytes: &[u8], path: &Path) -> Vec<Field> {
 }
 
 /// The log's fields, payloads taken apart.
-struct Manifest<'a> {
-    fs: &'a dyn Fs,
-    path: &'a Path,
+struct Manifest {
+    file: Arc<dyn File>,
     fields: Box<esker_wal::Inspection>,
     /// The kind of the fragment whose fields are being shown.
     kind: String,
     edits: VecDeque<Field>,
 }
 
-impl Iterator for Manifest<'_> {
+impl Iterator for Manifest {
     type Item = Result<Field>;
 
     fn next(&mut self) -> Option<Result<Field>> {
@@ -99,13 +107,12 @@ impl Iterator for Manifest<'_> {
     }
 }
 
-impl Manifest<'_> {
+impl Manifest {
     fn take_apart(&self, payload: &Field) -> Result<VecDeque<Field>> {
-        let file = self.fs.open(self.path)?;
         let what = "a record is longer than memory reaches";
-        let len =
-            usize::try_from(payload.len).map_err(|_| Error::corruption(self.path, payload.offset, what))?;
-        let bytes = fs::read_exact_at(&*file, payload.offset, len)?;
+        let len = usize::try_from(payload.len)
+            .map_err(|_| Error::corruption(self.file.path(), payload.offset, what))?;
+        let bytes = fs::read_exact_at(&*self.file, payload.offset, len)?;
         let mut fields = VecDeque::new();
         let mut edits = edit::decode(&bytes);
         let mut start = 0;

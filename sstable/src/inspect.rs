@@ -26,41 +26,7 @@ use crate::source::Source;
 use crate::stored::{Place, TRAILER_BYTES, check, check_plain};
 use crate::tombstones;
 
-/// Whether a field's bytes are what was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// A checksum covers it and agrees.
-    Ok,
-    /// A checksum does not agree, or the bytes are none of the format's.
-    Bad,
-    /// It could not be placed, because what says where it ends is bad.
-    Unchecked,
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Verdict::Ok => "ok",
-            Verdict::Bad => "bad",
-            Verdict::Unchecked => "unchecked",
-        })
-    }
-}
-
-/// One field of a file. The fields of a file, in order, cover each byte once.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// Where it stands, in bytes from the start of the file.
-    pub offset: u64,
-    /// How many bytes it takes.
-    pub len: u64,
-    /// Its name in FORMAT.md.
-    pub name: &'static str,
-    /// Its value, for reading.
-    pub value: String,
-    /// Whether it checks.
-    pub verdict: Verdict,
-}
+pub use esker_base::inspect::{Field, Verdict};
 
 /// The fields of the table at `path`, from its start to its end. An error of the system ends them.
 ///

@@ -17,41 +17,7 @@ use crate::record::{self, FragmentKind, RECORD_HEADER_LEN, RawRecordHeader, Reco
 use crate::scan::find_header;
 use crate::window::Window;
 
-/// Whether a field's bytes are what was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// A checksum covers it and agrees.
-    Ok,
-    /// A checksum does not agree, or the bytes are none of the format's.
-    Bad,
-    /// The checksum that covers it does not agree, so it may be right or wrong.
-    Unchecked,
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Verdict::Ok => "ok",
-            Verdict::Bad => "bad",
-            Verdict::Unchecked => "unchecked",
-        })
-    }
-}
-
-/// One field of a file. The fields of a file, in order, cover each byte once.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// Where it stands, in bytes from the start of the file.
-    pub offset: u64,
-    /// How many bytes it takes.
-    pub len: u64,
-    /// Its name in FORMAT.md.
-    pub name: &'static str,
-    /// Its value, for reading; long payloads are cut.
-    pub value: String,
-    /// Whether it checks.
-    pub verdict: Verdict,
-}
+pub use esker_base::inspect::{Field, Verdict};
 
 /// The fields of the log at `path`, from its start to its end. An error of the system ends them.
 ///

@@ -1,4 +1,4 @@
-use esker_wal::{Field, Verdict};
+use esker_base::inspect::{Field, Verdict};
 
 use super::inspect;
 use crate::testing::disk::Disk;
