@@ -2,7 +2,8 @@
 //!
 //! [`lab`] runs the experiments on key layouts: it drives a store through a layout, compares what the
 //! store counted with a formula, operation by operation, fits how counters and time grow, and says
-//! which claims hold.
+//! which claims hold. [`workload`] measures one kind of operation at a time on the engine.
 #![forbid(unsafe_code)]
 
 pub mod lab;
+pub mod workload;

@@ -10,7 +10,7 @@ pub mod workload;
 
 pub use count::parse_count;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// esker: an embedded, ordered key-value engine and a laboratory for key layouts.
 ///
@@ -18,7 +18,21 @@ use clap::Parser;
 /// sorted tables, and tables are merged level by level.
 #[derive(Parser, Debug)]
 #[command(name = "esker", version, max_term_width = 100, after_long_help = crate::exit::HELP)]
-pub struct Cli {}
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// A command.
+#[derive(Subcommand, Debug, PartialEq, Eq)]
+pub enum Command {
+    #[command(after_long_help = db::EXAMPLES)]
+    Db(db::DbArgs),
+    #[command(after_long_help = workload::EXAMPLES)]
+    Workload(workload::WorkloadArgs),
+    Inspect(inspect::InspectArgs),
+}
 
 #[cfg(test)]
 mod tests;

@@ -10,9 +10,9 @@ pub enum Exit {
     Done = 0,
     /// 1: it failed while running: the system, a full disk, a refused write.
     Failed = 1,
-    /// 2: the command line was not understood.
+    /// 2: the command line was not understood, or asks for what is out of bounds. Nothing was changed.
     Usage = 2,
-    /// 3: `get` found no such key.
+    /// 3: there is no such key, or no such keyspace.
     NotFound = 3,
     /// 4: bytes on disk are damaged or missing, or `verify` found something wrong.
     Damaged = 4,
@@ -25,8 +25,8 @@ pub const HELP: &str = "\
 Exit codes:
   0  done
   1  failed while running (the message on standard error says what and where)
-  2  the command line was not understood
-  3  get found no such key
+  2  the command line was not understood, or asks for what is out of bounds; nothing was changed
+  3  there is no such key, or no such keyspace
   4  damage: bytes on disk are not what was written, or verify found something wrong
   5  the database is locked by another process";
 

@@ -1,39 +1,65 @@
 //! Floor 8 of the `esker` storage engine: a person at a terminal.
 //!
 //! The binary `esker` is this library and a `main` of one line: what it understands is in [`args`],
-//! how it writes and reads keys in [`keys`], how it ends in [`exit`]. Answers go to standard output,
-//! everything else to standard error.
+//! how it writes and reads keys in [`keys`] and values in [`values`], how it ends in [`exit`]; each
+//! command is run by the module of its name. Answers go to standard output, everything else to
+//! standard error.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod db;
 pub mod exit;
+mod failure;
+mod inspect;
 pub mod keys;
+mod output;
+mod progress;
+pub mod values;
+mod workload;
 
 use std::ffi::OsString;
+use std::io::{BufWriter, Write as _};
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
+use args::{Cli, Command};
 use exit::Exit;
+use failure::Failure;
 
 /// Do what the command line says; the first of `arguments` is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    match args::Cli::try_parse_from(arguments) {
-        Ok(args::Cli {}) => show_help(),
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output, mistakes to standard error; a closed stream is
             // no reason to end differently.
             let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Done }
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        }
+    };
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let result = match &cli.command {
+        Some(Command::Db(args)) => db::run(args, &mut out),
+        Some(Command::Workload(args)) => workload::run(args, &mut out),
+        Some(Command::Inspect(args)) => inspect::run(args, &mut out),
+        None => show_help(),
+    };
+    // What was found before a failure is part of the answer.
+    let flushed = out.flush().map_err(|error| Failure::output(&error));
+    match result.and_then(|exit| flushed.map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(Failure { exit, message }) => {
+            if let Some(message) = message {
+                eprintln!("error: {message}");
+            }
+            exit
         }
     }
 }
 
-fn show_help() -> Exit {
-    use clap::CommandFactory as _;
-    match args::Cli::command().print_long_help() {
-        Ok(()) => Exit::Done,
-        Err(_) => Exit::Failed,
-    }
+fn show_help() -> Result<Exit, Failure> {
+    Cli::command().print_long_help().map_err(|error| Failure::output(&error))?;
+    Ok(Exit::Done)
 }

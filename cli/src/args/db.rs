@@ -2,21 +2,25 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
 
 use crate::keys::KeyFormat;
+use crate::values::ValueFormat;
 
 /// Read and change a database from the shell.
 ///
-/// Keys are given and shown as --key-format says, values as text with \xNN for other bytes. The
-/// database is created by the first put.
+/// Keys are given and shown as --key-format says, values as --value-format says. Reading changes
+/// nothing, not even by creating a file; the database must not be open elsewhere.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct DbArgs {
     /// The database's directory.
     pub dir: PathBuf,
     /// How keys are given and shown.
-    #[arg(long, value_enum, default_value_t = KeyFormat::Text, global = true)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = KeyFormat::Text, global = true)]
     pub key_format: KeyFormat,
+    /// How values are given and shown.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ValueFormat::Text, global = true)]
+    pub value_format: ValueFormat,
     /// The keyspace to work in.
     #[arg(long, value_name = "NAME", default_value = "default", global = true)]
     pub keyspace: String,
@@ -27,6 +31,16 @@ pub struct DbArgs {
     #[command(subcommand)]
     pub action: DbAction,
 }
+
+/// Examples for `esker db --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  esker db people create-keyspace default
+  esker db people put olya 'likes skiing'
+  esker db people put photo @olya.jpg
+  esker db people get olya
+  esker db people scan --prefix o --limit 10
+  esker db people put '(\"age\", 42)' olya --key-format tuple --keyspace by-age --create";
 
 /// An operation on a database.
 #[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
@@ -42,9 +56,12 @@ pub enum DbAction {
         /// The key.
         #[arg(allow_hyphen_values = true)]
         key: String,
-        /// The value, as text with \xNN escapes.
+        /// The value; @FILE takes it from a file and - from standard input, byte for byte.
         #[arg(allow_hyphen_values = true)]
         value: String,
+        /// Create the keyspace if there is none.
+        #[arg(long)]
+        create: bool,
     },
     /// Remove a key, durably. Removing an absent key is no error.
     Delete {
@@ -72,11 +89,22 @@ pub enum DbAction {
         /// Leave the values out.
         #[arg(long)]
         keys_only: bool,
+        /// Print a JSON object a line; keys and values in it are text in the formats asked for.
+        #[arg(long)]
+        json: bool,
     },
-    /// Show the shape of the tree: levels, tables, bytes, memory.
-    Stats,
+    /// Show the shape of the trees: levels, tables, bytes, options.
+    Stats {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Read every byte and check it. Exit code 4 if anything is wrong.
-    Verify,
+    Verify {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Merge the tables of a range down to one level; the whole keyspace without bounds.
     Compact {
         /// The first key.
@@ -86,6 +114,57 @@ pub enum DbAction {
         #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
         end: Option<String>,
     },
-    /// List the keyspaces.
-    Keyspaces,
+    /// List the keyspaces, one a line.
+    Keyspaces {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a keyspace, and before it the database if the directory is empty or not there.
+    ///
+    /// The options are stored with it and hold for its lifetime. Creating one that is there with the
+    /// same options is no error.
+    CreateKeyspace(NewKeyspace),
+    /// Drop a keyspace and everything in it.
+    DropKeyspace {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// A keyspace's name and options.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct NewKeyspace {
+    /// Its name, up to 255 bytes.
+    pub name: String,
+    /// Bytes at which a data block is cut, before compression.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = value_parser!(u32).range(256..=1 << 20))]
+    pub block_bytes: u32,
+    /// Bits a key in the filters; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u8).range(0..=32))]
+    pub filter_bits: u8,
+    /// How blocks are compressed.
+    #[arg(long, value_enum, value_name = "CODEC", default_value_t = Codec::None)]
+    pub compression: Codec,
+    /// What merges of its keys do.
+    #[arg(long, value_name = "NAME", value_parser = ["add-i64", "add-u64", "min", "max", "append"])]
+    pub merge_operator: Option<String>,
+}
+
+/// A block compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Codec {
+    /// None.
+    None,
+    /// LZ4: fast.
+    Lz4,
+}
+
+impl From<Codec> for esker::Compression {
+    fn from(codec: Codec) -> Self {
+        match codec {
+            Codec::None => esker::Compression::None,
+            Codec::Lz4 => esker::Compression::Lz4,
+        }
+    }
 }

@@ -52,7 +52,7 @@ fn db_options_may_follow_the_action() {
     assert_eq!(given.action, DbAction::Get { key: "(\"user\", -1)".to_owned() });
     assert_eq!((given.key_format, given.keyspace.as_str(), given.cost), (KeyFormat::Tuple, "users", true));
     let put: DbArgs = parse(&["d", "put", "-key", "-value"]).expect("keys may begin with a hyphen");
-    assert_eq!(put.action, DbAction::Put { key: "-key".to_owned(), value: "-value".to_owned() });
+    assert_eq!(put.action, DbAction::Put { key: "-key".to_owned(), value: "-value".to_owned(), create: false });
     assert!(parse::<DbArgs>(&["d"]).is_err());
     assert!(parse::<DbArgs>(&["d", "scan", "--prefix", "a", "--start", "b"]).is_err());
 }
@@ -70,8 +70,8 @@ fn workloads_are_named() {
 
 #[test]
 fn inspect_takes_one_file() {
-    let given: InspectArgs = parse(&["000012.log", "--key-format", "hex"]).expect("a file");
-    assert_eq!(given, InspectArgs { file: "000012.log".into(), key_format: KeyFormat::Hex });
+    let given: InspectArgs = parse(&["000012.log", "--bad"]).expect("a file");
+    assert_eq!(given, InspectArgs { file: "000012.log".into(), bad: true, json: false });
     assert!(parse::<InspectArgs>(&[]).is_err());
 }
 

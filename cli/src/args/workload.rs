@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 
+use super::db::Codec;
 use super::parse_count;
 
 /// Run one workload and print its rate, its latencies and what it cost.
+///
+/// Keys are 16 bytes, values half compressible. The database is new; it is filled first, unmeasured,
+/// where the workload needs rows, and settled (flushed and compacted) before and after.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadArgs {
     /// Which workload.
@@ -20,34 +24,69 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "N", default_value = "100", value_parser = parse_count)]
     pub value_bytes: u64,
     /// Threads that run operations at the same time.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    /// Rows in a batch, for fill, overwrite and delete; 1 for single operations.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    pub batch: u64,
+    /// The order of keys: shuffled, or each thread through its own stretch.
+    #[arg(long, value_enum, default_value_t = Order::Random)]
+    pub order: Order,
     /// When a write returns: sync, interval:MILLISECONDS, os or no-log.
     #[arg(long, value_name = "MODE", default_value = "os", value_parser = parse_durability)]
     pub durability: Durability,
-    /// Work in this directory, which must not hold a database yet; without it in a temporary one.
+    /// How blocks are compressed.
+    #[arg(long, value_enum, value_name = "CODEC", default_value_t = Codec::None)]
+    pub compression: Codec,
+    /// Bytes of the block cache (1G, 64M; powers of ten).
+    #[arg(long, value_name = "N", default_value = "256M", value_parser = parse_count)]
+    pub cache_bytes: u64,
+    /// Where keys, values and orders are drawn from: the same seed, the same operations.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Work in this directory, empty or not there yet, and leave the database in it; without it in a
+    /// temporary one that is removed.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Write the figures as JSON to this file.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
+
+/// Examples for `esker workload --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  esker workload fill --rows 5M
+  esker workload fill --order ordered --batch 1000
+  esker workload overwrite --durability sync --threads 4 --rows 20k
+  esker workload get --threads 2 --json > get.json";
 
 /// A workload. All but `fill` begin by filling the database, unmeasured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
-    /// Put every row once, in random order.
+    /// Put every row once.
     Fill,
-    /// Put every row again, in random order.
+    /// Put every row again.
     Overwrite,
-    /// Get rows at random.
+    /// Delete every row.
+    Delete,
+    /// Get rows.
     Get,
-    /// Seek to a random row and read ten.
+    /// Seek to a row and read ten.
     Seek,
     /// Read every row in order.
     Scan,
-    /// Half gets, half puts, at random.
+    /// Half gets, half puts.
     Mixed,
+}
+
+/// The order of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// Shuffled; lookups drawn at random.
+    Random,
+    /// By key.
+    Ordered,
 }
 
 /// When a write returns.
@@ -71,8 +110,8 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
         _ => text
             .strip_prefix("interval:")
             .and_then(|millis| millis.parse().ok())
-            .filter(|millis| *millis > 0)
+            .filter(|millis| (1..=3_600_000).contains(millis))
             .map(|millis| Durability::Interval(Duration::from_millis(millis)))
-            .ok_or_else(|| "one of sync, interval:MILLISECONDS, os, no-log".to_owned()),
+            .ok_or_else(|| "one of sync, interval:MILLISECONDS (1 to 3600000), os, no-log".to_owned()),
     }
 }

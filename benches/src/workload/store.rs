@@ -1,0 +1,127 @@
+//! What a worker drives: the engine, or nothing at all.
+
+use std::hint::black_box;
+
+use esker::{Database, Keyspace, OpCost, Result, RowCursor};
+
+use super::keys::Key;
+
+/// One thread's way into a store.
+pub(super) trait Session {
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()>;
+    fn put_batch(&mut self, rows: &[(Key, &[u8])]) -> Result<()>;
+    fn delete(&mut self, key: &Key) -> Result<()>;
+    fn delete_batch(&mut self, keys: &[Key]) -> Result<()>;
+    /// `check` on the value of `key`, if there is one.
+    fn get(&mut self, key: &Key, check: impl FnOnce(&[u8]) -> bool) -> Result<Option<bool>>;
+    /// Stand on the first row at or after `key`; whether there is one.
+    fn seek(&mut self, key: &Key) -> Result<bool>;
+    /// Go on to the next row; whether there is one.
+    fn next(&mut self) -> Result<bool>;
+    /// The row stood on.
+    fn row(&self) -> (&[u8], &[u8]);
+    /// What seeks and steps have cost.
+    fn cost(&mut self) -> OpCost;
+}
+
+/// The engine.
+pub(super) struct EngineSession {
+    db: Database,
+    keyspace: Keyspace,
+    /// Made by the first seek; sees the database of that moment.
+    cursor: Option<RowCursor>,
+}
+
+impl EngineSession {
+    pub(super) fn new(db: &Database, keyspace: &Keyspace) -> Self {
+        EngineSession { db: db.clone(), keyspace: keyspace.clone(), cursor: None }
+    }
+}
+
+impl Session for EngineSession {
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        self.keyspace.put(key, value)
+    }
+
+    fn put_batch(&mut self, rows: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = self.db.batch();
+        for (key, value) in rows {
+            batch.put(&self.keyspace, key, value)?;
+        }
+        batch.commit()
+    }
+
+    fn delete(&mut self, key: &Key) -> Result<()> {
+        self.keyspace.delete(key)
+    }
+
+    fn delete_batch(&mut self, keys: &[Key]) -> Result<()> {
+        let mut batch = self.db.batch();
+        for key in keys {
+            batch.delete(&self.keyspace, key)?;
+        }
+        batch.commit()
+    }
+
+    fn get(&mut self, key: &Key, check: impl FnOnce(&[u8]) -> bool) -> Result<Option<bool>> {
+        self.keyspace.get_with(key, check)
+    }
+
+    fn seek(&mut self, key: &Key) -> Result<bool> {
+        match &mut self.cursor {
+            Some(cursor) => cursor.seek(key),
+            None => self.cursor.insert(self.keyspace.cursor()?).seek(key),
+        }
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.cursor.as_mut().map_or(Ok(false), RowCursor::next)
+    }
+
+    fn row(&self) -> (&[u8], &[u8]) {
+        self.cursor.as_ref().map_or((&[], &[]), |cursor| (cursor.key(), cursor.value()))
+    }
+
+    fn cost(&mut self) -> OpCost {
+        self.cursor.as_mut().map(RowCursor::cost).unwrap_or_default()
+    }
+}
+
+/// Does nothing: what is left is the harness.
+pub(super) struct NullSession;
+
+impl Session for NullSession {
+    fn put(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        black_box((key, value));
+        Ok(())
+    }
+    fn put_batch(&mut self, rows: &[(Key, &[u8])]) -> Result<()> {
+        black_box(rows);
+        Ok(())
+    }
+    fn delete(&mut self, key: &Key) -> Result<()> {
+        black_box(key);
+        Ok(())
+    }
+    fn delete_batch(&mut self, keys: &[Key]) -> Result<()> {
+        black_box(keys);
+        Ok(())
+    }
+    fn get(&mut self, key: &Key, check: impl FnOnce(&[u8]) -> bool) -> Result<Option<bool>> {
+        black_box(check(black_box(key)));
+        Ok(Some(true))
+    }
+    fn seek(&mut self, key: &Key) -> Result<bool> {
+        black_box(key);
+        Ok(true)
+    }
+    fn next(&mut self) -> Result<bool> {
+        Ok(black_box(true))
+    }
+    fn row(&self) -> (&[u8], &[u8]) {
+        black_box((&[], &[]))
+    }
+    fn cost(&mut self) -> OpCost {
+        OpCost::default()
+    }
+}

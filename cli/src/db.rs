@@ -1,0 +1,76 @@
+//! Running `esker db`: open as little as the action needs, act, print.
+//!
+//! 1. What was given on the command line is understood before anything is opened: a mistake in it
+//!    changes nothing.
+//! 2. Actions that only read open read-only: nothing is created, and a database that is open
+//!    elsewhere is told as such.
+//! 3. Actions that write never create a database, but for `create-keyspace`; they return when what
+//!    they wrote is durable and the database is closed.
+
+mod change;
+mod manage;
+mod read;
+mod stats;
+
+use std::path::Path;
+
+use esker::{Database, Durability, Keyspace, OpCost};
+
+use crate::args::db::{DbAction, DbArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Out;
+
+/// Do what `args` say.
+pub(crate) fn run(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
+    match &args.action {
+        DbAction::Get { key } => read::get(args, key, out),
+        DbAction::Put { key, value, create } => change::put(args, key, value, *create),
+        DbAction::Delete { key } => change::delete(args, key),
+        DbAction::Scan { .. } => read::scan(args, out),
+        DbAction::Stats { json } => stats::stats(args, *json, out),
+        DbAction::Verify { json } => manage::verify(args, *json, out),
+        DbAction::Compact { start, end } => manage::compact(args, start.as_deref(), end.as_deref(), out),
+        DbAction::Keyspaces { json } => manage::keyspaces(args, *json, out),
+        DbAction::CreateKeyspace(new) => manage::create_keyspace(args, new),
+        DbAction::DropKeyspace { name } => manage::drop_keyspace(args, name),
+    }
+}
+
+fn open_to_read(dir: &Path) -> Result<Database, Failure> {
+    Ok(Database::builder(dir).read_only(true).open()?)
+}
+
+fn open_to_write(dir: &Path) -> Result<Database, Failure> {
+    Ok(Database::builder(dir).create_if_missing(false).durability(Durability::Sync).open()?)
+}
+
+/// Close `db`, which the caller holds the last handles of. Writes count only if that went well.
+fn close(db: Database) -> Result<Exit, Failure> {
+    db.close()?;
+    Ok(Exit::Done)
+}
+
+fn keyspace(db: &Database, args: &DbArgs) -> Result<Keyspace, Failure> {
+    Ok(db.existing_keyspace(&args.keyspace)?)
+}
+
+/// The key that `given` stands for, short enough for the engine.
+fn key(args: &DbArgs, given: &str) -> Result<Vec<u8>, Failure> {
+    let key = args.key_format.parse(given)?;
+    esker::limits::check_key(&key)?;
+    Ok(key)
+}
+
+fn optional_key(args: &DbArgs, given: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
+    given.map(|given| key(args, given)).transpose()
+}
+
+/// Show what a call cost, if that was asked for.
+fn show_cost(args: &DbArgs, cost: &OpCost) {
+    if args.cost {
+        for (name, count) in cost.counters().into_iter().filter(|(_, count)| *count > 0) {
+            eprintln!("{count:>12} {}", name.replace('_', " "));
+        }
+    }
+}
