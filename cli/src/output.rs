@@ -13,8 +13,8 @@ pub(crate) type Out<'a> = &'a mut dyn Write;
 
 /// Write a line of an answer.
 macro_rules! say {
-    ($out:expr, $($format:tt)*) => {
-        writeln!($out, $($format)*).map_err(|error| $crate::failure::Failure::output(&error))
+    ($out:expr $(, $($format:tt)*)?) => {
+        writeln!($out $(, $($format)*)?).map_err(|error| $crate::failure::Failure::output(&error))
     };
 }
 pub(crate) use say;
