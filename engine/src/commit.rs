@@ -16,6 +16,7 @@
 
 use std::sync::Arc;
 
+use esker_base::event::Event;
 use esker_base::sync::{Condvar, Mutex, MutexGuard};
 use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
 use esker_wal::{LogWriter, WriteFailure};
@@ -38,6 +39,8 @@ pub(crate) struct Turn {
     pub(crate) log_number: FileNumber,
     pub(crate) memtable: MemtableWriter,
     pub(crate) last_seqno: SeqNo,
+    /// To be told to the listeners once the turn is over: they may call back.
+    pub(crate) events: Vec<Event>,
 }
 
 /// One commit's content, borrowed from whoever waits for it.
@@ -210,8 +213,12 @@ impl Lane {
             }
             own
         };
+        let events = std::mem::take(&mut turn.events);
         drop(turn);
         self.hand_on();
+        for event in &events {
+            core.emit(event);
+        }
         result.unwrap_or_else(unanswered)
     }
 
@@ -287,7 +294,7 @@ fn commit_group(
     if firsts.iter().all(Option::is_none) {
         return;
     }
-    let position = match write(core, turn) {
+    let position = match write_log(core, turn) {
         Ok(position) => position,
         Err(error) => {
             for result in results.iter_mut().filter(|r| r.is_none()) {
@@ -352,13 +359,13 @@ impl HeadBuffer {
 }
 
 /// Write what is staged. The position is where it ends.
-fn write(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
+fn write_log(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
     let Some(log) = &mut turn.log else { return Ok(None) };
     match log.write() {
         Ok(offset) => Ok(Some(LogPosition { log: turn.log_number, offset })),
         Err(failure) => {
             if !matches!(failure, WriteFailure::Undone(_)) {
-                core.stop_writes(failure.error());
+                turn.events.extend(core.stop_writes_quietly(failure.error()));
             }
             Err(failure.into())
         }

@@ -155,10 +155,16 @@ impl Core {
 
     /// Writes stop for good on this handle because of `cause`.
     pub(crate) fn stop_writes(&self, cause: &Error) {
-        if self.health.poison(cause) {
-            self.emit(&Event::WritesStopped { error: cause.clone() });
+        if let Some(event) = self.stop_writes_quietly(cause) {
+            self.emit(&event);
         }
+    }
+
+    /// [`Core::stop_writes`] for a caller that holds a lock: it tells the event, if there is one, later.
+    pub(crate) fn stop_writes_quietly(&self, cause: &Error) -> Option<Event> {
+        let first = self.health.poison(cause);
         self.progress.open();
+        first.then(|| Event::WritesStopped { error: cause.clone() })
     }
 
     /// The stored options of keyspace `id`, or `None` if it was dropped.
@@ -216,7 +222,7 @@ impl Core {
         turn.memtable = writer;
         self.backlog.active_full.store(false, Ordering::Relaxed);
         self.backlog.sealed.fetch_add(1, Ordering::Relaxed);
-        self.emit(&Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
+        turn.events.push(Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
         self.jobs.start_flush();
         Ok(())
     }
@@ -256,11 +262,14 @@ impl Core {
     /// Seal the memtable and return when everything in memory by now is in tables.
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
-        let waiting_for = {
+        let (waiting_for, events) = {
             let mut turn = self.lane.turn();
             self.rotate(&mut turn, reason)?;
-            turn.log_number
+            (turn.log_number, std::mem::take(&mut turn.events))
         };
+        for event in &events {
+            self.emit(event);
+        }
         loop {
             let seen = self.progress.epoch();
             if self.current.load_full().sealed.iter().all(|m| m.log >= waiting_for) {

@@ -296,7 +296,13 @@ impl Opening {
             })
             .rev()
             .collect();
-        let turn = Turn { log: None, log_number, memtable: writer, last_seqno: logs.last_seqno };
+        let turn = Turn {
+            log: None,
+            log_number,
+            memtable: writer,
+            last_seqno: logs.last_seqno,
+            events: Vec::new(),
+        };
         let first = SuperVersion {
             active: MemtableAndLog::new(memtable, log_number),
             sealed,

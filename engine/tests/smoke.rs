@@ -221,3 +221,37 @@ fn transactions_are_serialisable() {
     assert!(matches!(tx.commit(), Err(esker::Error::Conflict { .. })));
     assert_eq!(counters.get("x").unwrap(), None);
 }
+
+/// A listener hears what happens while nothing is locked: it may call back into the database.
+#[test]
+fn a_listener_may_call_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let seen = std::sync::Arc::new(std::sync::Mutex::new((0u32, None::<esker::Keyspace>)));
+    let listener = {
+        let seen = std::sync::Arc::clone(&seen);
+        move |event: &esker::event::Event| {
+            if matches!(event, esker::event::Event::MemtableSealed { .. }) {
+                let map = seen.lock().unwrap().1.clone();
+                if let Some(map) = map {
+                    map.put("sealed", "yes").unwrap();
+                    seen.lock().unwrap().0 += 1;
+                }
+            }
+        }
+    };
+    let builder = Database::builder(dir.path()).options(small()).listener(std::sync::Arc::new(listener));
+    let db = builder.open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    seen.lock().unwrap().1 = Some(map.clone());
+    for n in 0..4_000u32 {
+        map.put(n.to_be_bytes(), [1; 64]).unwrap();
+    }
+    let heard = {
+        let mut seen = seen.lock().unwrap();
+        seen.1 = None;
+        seen.0
+    };
+    assert!(heard > 0, "4,000 rows fill several memtables of 64 KiB");
+    assert_eq!(map.get("sealed").unwrap().as_deref(), Some(&b"yes"[..]));
+    db.close().unwrap();
+}
