@@ -307,7 +307,12 @@ fn commit_group(
         let Some(first) = *first else { continue };
         let mut seqno = first;
         work.for_each(|op| {
-            apply(&mut turn.memtable, op, seqno);
+            match (op.kind == Kind::Merge).then(|| core.fold_early(turn, op, seqno)).flatten() {
+                Some(folded) => {
+                    turn.memtable.insert(op.keyspace, op.key, seqno, Kind::Put, &folded);
+                }
+                None => apply(&mut turn.memtable, op, seqno),
+            }
             seqno = SeqNo(seqno.0 + 1);
         });
         results[index] = Some(Ok(Committed { position }));

@@ -12,15 +12,17 @@
 //! Locks are taken one at a time, with two exceptions: the commit lane's `turn` may be held while
 //! `current`'s install lock or the sync lane's state lock is taken for a rotation.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use esker_base::event::{Event, Listener, SealReason};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, Result};
+use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_compaction::Sublevels;
 use esker_manifest::VersionSet;
 use esker_sstable::BlockCache;
@@ -47,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) database: DatabaseId,
     pub(crate) options: DatabaseOptions,
     pub(crate) operators: Operators,
+    /// The operators of the keyspaces that handles were made for.
+    pub(crate) merge_operators: ArcSwap<BTreeMap<KeyspaceId, Arc<dyn MergeOperator>>>,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) versions: VersionSet,
     pub(crate) current: Current,

@@ -1,5 +1,6 @@
 //! A keyspace: one ordered map of a database, and the single-key calls on it.
 
+use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -46,8 +47,17 @@ impl Keyspace {
         name: String,
         options: KeyspaceOptions,
     ) -> Result<Self> {
-        let operator =
-            options.merge_operator.as_deref().map(|name| db.core().operators.find(name)).transpose()?;
+        let operator = match options.merge_operator.as_deref() {
+            Some(name) => Some(db.core().operators.find(name)?),
+            None => None,
+        };
+        if let Some(operator) = &operator {
+            db.core().merge_operators.rcu(|known| {
+                let mut known = BTreeMap::clone(known);
+                known.insert(id, Arc::clone(operator));
+                known
+            });
+        }
         Ok(Keyspace { inner: Arc::new(Inner { db, id, name, options, operator }) })
     }
 
@@ -157,9 +167,25 @@ impl Keyspace {
         self.write(Kind::Merge, key.as_ref(), operand.as_ref(), &mut OpCost::default())
     }
 
+    /// [`Keyspace::merge`], adding to `cost` what it took.
+    pub fn merge_costed(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        cost: &mut OpCost,
+    ) -> Result<()> {
+        self.require_operator()?;
+        self.write(Kind::Merge, key.as_ref(), operand.as_ref(), cost)
+    }
+
     /// The value of `key`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.get_with(key, Bytes::copy_from_slice)
+    }
+
+    /// [`Keyspace::get`], adding to `cost` what it took.
+    pub fn get_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
+        self.reader()?.get_costed(key, cost)
     }
 
     /// Hand the value of `key` to `take` without copying it. The bytes live for the call only.

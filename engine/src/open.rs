@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use esker_base::event::Listener;
 use esker_base::filename::{self, FileName};
 use esker_base::gate::Gate;
@@ -331,6 +332,7 @@ impl Opening {
             dir: self.dir,
             options: self.options,
             operators: self.operators,
+            merge_operators: ArcSwap::default(),
             listeners: self.listeners,
         });
         if !core.options.read_only {

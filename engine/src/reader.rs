@@ -127,15 +127,24 @@ impl Reader {
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share
     /// blocks.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let mut cost = OpCost::default();
+        self.multi_get_costed(keys, &mut OpCost::default())
+    }
+
+    /// [`Reader::multi_get`], adding to `cost` what it took.
+    pub fn multi_get_costed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        cost: &mut OpCost,
+    ) -> Result<Vec<Option<Value>>> {
+        let before = *cost;
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
         let view = self.view();
         let mut values = vec![None; keys.len()];
         for index in order {
-            values[index] = view.get(keys[index].as_ref(), &mut cost, Bytes::copy_from_slice)?;
+            values[index] = view.get(keys[index].as_ref(), cost, Bytes::copy_from_slice)?;
         }
-        self.keyspace.core().metrics().count_get(&cost);
+        self.keyspace.core().metrics().count_get(&cost.since(&before));
         Ok(values)
     }
 

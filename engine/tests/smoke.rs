@@ -255,3 +255,55 @@ fn a_listener_may_call_back() {
     assert_eq!(map.get("sealed").unwrap().as_deref(), Some(&b"yes"[..]));
     db.close().unwrap();
 }
+
+/// Merges read the same however often they were folded on the way, and a refused operand is told to
+/// the reader, not lost.
+#[test]
+fn merges_fold_anywhere_without_changing_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::builder(dir.path()).options(small()).open().unwrap();
+    let sums = db.keyspace("sums", KeyspaceOptions::default().with_merge_operator("add-i64")).unwrap();
+    let mut model = BTreeMap::<u32, i64>::new();
+    let mut taken = Vec::new();
+    for n in 0..30_000u32 {
+        let key = n % 97;
+        match n % 501 {
+            0 => {
+                sums.put(key.to_be_bytes(), 7i64.to_le_bytes()).unwrap();
+                model.insert(key, 7);
+            }
+            1 => {
+                sums.delete(key.to_be_bytes()).unwrap();
+                model.remove(&key);
+            }
+            2 => {
+                sums.delete_range(key.to_be_bytes()..(key + 5).to_be_bytes()).unwrap();
+                model.retain(|k, _| *k < key || *k >= key + 5);
+            }
+            _ => {
+                sums.merge(key.to_be_bytes(), i64::from(n).to_le_bytes()).unwrap();
+                *model.entry(key).or_insert(0) += i64::from(n);
+            }
+        }
+        if n % 7_000 == 6_999 {
+            taken.push((db.snapshot(), model.clone()));
+        }
+    }
+    taken.push((db.snapshot(), model));
+    for compacted in [false, true] {
+        for (snapshot, model) in &taken {
+            let rows = sums.at(snapshot).unwrap().range::<&[u8]>(..).map(Result::unwrap);
+            let number = |k: &[u8]| u32::from_be_bytes(k.try_into().unwrap());
+            let sum = |v: &[u8]| i64::from_le_bytes(v.try_into().unwrap());
+            let rows: Vec<(u32, i64)> = rows.map(|(k, v)| (number(&k), sum(&v))).collect();
+            let expected: Vec<(u32, i64)> = model.iter().map(|(k, v)| (*k, *v)).collect();
+            assert_eq!(rows, expected, "compacted: {compacted}");
+        }
+        sums.compact_range::<&[u8]>(..).unwrap();
+    }
+    sums.put("big", i64::MAX.to_le_bytes()).unwrap();
+    sums.merge("big", 1i64.to_le_bytes()).unwrap();
+    let refused = sums.get("big");
+    assert!(matches!(refused, Err(esker::Error::Merge { .. })), "an overflow is an error, not a wrong sum");
+    db.close().unwrap();
+}

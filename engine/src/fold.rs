@@ -1,0 +1,79 @@
+//! Merges meet their base early: an operand whose key's value is known in the memtable becomes a put
+//! of the folded value there, and a chain of operands that grows too long is folded with whatever lies
+//! below. So a read folds at most [`CHAIN_MAX`] operands a memtable, and a hot counter none.
+//!
+//! This changes no answer: a put of the folded value at the operand's number reads the same as the
+//! operand above everything older, and older versions stay for older snapshots. The log keeps the
+//! operand; replay may fold at other places and comes to the same values.
+//!
+//! An operator that refuses (overflow) or panics leaves the operand as it is: whoever reads the key
+//! hears of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::{Kind, MergeOperator, OpCost, Result, SeqNo};
+
+use crate::batch::Op;
+use crate::commit::Turn;
+use crate::core::Core;
+use crate::operators;
+use crate::read::View;
+
+/// Operands of one key in a row before they are folded with what lies below.
+const CHAIN_MAX: usize = 32;
+
+impl Core {
+    /// What to write for the merge `op` numbered `seqno`: the folded value, or `None` for the operand
+    /// itself. Called by the leader of the commit lane, whose `turn` has everything older applied.
+    pub(crate) fn fold_early(&self, turn: &Turn, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
+        let operator = self.merge_operators.load().get(&op.keyspace).cloned()?;
+        let memtable = turn.memtable.memtable();
+        let cover = memtable.tombstones(op.keyspace).and_then(|t| t.covering(op.key, SeqNo::MAX));
+        let mut upper = SeqNo::MAX;
+        for _ in 0..CHAIN_MAX {
+            let entry = memtable.get(op.keyspace, op.key, upper);
+            let hidden = |entry: SeqNo| cover.is_some_and(|cover| cover > entry);
+            match entry {
+                // The first version met decides, unless it is an operand itself.
+                Some(entry) if !hidden(entry.seqno) && entry.kind == Kind::Merge => {
+                    upper = SeqNo(entry.seqno.0 - 1);
+                }
+                _ if upper < SeqNo::MAX => return None,
+                Some(entry) if !hidden(entry.seqno) && entry.kind == Kind::Put => {
+                    return fold_onto(&operator, op, Some(entry.value));
+                }
+                Some(_) => return fold_onto(&operator, op, None),
+                None if cover.is_some() => return fold_onto(&operator, op, None),
+                None => return None,
+            }
+        }
+        let base = self.value_before(&operator, op, seqno).ok()?;
+        fold_onto(&operator, op, base.as_deref())
+    }
+
+    /// The key's value just before `seqno`.
+    fn value_before(
+        &self,
+        operator: &Arc<dyn MergeOperator>,
+        op: Op<'_>,
+        seqno: SeqNo,
+    ) -> Result<Option<Bytes>> {
+        let superversion = self.current.load_full();
+        let Some(state) = superversion.version.keyspace(op.keyspace) else { return Ok(None) };
+        let view = View {
+            superversion: &superversion,
+            keyspace: op.keyspace,
+            tree: &state.tree,
+            operator: Some(operator),
+            bound: SeqNo(seqno.0 - 1),
+            own: None,
+        };
+        view.get_bytes(op.key, &mut OpCost::default())
+    }
+}
+
+/// The operand folded onto `base`, unless the operator refuses.
+fn fold_onto(operator: &Arc<dyn MergeOperator>, op: Op<'_>, base: Option<&[u8]>) -> Option<Vec<u8>> {
+    operators::fold(Some(operator), op.key, base, &[op.value]).ok()
+}
