@@ -3,7 +3,7 @@
 //! A table is written once, front to back ([`TableWriter`]), and never changed. It is read through
 //! [`TableReader`]: single keys with [`TableReader::get`], runs of keys with a [`TableCursor`]. Blocks
 //! come from a [`BlockCache`] or from a mapping of the file ([`TableSource`]). The bytes are described
-//! in [`format`].
+//! in [the format](mod@format).
 //!
 //! | file | holds |
 //! |---|---|
