@@ -145,8 +145,11 @@ impl Database {
         names
     }
 
-    /// Drop the keyspace `name` and everything in it, in constant time. Handles to it err from now on;
-    /// scans under way go on. A new keyspace of the same name starts empty.
+    /// Drop the keyspace `name` and everything in it, in a time that does not depend on its size. Handles
+    /// to it err from now on; scans under way go on. A new keyspace of the same name starts empty.
+    ///
+    /// The drop is durable when this returns, in every mode, and so is everything acknowledged before:
+    /// what was copied elsewhere before its keyspace was dropped is not lost with the power.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         let core = self.core();
         core.check_writable()?;
@@ -155,6 +158,8 @@ impl Database {
             Some(state) => state.id,
             None => return Err(Error::NoSuchKeyspace { name: name.to_string() }),
         };
+        // The manifest is ahead of the log: what came before the drop must not be lost without it.
+        core.persist()?;
         core.versions
             .commit(vec![Edit::DropKeyspace { id }])
             .inspect_err(|e| core.note_manifest_failure(e))?;
