@@ -14,7 +14,7 @@ use esker_base::filename::{self, FileName};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::sync::Mutex;
-use esker_base::{DatabaseId, Error, MergeOperator, Result};
+use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, VersionSet};
 use esker_sstable::{BlockCache, TableContext};
 use esker_vfs::Env;
@@ -361,18 +361,28 @@ fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
     core.env.fs.sync_dir(&core.dir)?;
     let needed: Vec<_> = logs.kept.iter().skip_while(|log| log.memtable.is_empty()).collect();
     let before = needed.first().map_or(core.open_log, |log| log.number);
+    // An earlier recovery may have closed some of them before it was cut short itself.
+    let version = core.versions.current();
+    let open = needed.iter().filter(|log| !version.marks().closed_logs.contains_key(&log.number));
     let mut edits: Vec<Edit> =
-        needed.iter().map(|log| Edit::ClosedLog { number: log.number, len: log.len }).collect();
+        open.map(|log| Edit::ClosedLog { number: log.number, len: log.len }).collect();
     edits.push(Edit::ForgetLogs { before });
-    edits.push(Edit::LastSeqNo(logs.last_seqno));
+    // What the needed logs hold goes on from here when they are read again: the mark is where they begin.
+    edits.push(Edit::LastSeqNo(logs.last_before(before)));
     core.versions.commit(edits)?;
     core.current.install(|| core.versions.current(), None);
-    let forgotten = logs.kept.iter().map(|log| log.number).filter(|number| *number < before);
-    remove_files(core, forgotten.map(FileName::Log));
+    remove_files(core, logs_before(core, before)?);
     let mut turn = core.lane.turn();
     if core.options.durability != Durability::NoLog {
         core.sync_lane.begin_log(core.open_log, syncer);
         turn.log = Some(log);
     }
     Ok(())
+}
+
+/// The logs in the directory that nobody needs: those that were just recovered as empty, and those whose
+/// removal a crash has undone.
+fn logs_before(core: &Core, first: FileNumber) -> Result<Vec<FileName>> {
+    let names = core.env.fs.list(&core.dir)?.into_iter().filter_map(|entry| FileName::parse(&entry.name));
+    Ok(names.filter(|name| matches!(name, FileName::Log(number) if *number < first)).collect())
 }

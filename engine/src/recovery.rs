@@ -3,10 +3,11 @@
 //! The logs still needed form a chain: each header names the log before it and that log's final
 //! length. The result is always a prefix of commit order, whole batches only:
 //!
-//! 1. A log that the manifest needs and that is not there, or a gap in the chain, is `MissingFile`.
-//! 2. A log that ends before the length its successor recorded has lost its tail. If anything in a
-//!    later log was ever known durable, the tail had been durable too, and this is damage: an error.
-//!    Otherwise the power went before any of it was synced: what follows the gap is discarded.
+//! 1. A log that the manifest needs and that is not there is `MissingFile`.
+//! 2. A log that ends before the length its successor recorded has lost its tail; one that is not there
+//!    although a successor names it is lost whole. If anything in a later log was ever known durable, it
+//!    had been durable too, and this is damage: an error. Otherwise the power went before any of it was
+//!    synced: what follows the gap is discarded.
 //! 3. Damage below an offset that a later record knew to be durable is an error (the log reader says
 //!    so); anything else at the end of the last log is a torn tail and is dropped.
 //! 4. Sequence numbers ascend over the whole chain.
@@ -29,6 +30,9 @@ use crate::batch::decode_op;
 use crate::commit::apply;
 use crate::memtable::Memtable;
 
+#[cfg(test)]
+mod tests;
+
 /// A log read back.
 pub(crate) struct RecoveredLog {
     pub(crate) number: FileNumber,
@@ -45,6 +49,16 @@ pub(crate) struct RecoveredLogs {
     /// Logs whose content does not count, to be removed before a new log is begun.
     pub(crate) discarded: Vec<FileNumber>,
     pub(crate) last_seqno: SeqNo,
+    /// The last number before all of these logs.
+    first_seqno: SeqNo,
+}
+
+impl RecoveredLogs {
+    /// The last number before log `number`.
+    pub(crate) fn last_before(&self, number: FileNumber) -> SeqNo {
+        let before = self.kept.iter().take_while(|log| log.number < number).last();
+        before.map_or(self.first_seqno, |log| log.last_seqno)
+    }
 }
 
 /// How one log ended.
@@ -71,19 +85,31 @@ pub(crate) fn read_logs(
     let marks = version.marks();
     let replay = Replay { fs, dir, database, version };
     let numbers = replay.list(marks)?;
-    let mut result =
-        RecoveredLogs { kept: Vec::new(), discarded: Vec::new(), last_seqno: marks.last_seqno };
+    let mut result = RecoveredLogs {
+        kept: Vec::new(),
+        discarded: Vec::new(),
+        last_seqno: marks.last_seqno,
+        first_seqno: marks.last_seqno,
+    };
     // Predecessors first: only then is it known how long each log must be.
     let mut predecessors = BTreeMap::new();
+    let mut whole = numbers.len();
     for (index, &number) in numbers.iter().enumerate() {
         let reader = replay.open(number, marks)?;
         let Some(predecessor) = reader.predecessor() else { continue };
         let before = index.checked_sub(1).map(|i| numbers[i]);
         if predecessor.number >= marks.first_log && before != Some(predecessor.number) {
-            return Err(replay.missing(predecessor.number, "a later log continues it"));
+            // Its name went with the power, unless it is known to have been durable.
+            if replay.proof(&numbers[index..], marks)?.is_some() {
+                return Err(replay.missing(predecessor.number, "a later log continues it"));
+            }
+            whole = index;
+            break;
         }
         predecessors.insert(predecessor.number, predecessor.len);
     }
+    let (numbers, unconnected) = numbers.split_at(whole);
+    result.discarded.extend_from_slice(unconnected);
     for (index, &number) in numbers.iter().enumerate() {
         let (log, ending) = replay.read(number, marks, result.last_seqno)?;
         let wanted = predecessors.get(&number).copied();
@@ -189,22 +215,24 @@ impl Replay<'_> {
         later: &[FileNumber],
         marks: &Marks,
     ) -> Result<()> {
+        let Some(log) = self.proof(later, marks)? else { return Ok(()) };
+        let what =
+            format!("its end is gone, although {} shows that it had been durable", FileName::Log(log));
+        Err(Error::corruption(self.path(number), len, what))
+    }
+
+    /// The first of the logs `later` of which something was ever durable: then so was all before them.
+    fn proof(&self, later: &[FileNumber], marks: &Marks) -> Result<Option<FileNumber>> {
         for &log in later {
-            let proof =
-                marks.closed_logs.contains_key(&log) || marks.clean_close.is_some_and(|(l, _)| l == log);
+            if marks.closed_logs.contains_key(&log) || marks.clean_close.is_some_and(|(l, _)| l == log) {
+                return Ok(Some(log));
+            }
             let mut reader = self.open(log, marks)?;
             while reader.next()?.is_some() {}
-            if proof || reader.tail().durable_seen > 0 {
-                return Err(Error::corruption(
-                    self.path(number),
-                    len,
-                    format!(
-                        "its end is gone, although {} shows that it had been durable",
-                        FileName::Log(log)
-                    ),
-                ));
+            if reader.tail().durable_seen > 0 {
+                return Ok(Some(log));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
