@@ -222,7 +222,7 @@ impl Progress for Silent {
     fn end(&mut self) {}
 }
 
-/// Opens a layout over a store. The lab uses [`open_layout`]; tests put wrong layouts in its place.
+/// Opens a layout over a store. The lab uses [`RealLayouts`]; tests put wrong layouts in its place.
 pub trait OpenLayout<K> {
     /// `layout` over `store`.
     fn open<'k>(&self, store: &'k K, layout: Layout) -> esker_layouts::Result<Box<dyn FriendStore + 'k>>;

@@ -80,7 +80,7 @@ pub trait OrderedKv: Send + Sync {
     /// Run `f` as one transaction and commit it. `f` runs again, on a fresh snapshot, after a conflict;
     /// it must not keep state from a try that did not commit. An error of `f` drops its writes.
     ///
-    /// After too many conflicts: [`Error::Conflict`](crate::Error::Conflict).
+    /// After too many conflicts: [`Error::Conflict`].
     fn update<T>(&self, f: impl FnMut(&mut Self::Tx<'_>) -> Result<T>) -> Result<Costed<T>>;
 }
 
@@ -118,7 +118,7 @@ pub trait KvTx: KvRead {
     /// Combine `merge` with the value that `key` has when the transaction commits, without reading it:
     /// two transactions that merge into one key do not conflict.
     fn merge(&mut self, key: &[u8], merge: Merge);
-    /// Commit only if `key` is as `expected` then; else [`Error::Unexpected`](crate::Error::Unexpected).
+    /// Commit only if `key` is as `expected` then; else [`Error::Unexpected`].
     /// Speaks of the committed state, not of this transaction's own writes.
     fn expect(&mut self, key: &[u8], expected: Expect);
     /// Conflict with every later commit that writes in `range`, as if it had been scanned.

@@ -3,9 +3,10 @@
 //! *Form*: a constant, a straight line and a logarithm are fitted by weighted least squares and compared
 //! by the Bayesian information criterion with known errors, χ² + k·ln(points). A point's error is its
 //! bootstrap error and, since repetitions share the machine's bias, at least 5 % of its value. The form is
-//! affine when the line rises, beats the constant by more than 6 (strong evidence) and beats the logarithm
-//! by more than 2 (positive evidence). A rise that a logarithm explains as well is that of the store's depth
-//! and of its caches, which every layout pays; it is reported as a percentage, not as a form.
+//! affine when the line rises, beats the constant by more than 6 (strong evidence), beats the logarithm by
+//! more than 2 (positive evidence), and the rise is material, a log-log slope of at least 1/4: over three
+//! powers of ten a line with a slope of 0.1 only doubles. Any other rise is that of the store's depth and of
+//! its caches, which every layout pays; it is reported as a percentage, not as a form.
 //!
 //! *Slope*: the least-squares slope of ln(cost) over ln(x), with a 95 % interval from resampling the
 //! repetitions. On short ranges a line with a fixed part comes out well below 1, which is why the slope
@@ -20,6 +21,8 @@ use super::stats::{Interval, RESAMPLES, median, quantile, resample};
 const ERROR_FLOOR: f64 = 0.05;
 /// How much better than the constant's the line's criterion must be.
 const EVIDENCE: f64 = 6.0;
+/// The least log-log slope that counts as growth.
+const SLOPE_MIN: f64 = 0.25;
 /// How much better than the logarithm's.
 const EVIDENCE_OVER_DEPTH: f64 = 2.0;
 
@@ -69,7 +72,8 @@ pub fn fit(observed: &[Observed], random: &mut fastrand::Rng) -> Option<Fit> {
     let depths: Vec<Weighted> = points.iter().map(|p| Weighted { x: p.x.max(1.0).ln(), ..*p }).collect();
     let (shallow, deeper) = line(&depths, true);
     let evidence_over_depth = misfit(&depths, shallow, deeper) - misfit(&points, offset, rise);
-    let linear = evidence > EVIDENCE && evidence_over_depth > EVIDENCE_OVER_DEPTH && rise > 0.0;
+    let material = slope.is_none_or(|slope| slope.median >= SLOPE_MIN);
+    let linear = evidence > EVIDENCE && evidence_over_depth > EVIDENCE_OVER_DEPTH && rise > 0.0 && material;
     let form = if linear { Form::Affine } else { Form::Constant };
     let start = offset + rise * first;
     let ratio = if start.abs() < f64::EPSILON { 1.0 } else { (offset + rise * last) / start };

@@ -75,17 +75,21 @@ pub fn network(n: u32, ambient: u32, random: &mut fastrand::Rng) -> Plan {
 }
 
 /// The operations on the network `graph`, on as many of its users, drawn at random, as keep the sum of
-/// squared degrees (which is what linear layouts read) within `budget`.
-pub fn from_graph(graph: &Graph, budget: u64, random: &mut fastrand::Rng) -> Plan {
-    let squares = |rows: &[(u32, Vec<u32>)]| rows.iter().map(|(_, f)| (f.len() as u64).pow(2)).sum::<u64>();
+/// `weight` over their degrees within `budget`.
+pub fn from_graph(
+    graph: &Graph,
+    weight: impl Fn(u64) -> u64,
+    budget: u64,
+    random: &mut fastrand::Rng,
+) -> Plan {
     let mut rows: Vec<&(u32, Vec<u32>)> = graph.rows.iter().collect();
-    if squares(&graph.rows) > budget {
+    if rows.iter().map(|(_, friends)| weight(friends.len() as u64)).sum::<u64>() > budget {
         random.shuffle(&mut rows);
         let mut left = budget;
         rows.retain(|(_, friends)| {
-            let square = (friends.len() as u64).pow(2);
-            let fits = square <= left;
-            left -= if fits { square } else { 0 };
+            let weight = weight(friends.len() as u64);
+            let fits = weight <= left;
+            left -= if fits { weight } else { 0 };
             fits
         });
     }

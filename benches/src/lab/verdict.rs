@@ -69,8 +69,11 @@ fn growth(fit: &Fit) -> String {
         Form::Affine => format!("{:.1} times as long at the end of the range", fit.ratio),
         Form::Constant => {
             let sign = if fit.ratio < 1.0 { "−" } else { "+" };
-            let depth =
-                if fit.evidence > 6.0 && fit.rise > 0.0 { ", as the store's depth explains" } else { "" };
+            let depth = if fit.evidence > 6.0 && fit.rise > 0.0 {
+                ", no line: the store's depth and caches"
+            } else {
+                ""
+            };
             format!("{sign}{:.0} % over the range{depth}", (fit.ratio - 1.0).abs() * 100.0)
         }
     }

@@ -1,6 +1,6 @@
 //! X1: add, check and delete every friend, while the network grows; or on a real network, by degree.
 
-use esker_layouts::followers::Layout;
+use esker_layouts::followers::{HoleFilling, Layout};
 
 use super::{Axis, panels, random};
 use crate::lab::edges;
@@ -20,14 +20,26 @@ fn sizes(scale: Scale) -> Vec<u32> {
     }
 }
 
-/// The sum of squared degrees that a real network may have before its users are sampled.
-fn budget(scale: Scale) -> u64 {
+/// What a real network may cost before its users are sampled.
+struct Budget {
+    /// Sum of squared degrees: what layouts with numbered columns read.
+    squares: u64,
+    /// Sum of cubed degrees: what shifting costs a log-structured store. Every delete overwrites half the
+    /// row, and later reads of the row pass all that was overwritten.
+    cubes: u64,
+}
+
+fn budget(scale: Scale) -> Budget {
     match scale {
-        Scale::Tiny => 200_000,
-        Scale::Smoke => 16_000_000,
-        Scale::Desk => 400_000_000,
-        Scale::Large => u64::MAX,
+        Scale::Tiny => Budget { squares: 200_000, cubes: 200_000 },
+        Scale::Smoke => Budget { squares: 16_000_000, cubes: 40_000_000 },
+        Scale::Desk => Budget { squares: 400_000_000, cubes: 1_000_000_000 },
+        Scale::Large => Budget { squares: u64::MAX, cubes: 20_000_000_000 },
     }
+}
+
+fn shifts(layout: Layout) -> bool {
+    matches!(layout, Layout::Default(HoleFilling::ShiftAll) | Layout::Count(HoleFilling::ShiftAll))
 }
 
 pub(super) fn run<S: Store>(
@@ -44,13 +56,18 @@ pub(super) fn run<S: Store>(
         if graph.edges == 0 {
             return Err(LabError::BadOption(format!("{} has no edges", file.display())));
         }
-        let plan = from_graph(&graph, budget(options.scale), &mut random(options, &[1]));
+        let budget = budget(options.scale);
+        let plan = from_graph(&graph, |d| d.pow(2), budget.squares, &mut random(options, &[1]));
+        let shifted = from_graph(&graph, |d| d.pow(3), budget.cubes, &mut random(options, &[1]));
+        let plan_of = |layout| if shifts(layout) { &shifted } else { &plan };
         progress.begin(Experiment::X1, u64::from(options.repetitions()) * Layout::ALL.len() as u64);
         for repetition in 0..options.repetitions() {
-            turn(store, layouts, options, progress, &plan, &mut recording, repetition, degree_place)?;
+            turn(store, layouts, options, progress, plan_of, &mut recording, repetition, degree_place)?;
         }
         notes.push(format!(
-            "{}: {} edges, {} of {} users with friends used ({} edges); {} repeated edges left out, {} self-loops kept.",
+            "{}: {} edges, {} of {} users with friends used ({} edges); {} repeated edges left out, {} self-loops \
+             kept. The two forms that shift ran on {} users ({} edges): every shift overwrites the rest of the row, \
+             and a log-structured store passes what was overwritten until it compacts.",
             file.file_name().unwrap_or_default().to_string_lossy(),
             graph.edges,
             plan.users.len(),
@@ -58,6 +75,8 @@ pub(super) fn run<S: Store>(
             plan.edges(),
             graph.repeated,
             graph.self_loops,
+            shifted.users.len(),
+            shifted.edges(),
         ));
         protocol = "A real network has one size, so costs are grouped by the user's degree at the moment of the \
                     operation, two groups to an octave. Every layout adds all edges, asks for as many friends, \
@@ -87,7 +106,7 @@ pub(super) fn run<S: Store>(
             for n in order {
                 let plan = network(n, ambient, &mut random(options, &[1, u64::from(n)]));
                 let place = |_: &Ran| u64::from(n);
-                turn(store, layouts, options, progress, &plan, &mut recording, repetition, place)?;
+                turn(store, layouts, options, progress, |_| &plan, &mut recording, repetition, place)?;
             }
         }
         protocol = format!(
@@ -140,19 +159,20 @@ fn degree_place(ran: &Ran) -> u64 {
 
 /// Every layout once, in random order, each over a fresh store.
 #[expect(clippy::too_many_arguments, reason = "what runs, on what, and where it is recorded")]
-fn turn<S: Store>(
+fn turn<'p, S: Store>(
     store: &S,
     layouts: &impl OpenLayout<S::Kv>,
     options: &LabOptions,
     progress: &mut dyn Progress,
-    plan: &Plan,
+    plan_of: impl Fn(Layout) -> &'p Plan,
     recording: &mut Recording,
     repetition: u32,
     place: impl Fn(&Ran) -> u64,
 ) -> Result<()> {
     let mut order = Layout::ALL;
-    random(options, &[2, u64::from(repetition), plan.edges()]).shuffle(&mut order);
+    random(options, &[2, u64::from(repetition), plan_of(Layout::Column).edges()]).shuffle(&mut order);
     for layout in order {
+        let plan = plan_of(layout);
         let opened = |source| LabError::Layout { doing: format!("open the layout {layout}"), source };
         let kv = store.open().map_err(opened)?;
         let friends = layouts.open(&kv, layout).map_err(opened)?;

@@ -101,7 +101,8 @@ pub(super) fn run<S: Store>(
         protocol: format!(
             "{PROBES} probe users among others of degree {AMBIENT_DEGREE}. First their degree is {PROBE_DEGREE} \
              while n grows; then n is {} while their degree grows. Up to {} rounds in a repetition: ask for a \
-             friend, ask for a stranger, add a friend, delete one. Layouts in random order on the same operations.",
+             friend, ask for a stranger, add a friend, delete one. Layouts in random order on the same operations. The four take turns, so one that touches few \
+             keys may meet caches that another has just swept with a whole row.",
             sizes.n_fixed, sizes.rounds
         ),
         notes: Vec::new(),

@@ -69,8 +69,8 @@ const METHOD: &str = "<section>\n<h2>How to read this</h2>\n\
     the fits.</p>\n\
     <p><b>Form</b>: constant, straight line and logarithm compared by the Bayesian information criterion, each point \
     uncertain by its bootstrap error and at least 5 %. A rising line wins with a lead above 6 over the constant and \
-    above 2 over the logarithm; a rise that a logarithm explains as well is that of the store's depth and caches, \
-    and is shown as a percentage. <b>Slope</b>: of the logarithm of the cost over that of x, with its 95 % \
+    above 2 over the logarithm, and a log-log slope of at least ¼; any other rise is that of the store's depth and \
+    caches, and is shown as a percentage. <b>Slope</b>: of the logarithm of the cost over that of x, with its 95 % \
     interval.</p>\n\
     <p><b>Verdict</b>: <i>reproduced</i> when every counter equals its formula and the time prefers the predicted \
     form; <i>shape only</i> when just the time does; else <i>not reproduced</i>.</p>\n</section>";
