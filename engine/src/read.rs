@@ -12,7 +12,6 @@ use esker_base::checksum::key_hash;
 use esker_base::error::printable;
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{TableHandle, Tree};
-use esker_sstable::TableReader;
 
 use crate::memtable::Memtable;
 use crate::operators;
@@ -34,39 +33,32 @@ pub(crate) struct View<'a> {
     pub(crate) own: Option<&'a Memtable>,
 }
 
-/// A version found, as the source lends it.
-enum Lent<'a> {
-    Memtable(&'a [u8]),
-    Table(Bytes),
-}
-
-impl Lent<'_> {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Lent::Memtable(bytes) => bytes,
-            Lent::Table(bytes) => bytes,
-        }
-    }
-}
-
 /// The walk of one get.
-struct Walk<'a> {
+struct Walk<'k, F> {
+    key: &'k [u8],
     /// The newest visible range tombstone over the key, met so far.
     cover: SeqNo,
     /// Merge operands met so far, newest first.
-    operands: Vec<Lent<'a>>,
+    operands: Vec<Vec<u8>>,
+    /// What the caller does with the value; called at most once.
+    take: Option<F>,
+    /// Tombstones met.
+    tombstones: u64,
+    /// Bytes of key and value handed out.
+    bytes: u64,
 }
 
 /// What a source said.
-enum Step<'a> {
-    /// Go on with the next source.
+enum Step<R> {
+    /// Go on with older versions.
     Older,
-    /// The walk ends on this value (`None`: no such key).
-    Ends(Option<Lent<'a>>),
+    /// The walk ends with this (`None`: no such key).
+    Ends(Option<R>),
 }
 
-impl<'a> View<'a> {
-    /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way.
+impl View<'_> {
+    /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way but merge
+    /// operands.
     pub(crate) fn get<R>(
         &self,
         key: &[u8],
@@ -74,24 +66,17 @@ impl<'a> View<'a> {
         take: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         cost.calls += 1;
-        let mut walk = Walk { cover: SeqNo::ZERO, operands: Vec::new() };
-        let base = self.walk(key, &mut walk, cost)?;
-        if walk.operands.is_empty() {
-            return Ok(base.map(|value| {
-                cost.keys_read += 1;
-                cost.bytes_read += (key.len() + value.bytes().len()) as u64;
-                take(value.bytes())
-            }));
-        }
-        let oldest_first: Vec<&[u8]> = walk.operands.iter().rev().map(Lent::bytes).collect();
-        let value = operators::fold(self.operator, key, base.as_ref().map(Lent::bytes), &oldest_first)?;
-        cost.keys_read += 1;
-        cost.bytes_read += (key.len() + value.len()) as u64;
-        Ok(Some(take(&value)))
+        let take = Some(take);
+        let mut walk =
+            Walk { key, cover: SeqNo::ZERO, operands: Vec::new(), take, tombstones: 0, bytes: 0 };
+        let found = self.walk(&mut walk, cost)?;
+        cost.keys_read += u64::from(found.is_some());
+        cost.bytes_read += walk.bytes;
+        cost.tombstones_skipped += walk.tombstones;
+        Ok(found)
     }
 
-    /// Look `key` up and keep its value: a copy, or a slice that pins its block where the value is
-    /// most of the block anyway.
+    /// Look `key` up and keep a copy of its value.
     pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
         self.get(key, cost, Bytes::copy_from_slice)
     }
@@ -122,7 +107,12 @@ impl<'a> View<'a> {
         Ok(newest)
     }
 
-    fn walk(&self, key: &[u8], walk: &mut Walk<'a>, cost: &mut OpCost) -> Result<Option<Lent<'a>>> {
+    fn walk<R, F: FnOnce(&[u8]) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        cost: &mut OpCost,
+    ) -> Result<Option<R>> {
+        let key = walk.key;
         let own = self.own.map(|memtable| (memtable, SeqNo::MAX));
         let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.bound));
         for (memtable, bound) in own.into_iter().chain(committed) {
@@ -137,96 +127,111 @@ impl<'a> View<'a> {
             }
             let mut upper = bound;
             while let Some(entry) = memtable.get(self.keyspace, key, upper) {
-                match walk.meet(entry.seqno, entry.kind, Lent::Memtable(entry.value), cost) {
-                    Step::Ends(value) => return Ok(value),
-                    Step::Older if entry.seqno == SeqNo::ZERO => break,
-                    Step::Older => upper = SeqNo(entry.seqno.0 - 1),
+                if let Step::Ends(end) = self.meet(walk, entry.seqno, entry.kind, entry.value)? {
+                    return Ok(end);
                 }
-                check_chain(key, &walk.operands)?;
+                upper = SeqNo(entry.seqno.0 - 1);
             }
             if walk.cover > SeqNo::ZERO {
-                return Ok(None);
+                return self.end(walk, None);
             }
         }
         let hash = key_hash(key);
-        let l0 = &self.tree.levels[0];
         let mut consulted = false;
-        for table in l0.tables().iter().filter(|t| t.meta.bounds.contains(key)) {
+        for table in self.tree.levels[0].tables().iter().filter(|t| t.meta.bounds.contains(key)) {
             consulted = true;
-            if let Step::Ends(value) = self.table(table, key, hash, walk, cost)? {
+            if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
                 cost.levels += 1;
-                return Ok(value);
+                return Ok(end);
             }
         }
         cost.levels += u64::from(consulted);
         for level in &self.tree.levels[1..] {
             let Some(table) = level.find(key) else { continue };
             cost.levels += 1;
-            if let Step::Ends(value) = self.table(table, key, hash, walk, cost)? {
-                return Ok(value);
+            if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
+                return Ok(end);
             }
         }
-        Ok(None)
+        self.end(walk, None)
     }
 
     /// Ask one table.
-    fn table(
+    fn table<R, F: FnOnce(&[u8]) -> R>(
         &self,
         table: &TableHandle,
-        key: &[u8],
         hash: u64,
-        walk: &mut Walk<'a>,
+        walk: &mut Walk<'_, F>,
         cost: &mut OpCost,
-    ) -> Result<Step<'a>> {
-        let reader: &TableReader = table.reader()?;
+    ) -> Result<Step<R>> {
+        let reader = table.reader()?;
         let tombstones = reader.tombstones();
         if !tombstones.is_empty()
-            && let Some(cover) = tombstones.covering(key, self.bound)
+            && let Some(cover) = tombstones.covering(walk.key, self.bound)
         {
             walk.cover = walk.cover.max(cover);
         }
         let mut upper = self.bound;
-        while let Some(entry) = reader.get(key, hash, upper, cost)? {
-            match walk.meet(entry.seqno, entry.kind, Lent::Table(entry.value), cost) {
-                Step::Ends(value) => return Ok(Step::Ends(value)),
-                Step::Older if entry.seqno == SeqNo::ZERO => break,
-                Step::Older => upper = SeqNo(entry.seqno.0 - 1),
+        loop {
+            let met = reader.get_with(walk.key, hash, upper, cost, |entry| {
+                (entry.seqno, self.meet(walk, entry.seqno, entry.kind, entry.value))
+            })?;
+            match met {
+                None | Some((SeqNo::ZERO, Ok(Step::Older))) => break,
+                Some((seqno, Ok(Step::Older))) => upper = SeqNo(seqno.0 - 1),
+                Some((_, ends)) => return ends,
             }
-            check_chain(key, &walk.operands)?;
         }
-        Ok(if walk.cover > SeqNo::ZERO { Step::Ends(None) } else { Step::Older })
+        if walk.cover > SeqNo::ZERO {
+            return self.end(walk, None).map(Step::Ends);
+        }
+        Ok(Step::Older)
     }
-}
 
-impl<'a> Walk<'a> {
     /// A version of the key, older than all met before.
     #[inline]
-    fn meet(&mut self, seqno: SeqNo, kind: Kind, value: Lent<'a>, cost: &mut OpCost) -> Step<'a> {
-        if seqno < self.cover {
-            cost.tombstones_skipped += 1;
-            return Step::Ends(None);
+    fn meet<R, F: FnOnce(&[u8]) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+    ) -> Result<Step<R>> {
+        if seqno < walk.cover || matches!(kind, Kind::Delete | Kind::RangeDelete) {
+            walk.tombstones += 1;
+            return self.end(walk, None).map(Step::Ends);
         }
-        match kind {
-            Kind::Put => Step::Ends(Some(value)),
-            Kind::Delete | Kind::RangeDelete => {
-                cost.tombstones_skipped += 1;
-                Step::Ends(None)
-            }
-            Kind::Merge => {
-                self.operands.push(value);
-                Step::Older
-            }
+        if kind == Kind::Put {
+            return self.end(walk, Some(value)).map(Step::Ends);
         }
+        walk.operands.push(value.to_vec());
+        if walk.operands.len() > CHAIN_MAX {
+            return Err(Error::Merge {
+                key: printable(walk.key),
+                operator: "any".to_string(),
+                why: format!("the key has more than {CHAIN_MAX} unfolded operands"),
+            });
+        }
+        Ok(Step::Older)
     }
-}
 
-fn check_chain(key: &[u8], operands: &[Lent<'_>]) -> Result<()> {
-    if operands.len() <= CHAIN_MAX {
-        return Ok(());
+    /// The walk ends on `base`: hand the value out, with the operands folded onto it.
+    #[inline]
+    fn end<R, F: FnOnce(&[u8]) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        base: Option<&[u8]>,
+    ) -> Result<Option<R>> {
+        let take = walk.take.take().expect("a walk ends once");
+        if walk.operands.is_empty() {
+            return Ok(base.map(|value| {
+                walk.bytes = (walk.key.len() + value.len()) as u64;
+                take(value)
+            }));
+        }
+        let oldest_first: Vec<&[u8]> = walk.operands.iter().rev().map(Vec::as_slice).collect();
+        let value = operators::fold(self.operator, walk.key, base, &oldest_first)?;
+        walk.bytes = (walk.key.len() + value.len()) as u64;
+        Ok(Some(take(&value)))
     }
-    Err(Error::Merge {
-        key: printable(key),
-        operator: "any".to_string(),
-        why: format!("the key has more than {CHAIN_MAX} unfolded operands"),
-    })
 }
