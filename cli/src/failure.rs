@@ -48,8 +48,10 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let failure = Failure::new(exit_of(&error), error.to_string());
         match &error {
-            Error::NotADatabase { path, .. } => failure
-                .hint(format_args!("`esker db {} create-keyspace default` makes one there", path.display())),
+            Error::NotADatabase { path, .. } => failure.hint(format_args!(
+                "`esker db {} create-keyspace default` makes one there",
+                path.display()
+            )),
             Error::Corruption { path, .. } => {
                 failure.hint(format_args!("`esker inspect {}` shows it field by field", path.display()))
             }
@@ -64,7 +66,9 @@ fn exit_of(error: &Error) -> Exit {
         Error::Corruption { .. } | Error::MissingFile { .. } => Exit::Damaged,
         Error::Locked { .. } => Exit::Locked,
         Error::NoSuchKeyspace { .. } => Exit::NotFound,
-        Error::InvalidArgument { .. } | Error::TooLarge { .. } | Error::OptionMismatch { .. } => Exit::Usage,
+        Error::InvalidArgument { .. } | Error::TooLarge { .. } | Error::OptionMismatch { .. } => {
+            Exit::Usage
+        }
         Error::Aborted { cause } | Error::InDoubt { cause } | Error::Poisoned { cause } => {
             match exit_of(cause) {
                 Exit::Damaged => Exit::Damaged,

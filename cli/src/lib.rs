@@ -2,7 +2,7 @@
 //!
 //! The binary `esker` is this library and a `main` of one line: what it understands is in [`args`],
 //! how it writes and reads keys in [`keys`] and values in [`values`], how it ends in [`exit`]; each
-//! command is run by the module of its name. Answers go to standard output, everything else to
+//! command is run by the module of its name; without one the lab runs. Answers go to standard output, everything else to
 //! standard error.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
@@ -14,6 +14,7 @@ pub mod exit;
 mod failure;
 mod inspect;
 pub mod keys;
+mod lab;
 mod output;
 mod progress;
 pub mod values;
@@ -22,8 +23,9 @@ mod workload;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write as _};
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 
+use args::lab::LabArgs;
 use args::{Cli, Command};
 use exit::Exit;
 use failure::Failure;
@@ -44,7 +46,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Some(Command::Db(args)) => db::run(args, &mut out),
         Some(Command::Workload(args)) => workload::run(args, &mut out),
         Some(Command::Inspect(args)) => inspect::run(args, &mut out),
-        None => show_help(),
+        Some(Command::Lab(args)) => lab::run(args, &mut out),
+        None => lab::run(&LabArgs::default(), &mut out),
     };
     // What was found before a failure is part of the answer.
     let flushed = out.flush().map_err(|error| Failure::output(&error));
@@ -57,9 +60,4 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             exit
         }
     }
-}
-
-fn show_help() -> Result<Exit, Failure> {
-    Cli::command().print_long_help().map_err(|error| Failure::output(&error))?;
-    Ok(Exit::Done)
 }

@@ -134,12 +134,18 @@ mod tests {
     fn numbers_are_grouped() {
         let shown = [0, 999, 1_000, 1_234_567].map(count);
         assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([counted(1, "table"), counted(2, "table"), counted(0, "entry")], ["1 table", "2 tables", "0 entries"]);
+        assert_eq!(
+            [counted(1, "table"), counted(2, "table"), counted(0, "entry")],
+            ["1 table", "2 tables", "0 entries"]
+        );
     }
 
     #[test]
     fn sizes_and_times_keep_three_digits() {
-        assert_eq!([0, 1023, 1024, 1_048_575, 5 << 30].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "5.0 GiB"]);
+        assert_eq!(
+            [0, 1023, 1024, 1_048_575, 5 << 30].map(bytes),
+            ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "5.0 GiB"]
+        );
         let times = [0, 999, 1_000, 12_345, 123_456, 999_700, 2_500_000_000];
         let shown = times.map(|nanos| time(Duration::from_nanos(nanos)));
         assert_eq!(shown, ["0 ns", "999 ns", "1.00 µs", "12.3 µs", "123 µs", "1.00 ms", "2.50 s"]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use esker_bench::workload;
+use esker_bench::{lab, workload};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar for the phase under way; nothing at all if standard error is no terminal.
@@ -16,7 +16,10 @@ impl Bars {
         let (bar, template) = if total == 0 {
             (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}")
         } else {
-            (ProgressBar::new(total), "{msg:<10} {bar:40} {percent:>3} %  {human_pos}/{human_len}  {per_sec}  {eta} left")
+            (
+                ProgressBar::new(total),
+                "{msg:<10} {bar:40} {percent:>3} %  {human_pos}/{human_len}  {per_sec}  {eta} left",
+            )
         };
         let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
         bar.set_style(style.progress_chars("━╸─"));
@@ -41,6 +44,24 @@ impl workload::Progress for Bars {
     fn at(&mut self, done: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(done);
+        }
+    }
+
+    fn end(&mut self) {
+        self.clear();
+    }
+}
+
+impl lab::Progress for Bars {
+    fn begin(&mut self, experiment: lab::Experiment, steps: u64) {
+        self.clear();
+        self.show(&experiment.to_string(), steps);
+    }
+
+    fn step(&mut self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(what.to_owned());
+            bar.inc(1);
         }
     }
 

@@ -50,7 +50,8 @@ impl ValueFormat {
                 from_outside({ input }.read_to_end(&mut value).map(|_| value), "standard input")?
             }
             Some(path) => from_outside(std::fs::read(path), path).map_err(|failure| {
-                failure.hint("a value that begins with @ names a file; \\x40 stands for the character itself")
+                failure
+                    .hint("a value that begins with @ names a file; \\x40 stands for the character itself")
             })?,
             None => match self.escaped() {
                 Some(format) => format.parse(given)?,

@@ -16,7 +16,8 @@ pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
     let temporary = match args.dir {
         Some(_) => None,
         None => Some(tempfile::Builder::new().prefix("esker-workload-").tempdir().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot make a temporary directory: {error}")).hint("name one with --dir")
+            Failure::new(Exit::Failed, format!("cannot make a temporary directory: {error}"))
+                .hint("name one with --dir")
         })?),
     };
     let dir: &Path = match (&args.dir, &temporary) {
@@ -31,11 +32,15 @@ pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
         show(&figures, out)?;
     }
     if !figures.settings.optimised {
-        eprintln!("note: this program was built without optimisation, its times mean little; build it with --release");
+        eprintln!(
+            "note: this program was built without optimisation, its times mean little; build it with --release"
+        );
     }
     if let Some(temporary) = temporary {
         let path = temporary.path().display().to_string();
-        temporary.close().map_err(|error| Failure::new(Exit::Failed, format!("cannot remove {path}: {error}")))?;
+        temporary
+            .close()
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot remove {path}: {error}")))?;
     }
     Ok(Exit::Done)
 }
@@ -118,9 +123,16 @@ fn costs(figures: &Figures) -> comfy_table::Table {
     let mut row = |figure: &str, value: String, note: String| {
         table.add_row([figure.to_owned(), value, note]);
     };
-    row("rate", rate(figures.per_second), format!("{} in {}", count(figures.operations), seconds(figures.seconds)));
+    row(
+        "rate",
+        rate(figures.per_second),
+        format!("{} in {}", count(figures.operations), seconds(figures.seconds)),
+    );
     if figures.writes.is_some() {
-        let note = format!("with the {} that flushes and compactions took afterwards", seconds(figures.settle_seconds));
+        let note = format!(
+            "with the {} that flushes and compactions took afterwards",
+            seconds(figures.settle_seconds)
+        );
         row("settled rate", rate(figures.settled_per_second), note);
     }
     row(
@@ -138,12 +150,20 @@ fn costs(figures: &Figures) -> comfy_table::Table {
         );
         row("write amplification", format!("{:.2}", writes.amplification), note);
         let stalls = &figures.stalls;
-        row("stalled", seconds(stalls.seconds), format!("in {} for background work", counted(stalls.count, "wait")));
+        row(
+            "stalled",
+            seconds(stalls.seconds),
+            format!("in {} for background work", counted(stalls.count, "wait")),
+        );
     }
     if let Some(reads) = &figures.reads {
         let note = format!(
             "a read: {:.2} cached, {:.2} from files; {:.2} tables ruled out by filters, {:.4} let through in vain; {:.2} entries skipped",
-            reads.cached_blocks, reads.disk_blocks, reads.filter_negatives, reads.filter_false_positives, reads.skipped
+            reads.cached_blocks,
+            reads.disk_blocks,
+            reads.filter_negatives,
+            reads.filter_false_positives,
+            reads.skipped
         );
         row("blocks", format!("{:.2}", reads.cached_blocks + reads.disk_blocks), note);
     }
@@ -151,9 +171,16 @@ fn costs(figures: &Figures) -> comfy_table::Table {
     let levels: Vec<String> = space
         .levels
         .iter()
-        .map(|level| format!("L{}: {}, {}", level.level, counted(level.tables, "table"), bytes(level.bytes)))
+        .map(|level| {
+            format!("L{}: {}, {}", level.level, counted(level.tables, "table"), bytes(level.bytes))
+        })
         .collect();
-    let note = format!("{} for {} live; {}", bytes(space.table_bytes), bytes(space.live_bytes), levels.join("; "));
-    row("space amplification", space.amplification.map_or("–".to_owned(), |times| format!("{times:.2}")), note);
+    let note =
+        format!("{} for {} live; {}", bytes(space.table_bytes), bytes(space.live_bytes), levels.join("; "));
+    row(
+        "space amplification",
+        space.amplification.map_or("–".to_owned(), |times| format!("{times:.2}")),
+        note,
+    );
     table
 }

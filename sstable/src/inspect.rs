@@ -193,7 +193,7 @@ impl Inspection {
                     .map(|index| format!("{} data blocks", index.blocks())),
                 _ => self
                     .plain(part, name, &stored, |payload| Properties::decode(payload, footer))
-                    .map(|properties| format!("{properties:?}")),
+                    .map(|properties| described(&properties)),
             };
             let payload = u64::from(part.len).saturating_sub(TRAILER_BYTES as u64);
             match shown {
@@ -213,6 +213,33 @@ impl Inspection {
         self.push(FOOTER_BYTES as u64, "footer", value, Verdict::Ok);
         Ok(())
     }
+}
+
+/// A table's properties in words.
+fn described(properties: &Properties) -> String {
+    let Properties { meta, options, raw_bytes, filter_keys } = properties;
+    let bounds = &meta.bounds;
+    format!(
+        "keys {} {} {}, {} entries ({} tombstones, {} operands), {} range tombstones, sequence numbers {} to {}, \
+         {} bytes of keys, {} of values, content hash {:016x}, made {} ms after 1970, blocks of {} bytes ({raw_bytes} \
+         in all), compression {:?}, {} filter bits for each of {filter_keys} keys",
+        printable(&bounds.smallest),
+        if bounds.largest_exclusive { "up to before" } else { "to" },
+        printable(&bounds.largest),
+        meta.entries,
+        meta.point_tombstones,
+        meta.merge_operands,
+        meta.range_tombstones,
+        meta.smallest_seqno,
+        meta.largest_seqno,
+        meta.key_bytes,
+        meta.value_bytes,
+        meta.content_hash,
+        meta.created_millis,
+        options.block_bytes,
+        options.compression,
+        options.filter_bits_per_key,
+    )
 }
 
 /// Key and number of a row.

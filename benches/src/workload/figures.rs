@@ -51,7 +51,7 @@ pub struct Settings {
     pub order: String,
     /// When a write returned.
     pub durability: String,
-    /// Compression, as the options spell it.
+    /// How blocks are compressed: none, lz4 or zstd:LEVEL; level by level where they differ.
     pub compression: String,
     /// Block cache, in bytes.
     pub cache_bytes: u64,

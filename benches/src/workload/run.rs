@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use esker::{Counters, Database, DatabaseMetrics, Durability, Keyspace};
+use esker::{Compression, Counters, Database, DatabaseMetrics, Durability, Keyspace, KeyspaceOptions};
 
 use super::drive::{Phase, drive, harness_nanos, timed};
 use super::figures::{
@@ -136,11 +136,26 @@ fn settings(options: &WorkloadOptions) -> Settings {
             Durability::Os => "os".to_owned(),
             Durability::NoLog => "no-log".to_owned(),
         },
-        compression: format!("{:?}", options.keyspace.compression),
+        compression: compression(&options.keyspace),
         cache_bytes: options.database.cache_bytes,
         seed: options.seed,
         optimised: !cfg!(debug_assertions),
     }
+}
+
+/// Each level's compression, once if they are all the same.
+fn compression(keyspace: &KeyspaceOptions) -> String {
+    let mut names: Vec<String> = keyspace
+        .compression
+        .iter()
+        .map(|compression| match compression {
+            Compression::None => "none".to_owned(),
+            Compression::Lz4 => "lz4".to_owned(),
+            Compression::Zstd { level } => format!("zstd:{level}"),
+        })
+        .collect();
+    names.dedup();
+    names.join(", ")
 }
 
 fn latency(timings: &Timings) -> Latency {

@@ -2,19 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-
-use super::parse_count;
+use clap::{Args, ValueEnum, value_parser};
 
 /// Run the lab: measure what key layouts cost on this engine, and write a report.
 ///
-/// Without names every experiment runs. Answers that two layouts give are compared before their costs
-/// are: a layout that is fast and wrong fails the run.
+/// Answers that layouts give are compared before their costs are: a layout that is fast and wrong
+/// fails the run. The last line on standard output names the report's page.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LabArgs {
-    /// The experiments to run, by name; all of them if none is named.
-    #[arg(value_name = "X")]
-    pub experiments: Vec<String>,
+    /// The experiments to run, in this order; x1 if none is named.
+    #[arg(value_enum, value_name = "X", ignore_case = true)]
+    pub experiments: Vec<Experiment>,
     /// Write the figures as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -22,34 +20,68 @@ pub struct LabArgs {
     #[arg(long, value_name = "DIR", default_value = "esker-report")]
     pub report: PathBuf,
     /// How much data.
-    #[arg(long, value_enum, default_value_t = Scale::Desk)]
+    #[arg(long, value_enum, default_value_t = Scale::Smoke)]
     pub scale: Scale,
     /// The seed all data and orders are drawn from: the same seed, the same operations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How often to repeat each measurement; the report shows medians and spread.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = at_least_one)]
-    pub repeat: u64,
+    /// How often to repeat each measurement, for medians and spread; as the scale has it if not given.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub repeat: Option<u32>,
     /// Use the graph in this file (lines of two node numbers, `#` comments, optionally gzipped)
     /// instead of a generated one.
     #[arg(long, value_name = "FILE")]
     pub graph: Option<PathBuf>,
+    /// The store under test.
+    #[arg(long, value_enum, default_value_t = Store::Engine)]
+    pub store: Store,
+}
+
+impl Default for LabArgs {
+    /// As `esker lab` without arguments.
+    fn default() -> Self {
+        LabArgs {
+            experiments: Vec::new(),
+            json: None,
+            report: "esker-report".into(),
+            scale: Scale::Smoke,
+            seed: 1,
+            repeat: None,
+            graph: None,
+            store: Store::Engine,
+        }
+    }
+}
+
+/// An experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// Add, check and delete followers while the network grows (or, with --graph, the degree).
+    X1,
+    /// The same to larger networks, on sampled operations.
+    X2,
+    /// What drives the cost: the network's size, or the degree.
+    X3,
 }
 
 /// How much data an experiment works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scale {
-    /// Seconds: shows that everything runs, its figures mean little.
+    /// Seconds: shows that everything runs, its times mean nothing.
+    Tiny,
+    /// All experiments within a minute or two.
     Smoke,
-    /// Minutes on a laptop.
+    /// The sizes of the original study: minutes.
     Desk,
-    /// More than memory holds: for a machine of its own.
+    /// Beyond them: an hour, and tens of gigabytes.
     Large,
 }
 
-fn at_least_one(text: &str) -> Result<u64, String> {
-    match parse_count(text)? {
-        0 => Err("at least 1".to_owned()),
-        count => Ok(count),
-    }
+/// The store under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Store {
+    /// The engine, in a temporary directory.
+    Engine,
+    /// A sorted map in memory, for comparison.
+    Map,
 }

@@ -1,11 +1,10 @@
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser};
 
 use super::db::{DbAction, DbArgs};
 use super::inspect::InspectArgs;
-use super::lab::{LabArgs, Scale};
+use super::lab::{Experiment, LabArgs, Scale};
 use super::workload::{Durability, Workload, WorkloadArgs};
 use super::{Cli, parse_count};
 use crate::keys::KeyFormat;
@@ -31,18 +30,16 @@ fn the_frames_hold() {
 
 #[test]
 fn lab_defaults_and_options() {
-    let defaults: LabArgs = parse(&[]).expect("no arguments");
-    assert_eq!(
-        (defaults.scale, defaults.repeat, defaults.report),
-        (Scale::Desk, 3, PathBuf::from("esker-report"))
-    );
+    assert_eq!(parse::<LabArgs>(&[]).expect("no arguments"), LabArgs::default());
     let line =
-        ["e1", "e7", "--scale", "smoke", "--seed", "9", "--repeat", "1", "--json", "f", "--graph", "g.gz"];
+        ["x1", "X3", "--scale", "tiny", "--seed", "9", "--repeat", "2", "--json", "f", "--graph", "g.gz"];
     let given: LabArgs = parse(&line).expect("a full line");
-    assert_eq!(given.experiments, ["e1", "e7"]);
-    assert_eq!((given.scale, given.seed, given.repeat), (Scale::Smoke, 9, 1));
+    assert_eq!(given.experiments, [Experiment::X1, Experiment::X3]);
+    assert_eq!((given.scale, given.seed, given.repeat), (Scale::Tiny, 9, Some(2)));
     assert_eq!((given.json, given.graph), (Some("f".into()), Some("g.gz".into())));
-    assert!(parse::<LabArgs>(&["--repeat", "0"]).is_err());
+    for refused in [&["--repeat", "0"][..], &["x9"]] {
+        assert!(parse::<LabArgs>(refused).is_err(), "{refused:?}");
+    }
 }
 
 #[test]
@@ -52,7 +49,10 @@ fn db_options_may_follow_the_action() {
     assert_eq!(given.action, DbAction::Get { key: "(\"user\", -1)".to_owned() });
     assert_eq!((given.key_format, given.keyspace.as_str(), given.cost), (KeyFormat::Tuple, "users", true));
     let put: DbArgs = parse(&["d", "put", "-key", "-value"]).expect("keys may begin with a hyphen");
-    assert_eq!(put.action, DbAction::Put { key: "-key".to_owned(), value: "-value".to_owned(), create: false });
+    assert_eq!(
+        put.action,
+        DbAction::Put { key: "-key".to_owned(), value: "-value".to_owned(), create: false }
+    );
     assert!(parse::<DbArgs>(&["d"]).is_err());
     assert!(parse::<DbArgs>(&["d", "scan", "--prefix", "a", "--start", "b"]).is_err());
 }

@@ -58,7 +58,8 @@ fn check_target(dir: &Path) -> Result<(), Failure> {
     if ours || names.next().is_none() {
         return Ok(());
     }
-    let what = format!("{} is not empty and holds no database; name a new or an empty directory", dir.display());
+    let what =
+        format!("{} is not empty and holds no database; name a new or an empty directory", dir.display());
     Err(Failure::new(Exit::Failed, what))
 }
 
@@ -86,7 +87,7 @@ pub(super) fn compact(
     let after = tables_of(&db.metrics(), &args.keyspace);
     drop(keyspace);
     let exit = close(db)?;
-    say!(out, "keyspace {:?}: {before} before, {after} after", args.keyspace)?;
+    say!(out, "keyspace {:?}: before {before}; after {after}", args.keyspace)?;
     Ok(exit)
 }
 

@@ -19,7 +19,8 @@ pub(super) fn get(args: &DbArgs, given: &str, out: Out<'_>) -> Result<Exit, Fail
     let value = keyspace(&db, args)?.reader()?.get_costed(&key, &mut cost)?;
     show_cost(args, &cost);
     let Some(value) = value else {
-        let what = format!("there is no key {} in keyspace {:?}", args.key_format.show(&key), args.keyspace);
+        let what =
+            format!("there is no key {} in keyspace {:?}", args.key_format.show(&key), args.keyspace);
         return Err(Failure::new(Exit::NotFound, what));
     };
     match args.value_format.escaped() {

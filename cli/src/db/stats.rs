@@ -47,7 +47,8 @@ pub(super) fn stats(args: &DbArgs, json: bool, out: Out<'_>) -> Result<Exit, Fai
         output::json(out, &stats)?;
         return Ok(Exit::Done);
     }
-    let tables = stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels).map(|level| level.tables).sum();
+    let tables =
+        stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels).map(|level| level.tables).sum();
     say!(out, "{}: {} in {}", stats.dir, bytes(stats.table_bytes), output::counted(tables, "table"))?;
     if stats.unflushed_bytes > 0 {
         say!(out, "in the logs and in no table yet: {} of memory once open", bytes(stats.unflushed_bytes))?;
@@ -99,15 +100,8 @@ fn of_keyspace(metrics: &KeyspaceMetrics, options: &KeyspaceOptions) -> Keyspace
 }
 
 fn levels(stats: &Stats) -> comfy_table::Table {
-    let mut table = table(&[
-        "keyspace",
-        ">level",
-        ">tables",
-        ">size",
-        ">entries",
-        ">tombstones",
-        ">range tombstones",
-    ]);
+    let mut table =
+        table(&["keyspace", ">level", ">tables", ">size", ">entries", ">tombstones", ">range tombstones"]);
     for keyspace in &stats.keyspaces {
         let mut name = text::show(keyspace.name.as_bytes());
         if keyspace.levels.is_empty() {

@@ -1,0 +1,57 @@
+//! Running `esker lab`: the experiments, their tables, and the report's page.
+
+use esker_bench::lab::{self, LabError, LabOptions, StoreChoice};
+
+use crate::args::lab::{Experiment, LabArgs, Scale, Store};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Out, say};
+use crate::progress::Bars;
+
+pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
+    let report = lab::run(&options(args), &mut Bars::default())?;
+    // The page first: what took minutes to measure must not be lost to a closed pipe.
+    let page = report.write_html(&args.report)?;
+    if let Some(file) = &args.json {
+        report.write_json(file)?;
+    }
+    say!(out, "{}", report.to_text().trim_end())?;
+    say!(out)?;
+    say!(out, "report: {}", page.display())?;
+    Ok(Exit::Done)
+}
+
+fn options(args: &LabArgs) -> LabOptions {
+    let experiments = match args.experiments.as_slice() {
+        [] => &[Experiment::X1],
+        named => named,
+    };
+    let experiments = experiments.iter().map(|experiment| match experiment {
+        Experiment::X1 => lab::Experiment::X1,
+        Experiment::X2 => lab::Experiment::X2,
+        Experiment::X3 => lab::Experiment::X3,
+    });
+    let scale = match args.scale {
+        Scale::Tiny => lab::Scale::Tiny,
+        Scale::Smoke => lab::Scale::Smoke,
+        Scale::Desk => lab::Scale::Desk,
+        Scale::Large => lab::Scale::Large,
+    };
+    LabOptions {
+        seed: args.seed,
+        repeat: args.repeat,
+        graph: args.graph.clone(),
+        store: match args.store {
+            Store::Engine => StoreChoice::Engine,
+            Store::Map => StoreChoice::Map,
+        },
+        ..LabOptions::new(scale, experiments.collect())
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let exit = if matches!(error, LabError::BadOption(_)) { Exit::Usage } else { Exit::Failed };
+        Failure::new(exit, error.to_string())
+    }
+}

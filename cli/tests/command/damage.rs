@@ -1,0 +1,111 @@
+//! Damaged files: found, placed, told by exit code 4; and `esker inspect`, which shows them.
+
+use std::path::Path;
+
+use super::{Ran, Sandbox, esker, json};
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).expect("it is there");
+    bytes[at] ^= 0x10;
+    std::fs::write(path, bytes).expect("it is ours");
+}
+
+fn inspect(path: &Path, more: &[&str]) -> Ran {
+    let mut arguments = vec!["inspect".as_ref(), path.as_os_str()];
+    arguments.extend(more.iter().map(std::ffi::OsStr::new));
+    esker(&arguments)
+}
+
+#[test]
+fn a_flipped_byte_in_a_table_is_found() {
+    let sandbox = Sandbox::with(&[("olya", "likes skiing")]);
+    let table = sandbox.named("sst").pop().expect("a table");
+    flip(&table, 10);
+    let name = table.file_name().and_then(|name| name.to_str()).expect("a name");
+    sandbox.db(&["verify"]).failed(4, &[name, "damaged at byte 0", "esker inspect"]);
+    sandbox.db(&["get", "olya"]).failed(4, &[name, "damaged at byte 0"]);
+    sandbox.db(&["scan"]).failed(4, &[name]);
+    let report = sandbox.db(&["verify", "--json"]);
+    report.failed(4, &[name]);
+    let report = json(&report.out);
+    assert_eq!((&report["ok"], &report["offset"]), (&false.into(), &0.into()));
+    assert!(report["file"].as_str().is_some_and(|file| file.ends_with(name)), "{report}");
+
+    let shown = inspect(&table, &[]);
+    shown.failed(4, &[name, "1 bad field"]);
+    assert!(shown.out.contains("1 bad") && shown.out.contains("footer"), "{}", shown.out);
+    // The header line, the bad field, the sum.
+    assert_eq!(inspect(&table, &["--bad"]).out.lines().count(), 3);
+}
+
+#[test]
+fn a_missing_table_is_damage_too() {
+    let sandbox = Sandbox::with(&[("olya", "x")]);
+    let table = sandbox.named("sst").pop().expect("a table");
+    std::fs::remove_file(&table).expect("it is ours");
+    let name = table.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+    sandbox.db(&["get", "olya"]).failed(4, &[&name, "missing"]);
+}
+
+#[test]
+fn damage_in_current_and_manifest_is_found() {
+    for name in ["CURRENT", "manifest"] {
+        let sandbox = Sandbox::with(&[("olya", "x")]);
+        let path = match name {
+            "CURRENT" => sandbox.path().join("CURRENT"),
+            _ => sandbox.named("manifest").pop().expect("a manifest"),
+        };
+        flip(&path, 40);
+        sandbox.db(&["keyspaces"]).failed(4, &[name, "damaged"]);
+        inspect(&path, &[]).failed(4, &[name]);
+    }
+}
+
+#[test]
+fn a_newer_format_is_no_damage() {
+    let sandbox = Sandbox::with(&[("olya", "x")]);
+    let path = sandbox.path().join("CURRENT");
+    let text = std::fs::read_to_string(&path).expect("it is text");
+    std::fs::write(&path, text.replacen("format 1", "format 9", 1)).expect("it is ours");
+    let before = sandbox.files();
+    for action in [&["get", "olya"][..], &["put", "olya", "y"], &["create-keyspace", "b"]] {
+        sandbox.db(action).failed(1, &["CURRENT", "version 9", "newer version"]);
+        assert!(before == sandbox.files(), "it has changed the directory");
+    }
+}
+
+#[test]
+fn whole_files_inspect_without_fault() {
+    let sandbox = Sandbox::with(&[("olya", "x"), ("petya", "y")]);
+    for (path, part) in [
+        (sandbox.named("sst").remove(0), "table:"),
+        (sandbox.named("log").remove(0), "write-ahead log:"),
+        (sandbox.named("manifest").remove(0), "manifest:"),
+        (sandbox.path().join("CURRENT"), "CURRENT:"),
+    ] {
+        let shown = inspect(&path, &[]).done();
+        let last = shown.lines().last().expect("a sum");
+        assert!(last.starts_with(part) && last.ends_with("every checksum holds"), "{last}");
+        for line in inspect(&path, &["--json"]).done().lines() {
+            assert_eq!(json(line)["verdict"], "ok");
+        }
+    }
+    let table = sandbox.named("sst").remove(0);
+    let shown = inspect(&table, &[]).done();
+    assert!(shown.contains("olya"), "keys are shown as text: {shown}");
+    let misnamed = sandbox.dir.path().join("000001.log");
+    std::fs::copy(&table, &misnamed).expect("a copy");
+    let shown = inspect(&misnamed, &[]);
+    assert_eq!(shown.code, 0);
+    assert!(shown.err.contains("its content") && shown.out.contains("table:"), "{}", shown.err);
+}
+
+#[test]
+fn what_is_none_of_a_databases_files_is_told() {
+    let sandbox = Sandbox::new();
+    let letter = sandbox.dir.path().join("letter");
+    std::fs::write(&letter, "dear").expect("it is ours");
+    inspect(&letter, &[]).failed(2, &["letter", "none of a database's files"]);
+    inspect(&sandbox.dir.path().join("000001.log"), &[]).failed(1, &["000001.log"]);
+    inspect(sandbox.dir.path(), &[]).failed(1, &["regular file"]);
+}
