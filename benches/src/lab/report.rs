@@ -242,9 +242,8 @@ fn short(value: f64) -> String {
 
 /// "0.97 [0.94, 1.01]", or a dash.
 fn slope(fit: Option<&Fit>) -> String {
-    let number = |x: f64| format!("{x:.2}").replace('-', "−").replace("−0.00", "0.00");
     fit.and_then(|fit| fit.slope)
-        .map_or("–".into(), |s| format!("{} [{}, {}]", number(s.median), number(s.low), number(s.high)))
+        .map_or("–".into(), |s| format!("{} [{}, {}]", signed(s.median), signed(s.low), signed(s.high)))
 }
 
 fn big_o(form: Form) -> &'static str {
@@ -252,4 +251,9 @@ fn big_o(form: Form) -> &'static str {
         Form::Constant => "O(1)",
         Form::Affine => "O(n)",
     }
+}
+
+/// Two decimals, a true minus, and no minus before nothing.
+fn signed(value: f64) -> String {
+    format!("{value:.2}").replace('-', "−").replace("−0.00", "0.00")
 }

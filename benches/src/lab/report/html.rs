@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     ExperimentReport, MeanCounters, Panel, Point, Report, Series, article_name, big_o, duration, short,
-    slope, svg,
+    signed, slope, svg,
 };
 use crate::lab::model::{Form, Operation};
 use crate::lab::verdict::Outcome;
@@ -173,10 +173,8 @@ fn exponents(out: &mut String, panels: &[Panel]) -> std::fmt::Result {
     for (row, series) in first.series.iter().enumerate() {
         writeln!(out, "<tr><th>{}<br><small>{}</small></th>", series.layout, article_name(series.layout))?;
         for cell in panels.iter().filter_map(|panel| panel.series.get(row)) {
-            let keys = cell
-                .counter_fit
-                .and_then(|fit| fit.slope)
-                .map_or("–".into(), |s| format!("{:.2}", s.median));
+            let keys =
+                cell.counter_fit.and_then(|fit| fit.slope).map_or("–".into(), |s| signed(s.median));
             writeln!(
                 out,
                 "<td><b>{}</b> predicted<br>keys: slope {keys}, {}<br>time: slope {}, {}</td>",
