@@ -28,7 +28,7 @@ pub(crate) fn run(args: &InspectArgs, out: Out<'_>) -> Result<Exit, Failure> {
             args.file.display()
         );
     }
-    let columns = terminal_columns().unwrap_or(usize::MAX);
+    let columns = terminal_columns().map_or(usize::MAX, usize::from);
     if !args.json {
         say!(out, "{:>12} {:>9}  {:<9}  {:<20}  value", "offset", "bytes", "verdict", "field")?;
     }

@@ -35,6 +35,9 @@ const STYLE: TableStyle = TableStyle::new()
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some(columns) = terminal_columns() {
+        table.set_width(columns);
+    }
     table.set_header(header.iter().map(|name| name.trim_start_matches('>')));
     for (name, column) in header.iter().zip(table.column_iter_mut()) {
         if name.starts_with('>') {
@@ -50,14 +53,21 @@ pub(crate) fn show(out: Out<'_>, table: &Table) -> Result<(), Failure> {
 }
 
 /// Columns of the terminal that standard output is, `None` if it is none.
-pub(crate) fn terminal_columns() -> Option<usize> {
-    let table = Table::new();
-    table.is_tty().then(|| table.width().map(usize::from)).flatten()
+pub(crate) fn terminal_columns() -> Option<u16> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0)
 }
 
 /// `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
+    grouped(&number.to_string())
+}
+
+/// `1,234,567/s`.
+pub(crate) fn rate(per_second: f64) -> String {
+    format!("{}/s", grouped(&format!("{per_second:.0}")))
+}
+
+fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -68,17 +78,13 @@ pub(crate) fn count(number: u64) -> String {
     out
 }
 
-/// `one` of `number`, or more: `1 table`, `2 tables`.
+/// `1 table`, `2 tables`, `3 entries`.
 pub(crate) fn counted(number: u64, one: &str) -> String {
-    let ending = match (number, one) {
-        (1, _) => "",
-        (_, "batch") => "es",
-        _ => "s",
-    };
-    // An entry, entries.
-    match one.strip_suffix('y').filter(|_| number != 1) {
-        Some(stem) => format!("{} {stem}ies", count(number)),
-        None => format!("{} {one}{ending}", count(number)),
+    let shown = count(number);
+    match one.strip_suffix('y') {
+        _ if number == 1 => format!("{shown} {one}"),
+        Some(stem) => format!("{shown} {stem}ies"),
+        None => format!("{shown} {one}s"),
     }
 }
 
@@ -106,12 +112,10 @@ pub(crate) fn time(time: Duration) -> String {
         n if n < 999.5e6 => (n / 1e6, "ms"),
         n => (n / 1e9, "s"),
     };
-    let digits = if scaled < 9.995 {
-        2
-    } else if scaled < 99.95 {
-        1
-    } else {
-        0
+    let digits = match scaled {
+        s if s < 9.995 => 2,
+        s if s < 99.95 => 1,
+        _ => 0,
     };
     format!("{scaled:.digits$} {unit}")
 }

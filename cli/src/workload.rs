@@ -9,7 +9,7 @@ use esker_bench::workload::{self, Figures, Settings, WorkloadOptions};
 use crate::args::workload::{Durability, Order, Workload, WorkloadArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{self, Out, bytes, count, counted, say, table, time};
+use crate::output::{self, Out, bytes, count, counted, rate, say, table, time};
 use crate::progress::Bars;
 
 pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
@@ -119,7 +119,6 @@ fn latencies(figures: &Figures) -> comfy_table::Table {
 fn costs(figures: &Figures) -> comfy_table::Table {
     let mut table = table(&["figure", ">value", "note"]);
     let seconds = |seconds: f64| time(Duration::from_secs_f64(seconds));
-    let rate = |rate: f64| format!("{}/s", count(rate.round() as u64));
     let mut row = |figure: &str, value: String, note: String| {
         table.add_row([figure.to_owned(), value, note]);
     };

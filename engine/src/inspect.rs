@@ -78,7 +78,7 @@ impl FileKind {
     }
 }
 
-/// The fields of a file, in order, each byte covered once. Made by [`file`].
+/// The fields of a file, in order, each byte covered once. Made by [`file()`].
 ///
 /// An error of the system ends it; damage is a field like any other, with its verdict.
 pub struct Inspection {
@@ -129,7 +129,7 @@ pub fn file(path: &Path) -> Result<Inspection> {
     file_in(&esker_vfs::os::OsFs::new(), path)
 }
 
-/// [`file`], in another filesystem than the system's.
+/// [`file()`], in another filesystem than the system's.
 pub fn file_in(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let opened = fs.open(path)?;
     let (by_content, by_name) = (FileKind::by_content(&*opened)?, FileKind::by_name(path));

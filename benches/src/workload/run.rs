@@ -113,7 +113,7 @@ fn figures(
         harness_nanos,
         stalls: Stalls {
             count: stalls.count - before.counters.stalls.count,
-            seconds: (stalls.total - before.counters.stalls.total).as_secs_f64(),
+            seconds: stalls.total.saturating_sub(before.counters.stalls.total).as_secs_f64(),
         },
         writes: writes(options, outcome, &before.counters, &after.counters),
         reads: reads(options, outcome, &before.counters, &after.counters),

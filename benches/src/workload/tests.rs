@@ -60,11 +60,12 @@ fn write_amplification_is_what_the_files_hold() {
     let figures = run_small(Workload::Fill, |_| {});
     let writes = figures.writes.expect("a fill writes");
     assert_eq!(writes.user_bytes, 5_000 * 116);
-    // Each row at least once in the log and once in a table; a settled tree of several levels wrote more.
-    assert!(writes.log_bytes >= writes.user_bytes && writes.flushed_bytes >= writes.user_bytes);
+    // Each row at least once in the log and once in a table, where keys share their prefixes; a settled
+    // tree of several levels wrote more.
+    assert!(writes.log_bytes >= writes.user_bytes && writes.flushed_bytes > writes.user_bytes / 10 * 9);
     assert!(writes.amplification > 2.0, "{writes:?}");
     let space = figures.space.amplification.expect("rows are live");
-    assert!((1.0..2.0).contains(&space), "{space}");
+    assert!((0.9..1.5).contains(&space), "{space}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::keys::mix;
 
 /// Starts a value can have in the pool.
-const STARTS: u64 = 1 << 20;
+const STARTS: u32 = 1 << 20;
 
 /// Bytes that come once, then a second time: half of any stretch repeats what stands before it.
 const RUN: usize = 32;
@@ -31,7 +31,8 @@ impl Values {
 
     /// The value of `row` that pass number `pass` over the rows puts.
     pub(super) fn of(&self, row: u64, pass: u64) -> &[u8] {
-        let start = (mix(row ^ mix(self.seed ^ pass)) % STARTS) as usize;
+        #[expect(clippy::cast_possible_truncation, reason = "the remainder is below STARTS")]
+        let start = (mix(row ^ mix(self.seed ^ pass)) % u64::from(STARTS)) as usize;
         &self.pool[start..start + self.len]
     }
 
