@@ -358,7 +358,7 @@ fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
     let log = core.create_log(core.open_log, predecessor)?;
     let syncer = log.syncer();
     syncer.sync()?;
-    core.env.fs.sync_dir(&core.dir)?;
+    // The commit below makes its name durable.
     let needed: Vec<_> = logs.kept.iter().skip_while(|log| log.memtable.is_empty()).collect();
     let before = needed.first().map_or(core.open_log, |log| log.number);
     // An earlier recovery may have closed some of them before it was cut short itself.

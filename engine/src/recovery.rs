@@ -121,9 +121,10 @@ pub(crate) fn read_logs(
                 "the log goes on after the length that its successor recorded",
             ));
         }
-        let short = wanted.is_some_and(|wanted| ending.len < wanted) || (ending.blank && has_successor);
+        let short = wanted.map_or(ending.blank && has_successor, |wanted| ending.len < wanted);
         result.last_seqno = log.last_seqno;
-        if ending.blank {
+        // The first one stays until the manifest forgets it: the next recovery will ask for it.
+        if ending.blank && index > 0 {
             result.discarded.push(number);
         } else {
             result.kept.push(log);

@@ -18,8 +18,8 @@
 //!    crash kept from coming into force (it never held anything that anybody was told).
 //!
 //! **Order of a commit**, each step durable before the next:
-//! 1. if it adds tables: the directory is synced, so that their names are durable; their content is, from
-//!    whoever wrote them;
+//! 1. if it adds tables, or says from which log on logs are needed: the directory is synced, so that the
+//!    names of those tables and of that log are durable; their content is, from whoever wrote them;
 //! 2. the record is appended to the manifest, and synced;
 //! 3. the new version is installed, and tables that it does not hold are marked obsolete.
 //!
@@ -349,7 +349,7 @@ impl VersionSet {
         edits: &[Edit],
         version: &mut Version,
     ) -> Result<(), Failure> {
-        if adds_files(edits) {
+        if needs_names(edits) {
             self.fs.sync_dir(&self.dir).map_err(Failure::fatal)?;
         }
         let takes_records = match &committer.manifest {
@@ -446,8 +446,9 @@ fn check_keyspace_count(now: usize, edits: &[Edit]) -> Result<()> {
     Ok(())
 }
 
-/// Whether `edits` add tables that were not in the tree before, as opposed to moving some.
-fn adds_files(edits: &[Edit]) -> bool {
+/// Whether `edits` name files that must be there from now on: tables that were not in the tree before, as
+/// opposed to tables that move; the first log that is needed.
+fn needs_names(edits: &[Edit]) -> bool {
     let removed: BTreeSet<FileNumber> = edits
         .iter()
         .filter_map(|edit| match edit {
@@ -455,5 +456,9 @@ fn adds_files(edits: &[Edit]) -> bool {
             _ => None,
         })
         .collect();
-    edits.iter().any(|edit| matches!(edit, Edit::AddTable { meta, .. } if !removed.contains(&meta.number)))
+    edits.iter().any(|edit| match edit {
+        Edit::AddTable { meta, .. } => !removed.contains(&meta.number),
+        Edit::ForgetLogs { .. } => true,
+        _ => false,
+    })
 }

@@ -134,3 +134,40 @@ fn logs_that_nobody_needs_are_removed_at_open() {
     open(&image, Durability::Os).close().expect("closed");
     assert_eq!(logs(&image).len(), 1);
 }
+
+/// The log that the manifest asks for may be blank. A recovery that is cut short leaves it where it is.
+#[test]
+fn a_blank_first_log_is_there_for_the_next_recovery() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, Durability::Os);
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    map.put("key", "value").expect("put");
+    db.flush().expect("flushed");
+    let image = disk.image_at(disk.trace_len(), Policy::Strict, 0);
+    drop(open(&image, Durability::Os));
+    assert!(image.trace_len() > 10);
+    for point in image.sweep() {
+        for policy in Policy::ALL {
+            let again = point.image(policy, 1);
+            assert_eq!(
+                keys(&open(&again, Durability::Os), "map"),
+                [b"key"],
+                "{policy:?}, {}",
+                point.calls()
+            );
+        }
+    }
+}
+
+/// A flush of which nothing is left names no table, and still the log after it.
+#[test]
+fn a_flush_of_nothing_makes_the_next_log_durable() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, Durability::Os);
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    map.put("key", "value").expect("put");
+    map.delete("key").expect("deleted");
+    db.flush().expect("flushed");
+    let image = disk.image_at(disk.trace_len(), Policy::Strict, 0);
+    assert!(keys(&open(&image, Durability::Os), "map").is_empty());
+}
