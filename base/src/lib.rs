@@ -23,6 +23,7 @@ pub mod ledger;
 pub mod limits;
 pub mod merge;
 pub mod merge_operator;
+pub mod planted;
 pub mod range_tombstone;
 pub mod sync;
 pub mod table_meta;

@@ -5,6 +5,7 @@
 //! moves down meanwhile was, when the job was planned, either below already or inside the job's own
 //! range, and then it is one of the job's inputs (see [`busy`](crate::busy)).
 
+use esker_base::planted::{self, Planted};
 use esker_base::table_meta::KeyBounds;
 use esker_manifest::Tree;
 
@@ -79,7 +80,7 @@ impl Below {
     /// Whether a table below may hold `key`. Keys must not descend from one question to the next.
     #[inline]
     pub fn may_hold(&mut self, key: &[u8]) -> bool {
-        self.runs.iter_mut().any(|run| run.may_hold(key))
+        !planted::is(Planted::EarlyTombstone) && self.runs.iter_mut().any(|run| run.may_hold(key))
     }
 
     /// Whether a table below may hold a key in `start..end`. Independent of [`Below::may_hold`].

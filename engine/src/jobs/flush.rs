@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::filename::FileName;
+use esker_base::planted::{self, Planted};
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, KeyspaceId, Result, SeqNo};
 use esker_compaction::MergeRun;
@@ -105,6 +106,9 @@ impl Work {
             // Memtables are numbered like logs but have none: the empty one begun at open stays.
             first_needed = first_needed.min(core.open_log);
         }
+        if planted::is(Planted::LoneFlush) && core.options.durability == Durability::NoLog {
+            self.install_one(core)?;
+        }
         let (mut tables, mut dropped) = (Vec::new(), Vec::new());
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile wants none.
@@ -138,6 +142,20 @@ impl Work {
         core.note_progress();
         let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
         core.emit(&Event::Flushed { log: self.source.log, tables, took });
+        Ok(())
+    }
+
+    /// Install the first keyspace's tables ahead of the others': a bug for the crash suite to find.
+    #[cold]
+    fn install_one(&mut self, core: &Arc<Core>) -> Result<()> {
+        let Some(keyspace) = self.tables.first().map(|table| table.keyspace) else { return Ok(()) };
+        let (alone, others): (Vec<TableMeta>, Vec<TableMeta>) =
+            self.tables.drain(..).partition(|table| table.keyspace == keyspace);
+        self.tables = others;
+        core.versions.commit_with(|version| {
+            let there = alone.iter().filter(|_| version.keyspace(keyspace).is_some());
+            Ok(there.map(|meta| Edit::AddTable { level: 0, meta: meta.clone() }).collect())
+        })?;
         Ok(())
     }
 
