@@ -1,8 +1,12 @@
 //! What a crash has left: does it open, and to a state that was promised?
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use esker::Database;
+use esker_base::filename::FileName;
+use esker_vfs::fs::Fs;
 use esker_vfs::mem::{MemFs, Policy};
 use esker_vfs::sim::Simulation;
 use fastrand::Rng;
@@ -11,7 +15,7 @@ use crate::driver::Violation;
 use crate::dump::{compare_gets, difference, dump};
 use crate::ops::{FIXED, Write};
 use crate::oracle::{Contents, Model, Oracle, contents_hash};
-use crate::setup::{Setup, keyspace_options};
+use crate::setup::{DIR, Setup, keyspace_options};
 
 /// What a recovered disk is compared with.
 #[derive(Clone)]
@@ -20,6 +24,16 @@ pub struct Expected<'a> {
     pub oracle: &'a Oracle,
     /// How many of them may be there.
     pub allowed: RangeInclusive<usize>,
+    /// Keyspaces that are there in any case.
+    pub keyspaces: BTreeSet<String>,
+}
+
+impl<'a> Expected<'a> {
+    /// What `oracle` expects of a crash after `calls` calls.
+    pub fn after(oracle: &'a Oracle, calls: usize) -> Expected<'a> {
+        let allowed = oracle.allowed(calls);
+        Expected { oracle, keyspaces: oracle.certain_keyspaces(&allowed), allowed }
+    }
 }
 
 /// Open the database on `image`, compare it with what was promised (P1, P2, P4), verify it, write to it,
@@ -50,18 +64,18 @@ pub fn recover(
     let world = Simulation::on(image.clone(), seed);
     let db = setup.open(&world, seed, None).map_err(|e| format!("open: {e}"))?;
     let contents = dump(&db)?;
-    let Expected { oracle, allowed } = expected;
+    let Expected { oracle, allowed, keyspaces } = expected;
     if oracle.find(contents_hash(&contents), allowed).is_none() {
         let there: usize = contents.values().map(crate::oracle::Rows::len).sum();
         return Err(match oracle.find_anywhere(contents_hash(&contents)).as_slice() {
-            [] => format!("the {there} rows recovered are the state after no commit (allowed: {allowed:?})"),
+            [] => {
+                format!("the {there} rows recovered are the state after no commit (allowed: {allowed:?})")
+            }
             others => format!("the state after commits {others:?} was recovered, allowed are {allowed:?}"),
         });
     }
-    for name in oracle.certain_keyspaces(allowed) {
-        if !contents.contains_key(&name) {
-            return Err(format!("keyspace {name} is gone"));
-        }
+    if let Some(name) = keyspaces.iter().find(|name| !contents.contains_key(*name)) {
+        return Err(format!("keyspace {name} is gone"));
     }
     for (name, rows) in &contents {
         let keyspace = db.existing_keyspace(name).map_err(|e| e.to_string())?;
@@ -76,12 +90,35 @@ pub fn recover(
 pub fn reopened(setup: &Setup, image: &MemFs, contents: &Contents, seed: u64) -> Result<(), Violation> {
     let world = Simulation::on(image.clone(), seed);
     let db = setup.open(&world, seed, None).map_err(|e| format!("open: {e}"))?;
+    // Before background work goes on.
+    leftovers(&db, image)?;
     let found = dump(&db)?;
     if found != *contents {
         return Err(difference(&found, contents));
     }
     verify(&db)?;
     db.close().map_err(|e| format!("close: {e}"))
+}
+
+/// An open leaves no file behind that nobody needs: not what crashes have left, nor what they undid the
+/// removal of.
+fn leftovers(db: &Database, image: &MemFs) -> Result<(), Violation> {
+    let mut counts = [0u64; 3];
+    for entry in image.list(Path::new(DIR)).map_err(|e| e.to_string())? {
+        match FileName::parse(&entry.name) {
+            Some(FileName::Table(_)) => counts[0] += 1,
+            Some(FileName::Manifest(_)) => counts[1] += 1,
+            Some(FileName::Temporary(_)) => counts[2] += 1,
+            _ => {}
+        }
+    }
+    let metrics = db.metrics();
+    let tables: u64 = metrics.keyspaces.iter().flat_map(|k| &k.levels).map(|level| level.tables).sum();
+    let expected = [tables, 1, 0];
+    if counts == expected {
+        return Ok(());
+    }
+    Err(format!("after an open there are {counts:?} tables, manifests, temporaries, not {expected:?}"))
 }
 
 fn verify(db: &Database) -> Result<(), Violation> {

@@ -4,17 +4,17 @@
 //! A case counts only if its image is distinct and something was unsynced at the moment of the crash.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use esker_vfs::mem::{CrashPoint, MemFs, Policy};
 use fastrand::Rng;
 use parking_lot::Mutex;
 
+use crate::case::{Case, Choice, Crash, Failure};
 use crate::check::{Expected, check};
 use crate::driver::{Recording, Violation, run};
+use crate::nested;
 use crate::ops::history;
 use crate::points::Hits;
 use crate::setup::{Mode, Setup};
@@ -26,85 +26,14 @@ const SEEDS_PER_POLICY: u64 = 3;
 /// Random subsets of many pending units, beside the single omissions and survivors.
 const SAMPLES: usize = 16;
 
-/// Which of the disks that a crash could leave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// What a policy leaves, with its seed.
-    Policy(Policy, u64),
-    /// These of the pending units.
-    Units(Vec<bool>),
-}
-
-impl Choice {
-    /// The disk that it leaves at `point`.
-    pub fn image(&self, point: &CrashPoint) -> MemFs {
-        match self {
-            Choice::Policy(policy, seed) => point.image(*policy, *seed),
-            Choice::Units(taken) => point.image_subset(taken),
-        }
-    }
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Choice::Policy(policy, seed) => write!(f, "{policy:?}:{seed}"),
-            Choice::Units(taken) => {
-                let bits: String = taken.iter().map(|taken| if *taken { '1' } else { '0' }).collect();
-                write!(f, "units:{bits}")
-            }
-        }
-    }
-}
-
-impl FromStr for Choice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Choice, String> {
-        let (what, which) = text.split_once(':').ok_or("a choice is POLICY:SEED or units:BITS")?;
-        if what == "units" {
-            return Ok(Choice::Units(which.chars().map(|bit| bit == '1').collect()));
-        }
-        let policy = Policy::ALL.into_iter().find(|policy| format!("{policy:?}") == what);
-        let policy = policy.ok_or_else(|| format!("there is no policy {what:?}"))?;
-        Ok(Choice::Policy(policy, which.parse().map_err(|_| format!("{which:?} is no seed"))?))
-    }
-}
-
-/// One case, as it can be asked for again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
-    /// The history's seed.
-    pub seed: u64,
-    /// Its mode.
-    pub mode: Mode,
-    /// How many calls came before the crash.
-    pub calls: usize,
-    /// What the crash left.
-    pub choice: Choice,
-}
-
-/// A case that failed.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The case; `None` if the history itself failed.
-    pub case: Option<Case>,
-    /// Where and how.
-    pub what: Violation,
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--seed {} --mode {} --case {}@{}", self.seed, self.mode, self.calls, self.choice)
-    }
-}
-
 /// How much to try.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// At most this many distinct images of one history, spread evenly over its moments; `None` for
     /// every one that the policies and subsets give.
     pub per_history: Option<usize>,
+    /// How many further crashes, each in the recovery from the one before.
+    pub depth: usize,
     /// Stop after this many failures.
     pub failures_max: usize,
 }
@@ -135,16 +64,59 @@ impl Outcome {
     }
 }
 
-/// The choices at `point`, the likeliest to tell something first: the policies, then subsets.
-fn choices(point: &CrashPoint, random: &mut Rng) -> Vec<Choice> {
+/// The choices at `point`: all policies and subsets, or `most` drawn from them.
+fn choices(point: &CrashPoint, most: Option<usize>, random: &mut Rng) -> Vec<Choice> {
     let mut choices = Vec::new();
     for policy in Policy::ALL {
         for _ in 0..if policy.is_seeded() { SEEDS_PER_POLICY } else { 1 } {
-            choices.push(Choice::Policy(policy, if policy.is_seeded() { random.u64(..1 << 32) } else { 0 }));
+            choices
+                .push(Choice::Policy(policy, if policy.is_seeded() { random.u64(..1 << 32) } else { 0 }));
         }
     }
-    choices.extend(point.selections(SAMPLES, random.u64(..)).map(Choice::Units));
+    let Some(most) = most else {
+        choices.extend(point.selections(SAMPLES, random.u64(..)).map(Choice::Units));
+        return choices;
+    };
+    let units = point.pending_units().len();
+    for unit in 0..units {
+        choices.push(Choice::Units((0..units).map(|other| other != unit).collect()));
+        choices.push(Choice::Units((0..units).map(|other| other == unit).collect()));
+    }
+    // As many subsets as all of that, so that few units are gone through entirely by and by.
+    for _ in 0..choices.len().min(1 << units.min(16)) {
+        choices.push(Choice::Units((0..units).map(|_| random.bool()).collect()));
+    }
+    random.shuffle(&mut choices);
+    choices.truncate(most);
     choices
+}
+
+/// The crashes of `disk` at the moments with something pending: in all ways, or in at most `most` ways in
+/// all, spread evenly. How many such moments there are, and the crashes in order.
+pub(crate) fn crashes(
+    disk: &MemFs,
+    most: Option<usize>,
+    seed: u64,
+) -> (usize, impl Iterator<Item = (Crash, MemFs)> + use<>) {
+    let mut moments: Vec<CrashPoint> = disk.sweep().filter(|point| !point.is_settled()).collect();
+    if let Some(most) = most {
+        // Fewer cases than moments: another phase for each seed.
+        let every = moments.len().div_ceil(most.max(1)).max(1);
+        let first = usize::try_from(seed % every as u64).expect("an index");
+        moments = moments.into_iter().skip(first).step_by(every).collect();
+    }
+    let count = moments.len();
+    let per_moment = most.map(|most| most.div_ceil(count.max(1)));
+    let mut random = Rng::with_seed(seed);
+    let all = moments.into_iter().flat_map(move |point| {
+        let choices = choices(&point, per_moment, &mut random);
+        let calls = point.calls();
+        choices.into_iter().map(move |choice| {
+            let image = choice.image(&point);
+            (Crash { calls, choice }, image)
+        })
+    });
+    (count, all)
 }
 
 /// Crash one history at every moment. `wanted` may end it early: it is asked before each image.
@@ -153,40 +125,30 @@ pub fn crash_history(setup: &Setup, effort: Effort, wanted: &(dyn Fn() -> bool +
     let recording = match record(setup) {
         Ok(recording) => recording,
         Err(what) => {
-            outcome.failures.push(Failure { case: None, what });
+            let replay = Case::of(setup).to_string();
+            outcome.failures.push(Failure { replay, what });
             return outcome;
         }
     };
-    let mut random = Rng::with_seed(setup.seed ^ 0x6372_6173_685f_6174);
     let mut seen: BTreeSet<u64> = BTreeSet::new();
-    let moments: Vec<CrashPoint> = recording.disk.sweep().filter(|point| !point.is_settled()).collect();
-    outcome.moments = moments.len() as u64;
-    let per_moment = effort.per_history.map(|max| max.div_ceil(moments.len().max(1)));
-    for point in &moments {
-        let mut choices = choices(point, &mut random);
-        if per_moment.is_some_and(|max| max < choices.len()) {
-            random.shuffle(&mut choices);
+    let (moments, crashes) = crashes(&recording.disk, effort.per_history, setup.seed);
+    outcome.moments = moments as u64;
+    for (crash, image) in crashes {
+        if !wanted() || outcome.failures.len() >= effort.failures_max {
+            break;
         }
-        let mut left = per_moment.unwrap_or(usize::MAX);
-        for choice in choices {
-            if left == 0 {
-                break;
-            }
-            if !wanted() || outcome.failures.len() >= effort.failures_max {
-                return outcome;
-            }
-            let image = choice.image(point);
-            let hash = image.content_hash();
-            if !seen.insert(hash) {
-                continue;
-            }
-            left -= 1;
-            outcome.cases += 1;
-            outcome.hits.count(recording.points.of_call(point.calls().wrapping_sub(1)));
-            let case = Case { seed: setup.seed, mode: setup.mode, calls: point.calls(), choice };
-            if let Err(what) = judge(setup, &recording, &case, &image) {
-                outcome.failures.push(Failure { case: Some(case), what });
-            }
+        if !seen.insert(image.content_hash()) {
+            continue;
+        }
+        outcome.cases += 1;
+        outcome.hits.count(recording.points.of_call(crash.calls.wrapping_sub(1)));
+        let expected = Expected::after(&recording.oracle, crash.calls);
+        let place = crash.describe(&recording.disk);
+        let case = Case::of(setup).then(crash);
+        if effort.depth > 0 {
+            nested::crash_recovery(setup, &case, &image, &expected, effort.depth, &mut outcome);
+        } else if let Err(what) = contained(|| check(setup, &image, &expected, case.derived_seed())) {
+            outcome.failures.push(Failure { replay: case.to_string(), what: format!("{place}: {what}") });
         }
     }
     outcome
@@ -198,25 +160,14 @@ pub fn record(setup: &Setup) -> Result<Recording, Violation> {
     contained(|| run(setup, &ops))
 }
 
-/// Check one image of `recording`.
-fn judge(setup: &Setup, recording: &Recording, case: &Case, image: &MemFs) -> Result<(), Violation> {
-    let expected = Expected { oracle: &recording.oracle, allowed: recording.oracle.allowed(case.calls) };
-    // Order of background work and way of checking follow from the case.
-    let seed = esker_base::checksum::key_hash(case.to_string().as_bytes());
-    contained(|| check(setup, image, &expected, seed)).map_err(|what| {
-        let call = case.calls.checked_sub(1).map_or_else(
-            || "before any call".to_owned(),
-            |last| format!("after call {last} ({})", recording.disk.describe_call(last)),
-        );
-        format!("crash {call}, {}: {what}", case.choice)
-    })
-}
-
 /// Run one case again.
 pub fn replay(setup: &Setup, case: &Case) -> Result<(), Violation> {
     let recording = record(setup)?;
-    let image = case.choice.image(&recording.disk.crash_point(case.calls));
-    judge(setup, &recording, case, &image)
+    let Some((first, later)) = case.crashes.split_first() else { return Ok(()) };
+    let expected = Expected::after(&recording.oracle, first.calls);
+    println!("{}; commits {:?} may be there", first.describe(&recording.disk), expected.allowed);
+    let image = first.image(&recording.disk);
+    contained(|| nested::replay(setup, &Case::of(setup).then(first.clone()), later, &image, &expected))
 }
 
 /// A panic is a violation like any other (P6).
@@ -228,10 +179,15 @@ pub fn contained<T>(action: impl FnOnce() -> Result<T, Violation>) -> Result<T, 
     })
 }
 
-/// Crash histories from `first_seed` on, on `threads` threads, until `count` cases were checked. Seeds go
-/// through the `modes` in turn.
+/// Crash histories on `threads` threads until `count` cases were checked. `setup` makes the one of each
+/// number, from 0 on.
 #[expect(clippy::disallowed_methods, reason = "the threads of a test, each with worlds of its own")]
-pub fn crash_many(first_seed: u64, count: u64, modes: &[Mode], effort: Effort, threads: usize) -> Outcome {
+pub fn crash_many(
+    setup: impl Fn(u64) -> Setup + Sync,
+    count: u64,
+    effort: Effort,
+    threads: usize,
+) -> Outcome {
     let total = Mutex::new(Outcome::default());
     let next = AtomicU64::new(0);
     let done = AtomicU64::new(0);
@@ -240,11 +196,8 @@ pub fn crash_many(first_seed: u64, count: u64, modes: &[Mode], effort: Effort, t
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) && done.load(Ordering::Relaxed) < count {
-                    let nth = next.fetch_add(1, Ordering::Relaxed);
-                    let mode = modes[usize::try_from(nth % modes.len() as u64).expect("an index")];
-                    let setup = Setup::new(first_seed.wrapping_add(nth), mode);
-                    let wanted = || !stop.load(Ordering::Relaxed);
-                    let outcome = crash_history(&setup, effort, &wanted);
+                    let setup = setup(next.fetch_add(1, Ordering::Relaxed));
+                    let outcome = crash_history(&setup, effort, &|| !stop.load(Ordering::Relaxed));
                     done.fetch_add(outcome.cases, Ordering::Relaxed);
                     let mut total = total.lock();
                     total.add(outcome);
@@ -256,4 +209,12 @@ pub fn crash_many(first_seed: u64, count: u64, modes: &[Mode], effort: Effort, t
         }
     });
     total.into_inner()
+}
+
+/// The setups of seeds from `first` on, going through the `modes` in turn.
+pub fn in_turn(first: u64, modes: &[Mode]) -> impl Fn(u64) -> Setup + Sync {
+    move |nth| {
+        let mode = modes[usize::try_from(nth % modes.len() as u64).expect("an index")];
+        Setup::new(first.wrapping_add(nth), mode)
+    }
 }

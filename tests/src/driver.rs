@@ -113,7 +113,10 @@ impl Driver<'_> {
         self.opens += 1;
         let found = dump(&db)?;
         if found != *self.model.contents() {
-            return Err(format!("after reopening, {}", crate::dump::difference(&found, self.model.contents())));
+            return Err(format!(
+                "after reopening, {}",
+                crate::dump::difference(&found, self.model.contents())
+            ));
         }
         let durability = self.setup.mode.durability(nth);
         let mut open = Open { world, db, keyspaces: BTreeMap::new(), durability };
@@ -194,7 +197,10 @@ impl Driver<'_> {
             Op::ReadSnapshot => self.read_snapshot(),
             Op::Get(name, keys) => compare_gets(self.keyspace(name), keys, self.model.rows(name)),
             Op::Scan(name) => compare_scan(self.keyspace(name), self.model.rows(name)),
-            Op::Rest => self.rest(),
+            Op::Rest => {
+                self.rest();
+                Ok(())
+            }
             Op::Reopen => {
                 self.close()?;
                 self.open()
@@ -210,9 +216,11 @@ impl Driver<'_> {
     }
 
     fn create(&mut self, name: Name) -> Result<(), Violation> {
-        self.commit(|model| model.create(name), false, |open| {
-            open.db.keyspace(name, keyspace_options(name)).map(drop)
-        })?;
+        self.commit(
+            |model| model.create(name),
+            false,
+            |open| open.db.keyspace(name, keyspace_options(name)).map(drop),
+        )?;
         let keyspace = self.db().db.existing_keyspace(name).map_err(|e| told(&e))?;
         if let Some(open) = &mut self.open {
             open.keyspaces.insert(name, keyspace);
@@ -277,14 +285,15 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn rest(&mut self) -> Result<(), Violation> {
+    fn rest(&mut self) {
         let open = self.db();
+        // First whoever is about to set a timer, then what is due by it.
+        open.world.steps.settle();
         open.world.clock.advance(INTERVAL);
         open.world.steps.settle();
         if matches!(open.durability, Durability::Interval(_)) {
             self.oracle.all_durable(self.calls());
         }
-        Ok(())
     }
 }
 

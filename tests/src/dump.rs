@@ -21,7 +21,7 @@ pub fn rows(keyspace: &Keyspace) -> Result<Rows, Violation> {
     let told = |e: &Error| format!("scan of {name}: {e}");
     let mut rows = Rows::new();
     let mut order: Vec<Vec<u8>> = Vec::new();
-    for row in keyspace.iter() {
+    for row in keyspace {
         let (key, value) = row.map_err(|e| told(&e))?;
         if order.last().is_some_and(|last| last.as_slice() >= &*key) {
             return Err(format!("a scan of {name} yields {:?} out of order", printable(&key)));

@@ -8,12 +8,19 @@
 //! Every case follows from a seed; a failure says the one command that replays it.
 #![forbid(unsafe_code)]
 
+pub mod case;
 pub mod check;
 pub mod crash;
+pub mod damage;
+pub mod determinism;
 pub mod driver;
 pub mod dump;
+pub mod kill;
 pub mod lies;
+pub mod nested;
 pub mod ops;
 pub mod oracle;
+pub mod planted;
 pub mod points;
+pub mod rows;
 pub mod setup;

@@ -79,7 +79,9 @@ impl Model {
             Write::DeleteRange(name, range) => {
                 let keys: Vec<Vec<u8>> =
                     self.rows(name).range(range.clone()).map(|(key, _)| key.clone()).collect();
-                keys.iter().for_each(|key| self.set(name, key, None));
+                for key in &keys {
+                    self.set(name, key, None);
+                }
             }
             Write::Merge(name, key, operand) => {
                 let mut value = self.rows(name).get(key).cloned().unwrap_or_default();

@@ -124,9 +124,7 @@ impl Points {
 
 /// What the call described as `text` was for.
 fn kind(text: &str, tables: &Tables) -> Point {
-    let name = text
-        .split([' ', '/', ':'])
-        .find_map(FileName::parse);
+    let name = text.split([' ', '/', ':']).find_map(FileName::parse);
     match name {
         Some(FileName::Log(_)) if text.starts_with("remove") => Point::Flush,
         Some(FileName::Log(_))

@@ -1,4 +1,4 @@
-//! Which database a history runs in: durability mode, sizes, and the disk's lies.
+//! Which database a history runs in: durability mode, sizes, and the bug planted in it.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,8 @@ use esker_base::event::Listener;
 use esker_vfs::sim::Simulation;
 use fastrand::Rng;
 
-use crate::lies::{Lie, LyingFs};
+use crate::lies::LyingFs;
+use crate::planted::Bug;
 
 /// Where the database lies on the simulated disk.
 pub const DIR: &str = "/db";
@@ -85,8 +86,8 @@ pub struct Setup {
     pub mode: Mode,
     /// Settings; the durability in them is overwritten.
     pub options: DatabaseOptions,
-    /// What the disk lies about.
-    pub lie: Option<Lie>,
+    /// The bug that is planted, if one is.
+    pub bug: Option<Bug>,
 }
 
 impl Setup {
@@ -108,12 +109,20 @@ impl Setup {
             table_bytes: 4 << 10,
             ..DatabaseOptions::default()
         };
-        Setup { seed, mode, options, lie: None }
+        Setup { seed, mode, options, bug: None }
     }
 
     /// Open the database on `world`'s disk, for the `nth` time in its history.
-    pub fn open(&self, world: &Simulation, nth: u64, listener: Option<Arc<dyn Listener>>) -> Result<Database> {
-        let env = match self.lie {
+    pub fn open(
+        &self,
+        world: &Simulation,
+        nth: u64,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Result<Database> {
+        if let Some(bug) = self.bug {
+            bug.plant_in_engine();
+        }
+        let env = match self.bug.and_then(Bug::lie) {
             None => world.env(),
             Some(lie) => world.env_over(Arc::new(LyingFs::new(world.env().fs, lie))),
         };

@@ -3,14 +3,18 @@
 //! Each suite ends in one line, `crash: N cases, V violations, seed S`; the line before it says what the
 //! cases have hit. A failure prints one command that replays it. The exit status is 1 if there was one.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use esker_tests::crash::{Case, Choice, Effort, crash_many, replay};
+use esker_tests::case::{Case, Failure};
+use esker_tests::crash::{Effort, Outcome, crash_many, in_turn, replay};
+use esker_tests::planted::Bug;
 use esker_tests::setup::{Mode, Setup};
+use esker_tests::{determinism, kill, rows};
 
 #[derive(Parser)]
-#[command(about = "Runs the crash suites at any size")]
+#[command(about = "Runs the reliability suites at any size")]
 struct Cli {
     #[command(subcommand)]
     suite: Suite,
@@ -19,15 +23,31 @@ struct Cli {
 #[derive(Subcommand)]
 enum Suite {
     /// Power loss at every call of many histories.
-    Crash(CrashArgs),
+    Crash(Asked),
+    /// Power loss in the recovery from power loss, two deep.
+    Nested(Asked),
+    /// Bugs planted on purpose, each of which must be found.
+    Planted(Asked),
+    /// Histories that run twice and must be equal.
+    Determinism(Asked),
+    /// A real process, killed for real: --count times in each mode.
+    Kill(Asked),
+    /// --count rows written by a process that is killed, and read again.
+    Rows(Asked),
+    /// Works until it is killed.
+    #[command(hide = true)]
+    KillChild(Child),
+    /// Writes rows until it is killed.
+    #[command(hide = true)]
+    RowsChild(Child),
 }
 
 #[derive(Args)]
-struct CrashArgs {
+struct Asked {
     /// How many cases.
-    #[arg(long, default_value_t = 20_000)]
-    count: u64,
-    /// The first history's seed.
+    #[arg(long)]
+    count: Option<u64>,
+    /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only this mode (sync, interval, os, no-log, mixed); otherwise all in turn.
@@ -45,53 +65,142 @@ struct CrashArgs {
     /// Stop after this many failures.
     #[arg(long, default_value_t = 10)]
     failures: usize,
+    /// Where real files go; a directory on a disk in memory, if there is one.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Child {
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[arg(long, default_value = "os")]
+    mode: Mode,
+    #[arg(long, default_value_t = 0)]
+    round: u64,
+    #[arg(long, default_value_t = 0)]
+    count: u64,
+    #[arg(long)]
+    dir: PathBuf,
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().suite {
-        Suite::Crash(args) => crash(&args),
-    }
-}
-
-fn crash(args: &CrashArgs) -> ExitCode {
-    if let (Some(case), Some(mode)) = (&args.case, args.mode) {
-        return replay_case(args.seed, mode, case);
-    }
-    let modes: Vec<Mode> = args.mode.map_or_else(|| Mode::ALL.to_vec(), |mode| vec![mode]);
-    let per_history = (args.per_history > 0).then_some(args.per_history);
-    let effort = Effort { per_history, failures_max: args.failures };
-    let outcome = crash_many(args.seed, args.count, &modes, effort, args.threads);
-    for failure in &outcome.failures {
-        println!("violation: {}", failure.what);
-        match &failure.case {
-            Some(case) => println!("  replay: soak crash {case}"),
-            None => println!("  replay: soak crash --count 1 (the history itself fails)"),
+    let outcome = match Cli::parse().suite {
+        Suite::Crash(asked) => crash("crash", &asked, 20_000, 0),
+        Suite::Nested(asked) => crash("nested", &asked, 20_000, 2),
+        Suite::Planted(asked) => planted(&asked),
+        Suite::Determinism(asked) => {
+            let count = asked.count.unwrap_or(50);
+            let outcome = determinism::many(in_turn(asked.seed, &modes(&asked)), count);
+            report("determinism", &asked, &outcome, "each history ran twice")
         }
-    }
-    println!(
-        "{} histories, {} moments; crashed at points: {}",
-        outcome.histories, outcome.moments, outcome.hits
-    );
-    println!("crash: {} cases, {} violations, seed {}", outcome.cases, outcome.failures.len(), args.seed);
-    if outcome.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn replay_case(seed: u64, mode: Mode, text: &str) -> ExitCode {
-    let parsed = text.split_once('@').and_then(|(calls, choice)| {
-        Some(Case { seed, mode, calls: calls.parse().ok()?, choice: choice.parse::<Choice>().ok()? })
-    });
-    let Some(case) = parsed else {
-        eprintln!("{text:?} is no case: CALLS@POLICY:SEED or CALLS@units:BITS");
-        return ExitCode::FAILURE;
+        Suite::Kill(asked) => killed(&asked),
+        Suite::Rows(asked) => many_rows(&asked),
+        Suite::KillChild(child) => kill::work(&child.dir, child.seed, child.mode, child.round),
+        Suite::RowsChild(child) => rows::work(&child.dir, child.count),
     };
-    match replay(&Setup::new(seed, mode), &case) {
-        Ok(()) => {
-            println!("the case holds");
-            ExitCode::SUCCESS
-        }
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            println!("violation: {what}");
+            eprintln!("{what}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn modes(asked: &Asked) -> Vec<Mode> {
+    asked.mode.map_or_else(|| Mode::ALL.to_vec(), |mode| vec![mode])
+}
+
+/// Print what was found; `hits` says what the cases have met.
+fn report(suite: &str, asked: &Asked, outcome: &Outcome, hits: &str) -> Result<(), String> {
+    for failure in &outcome.failures {
+        println!("violation: {}", failure.what);
+        println!("  replay: soak {suite} {}", failure.replay);
+    }
+    let violations = outcome.failures.len();
+    println!("{} histories, {} moments; {hits}", outcome.histories, outcome.moments);
+    println!("{suite}: {} cases, {violations} violations, seed {}", outcome.cases, asked.seed);
+    if violations == 0 { Ok(()) } else { Err(format!("{suite}: there were violations")) }
+}
+
+fn crash(suite: &str, asked: &Asked, count: u64, depth: usize) -> Result<(), String> {
+    if let (Some(text), Some(mode)) = (&asked.case, asked.mode) {
+        let setup = Setup::new(asked.seed, mode);
+        let case = Case { seed: asked.seed, mode, crashes: Case::parse_crashes(text)? };
+        return replay(&setup, &case).map(|()| println!("the case holds"));
+    }
+    let per_history = match asked.per_history {
+        0 => None,
+        // A case of the nested suite is many.
+        most => Some(if depth > 0 { most / 50 + 1 } else { most }),
+    };
+    let effort = Effort { per_history, depth, failures_max: asked.failures };
+    let modes = modes(asked);
+    let outcome =
+        crash_many(in_turn(asked.seed, &modes), asked.count.unwrap_or(count), effort, asked.threads);
+    let hits = format!("crashed at points: {}", outcome.hits);
+    report(suite, asked, &outcome, &hits)
+}
+
+fn planted(asked: &Asked) -> Result<(), String> {
+    let count = asked.count.unwrap_or(20_000);
+    let mut total = Outcome::default();
+    let (mut caught, mut skipped) = (0, 0);
+    for bug in Bug::ALL {
+        if !bug.is_available() {
+            println!("skipped {bug}: it is inside the engine; build with --features planted");
+            skipped += 1;
+            continue;
+        }
+        let with = bug.hunt(true, asked.seed, count);
+        let found = with.failures.first().map(|failure| failure.what.clone());
+        let without = bug.hunt(false, asked.seed, with.cases.max(500));
+        match &found {
+            Some(what) => println!("caught {bug} after {} cases: {what}", with.cases),
+            None => println!("missed {bug} in {} cases", with.cases),
+        }
+        caught += u32::from(found.is_some());
+        total.cases += with.cases;
+        total.histories += with.histories + without.histories;
+        if found.is_none() {
+            let replay = format!("--seed {} --count {count}", asked.seed);
+            total.failures.push(Failure { replay, what: format!("{bug} was not found") });
+        }
+        total.failures.extend(without.failures);
+    }
+    let hits = format!("{caught} of {} bugs caught, {skipped} skipped", Bug::ALL.len());
+    report("planted", asked, &total, &hits)
+}
+
+/// A directory for real files: on a disk in memory if there is one, since the kills are real and the power
+/// stays on.
+fn scratch(asked: &Asked) -> Result<tempfile::TempDir, String> {
+    let memory = Path::new("/dev/shm");
+    match &asked.dir {
+        Some(dir) => tempfile::tempdir_in(dir),
+        None => tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()),
+    }
+    .map_err(|e| format!("no directory to work in: {e}"))
+}
+
+fn killed(asked: &Asked) -> Result<(), String> {
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut total = Outcome::default();
+    for mode in modes(asked).into_iter().filter(|mode| *mode != Mode::Mixed) {
+        let dir = scratch(asked)?;
+        let db = dir.path().join("db");
+        total.add(kill::cycles(&exe, &db, asked.seed, mode, asked.count.unwrap_or(50)));
+    }
+    report("kill", asked, &total, "a kill each")
+}
+
+fn many_rows(asked: &Asked) -> Result<(), String> {
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let dir = scratch(asked)?;
+    let rows = asked.count.unwrap_or(10_000_000);
+    let read = rows::write_kill_verify(&exe, &dir.path().join("db"), rows)?;
+    println!("every row was read by a scan, one in a thousand by a get; all tables were verified");
+    println!("rows: {read} cases, 0 violations, seed {}", asked.seed);
+    Ok(())
 }

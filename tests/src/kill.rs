@@ -1,0 +1,199 @@
+//! A real process, killed for real, again and again.
+//!
+//! The child is this suite's `soak` binary, told to work: it does the operations of a history and writes
+//! one line after each that was acknowledged. The parent kills it at a random moment, opens the directory
+//! and looks for the state after a number of operations between the last that had to be there and the one
+//! under way. The next child goes on from there.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use esker::{Database, DatabaseOptions};
+use fastrand::Rng;
+
+use crate::case::Failure;
+use crate::crash::Outcome;
+use crate::driver::Violation;
+use crate::dump::{difference, dump};
+use crate::ops::{FIXED, Op, Write, history};
+use crate::oracle::{Model, contents_hash};
+use crate::setup::{Mode, Setup, keyspace_options};
+
+/// Operations of one child at most.
+const OPS: usize = 20_000;
+
+/// The operations of child number `round`: those of a history that a model follows without a database.
+fn operations(seed: u64, mode: Mode, round: u64) -> Vec<Op> {
+    let all = history(seed.wrapping_add(round), OPS, mode.always_logs());
+    let fixed = |write: &Write| match write {
+        Write::Put(name, ..)
+        | Write::Delete(name, ..)
+        | Write::DeleteRange(name, ..)
+        | Write::Merge(name, ..) => FIXED.contains(name),
+    };
+    all.into_iter()
+        .filter(|op| match op {
+            Op::Write(write) => fixed(write),
+            Op::Batch(writes, _) => writes.iter().all(fixed),
+            Op::Persist | Op::Flush => true,
+            _ => false,
+        })
+        .collect()
+}
+
+fn options(seed: u64, mode: Mode) -> DatabaseOptions {
+    let options = Setup::new(seed, mode).options;
+    DatabaseOptions { durability: mode.durability(0), compaction_threads: 2, ..options }
+}
+
+fn open(dir: &Path, seed: u64, mode: Mode) -> Result<Database, Violation> {
+    Database::builder(dir).options(options(seed, mode)).open().map_err(|e| format!("open: {e}"))
+}
+
+/// What the child does: the operations of `round`, a line after each.
+pub fn work(dir: &Path, seed: u64, mode: Mode, round: u64) -> Result<(), Violation> {
+    let db = open(dir, seed, mode)?;
+    let told = |e: esker::Error| e.to_string();
+    for name in FIXED {
+        db.keyspace(name, keyspace_options(name)).map_err(told)?;
+    }
+    let mut out = std::io::stdout().lock();
+    let mut line =
+        |text: &str| writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| e.to_string());
+    line("open")?;
+    for op in operations(seed, mode, round) {
+        match &op {
+            Op::Persist => db.persist().map_err(told)?,
+            Op::Flush => db.flush().map_err(told)?,
+            Op::Write(write) => commit(&db, std::slice::from_ref(write), false).map_err(told)?,
+            Op::Batch(writes, sync) => commit(&db, writes, *sync).map_err(told)?,
+            _ => {}
+        }
+        line("ok")?;
+    }
+    // The kill comes at the latest now.
+    std::io::stdin().read_line(&mut String::new()).map(drop).map_err(|e| e.to_string())
+}
+
+fn commit(db: &Database, writes: &[Write], sync: bool) -> esker::Result<()> {
+    let mut batch = db.batch();
+    if sync {
+        batch.durability(esker::Durability::Sync);
+    }
+    for write in writes {
+        match write {
+            Write::Put(name, key, value) => batch.put(&db.existing_keyspace(name)?, key, value)?,
+            Write::Delete(name, key) => batch.delete(&db.existing_keyspace(name)?, key)?,
+            Write::Merge(name, key, value) => batch.merge(&db.existing_keyspace(name)?, key, value)?,
+            Write::DeleteRange(name, range) => {
+                batch.delete_range(&db.existing_keyspace(name)?, &range.start, &range.end)?;
+            }
+        }
+    }
+    batch.commit()
+}
+
+/// Start `exe` as a child with `arguments`; its lines are counted until it is killed.
+pub(crate) fn start(exe: &Path, arguments: &[String]) -> Result<Child, Violation> {
+    let mut command = Command::new(exe);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().map_err(|e| format!("cannot start {}: {e}", exe.display()))
+}
+
+/// Let `child` live for `time` after it has opened the database, kill it, and return its lines.
+#[expect(clippy::disallowed_methods, reason = "a real process takes real time")]
+fn kill_after(mut child: Child, time: Duration) -> Result<Vec<String>, Violation> {
+    let out = child.stdout.take().ok_or("the child has no output")?;
+    let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+    let first = lines.next();
+    // Read on meanwhile: a full pipe would hold the child up.
+    let reader = std::thread::spawn(move || lines.collect::<Vec<String>>());
+    std::thread::sleep(time);
+    child.kill().map_err(|e| format!("kill: {e}"))?;
+    child.wait().map_err(|e| format!("wait: {e}"))?;
+    let rest = reader.join().map_err(|_| "the reader of the child's output panicked")?;
+    match first.as_deref() {
+        Some("open") => Ok(rest),
+        other => Err(format!("the child said {other:?} first")),
+    }
+}
+
+/// Kill `cycles` children of `exe`, one after the other, over a database in `dir`, which is empty.
+pub fn cycles(exe: &Path, dir: &Path, seed: u64, mode: Mode, cycles: u64) -> Outcome {
+    let mut outcome = Outcome { histories: 1, ..Outcome::default() };
+    let mut random = Rng::with_seed(seed);
+    let mut model = Model::default();
+    for round in 0..cycles {
+        outcome.cases += 1;
+        if let Err(what) = cycle(exe, dir, seed, mode, round, &mut model, &mut random) {
+            let replay = format!("--seed {seed} --mode {mode} --count {cycles}");
+            outcome.failures.push(Failure { replay, what: format!("round {round}: {what}") });
+            break;
+        }
+    }
+    outcome
+}
+
+fn cycle(
+    exe: &Path,
+    dir: &Path,
+    seed: u64,
+    mode: Mode,
+    round: u64,
+    model: &mut Model,
+    random: &mut Rng,
+) -> Result<(), Violation> {
+    let arguments = ["kill-child", "--seed", &seed.to_string(), "--mode", &mode.to_string(), "--round"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain([round.to_string(), "--dir".to_owned(), dir.display().to_string()])
+        .collect::<Vec<String>>();
+    let time = Duration::from_micros(random.u64(0..40_000));
+    let acknowledged = kill_after(start(exe, &arguments)?, time)?.len();
+    for name in FIXED {
+        model.create(name);
+    }
+    let found = look(dir, seed, mode, random.bool())?;
+    let hash = contents_hash(&found);
+
+    // With a log, what was acknowledged outlives the process; without, what was flushed.
+    let operations = operations(seed, mode, round);
+    let durable = |op: &Op| mode != Mode::NoLog || matches!(op, Op::Persist | Op::Flush);
+    let certain = operations.iter().take(acknowledged).rposition(durable).map_or(0, |last| last + 1);
+    let mut states = model.clone();
+    let mut matched = (certain == 0 && states.hash() == hash).then(|| states.clone());
+    for (nth, op) in operations.iter().enumerate().take(acknowledged + 1) {
+        match op {
+            Op::Write(write) => states.write(write),
+            Op::Batch(writes, _) => writes.iter().for_each(|write| states.write(write)),
+            _ => {}
+        }
+        if nth + 1 >= certain && states.hash() == hash {
+            matched = Some(states.clone());
+        }
+    }
+    match matched {
+        Some(state) => {
+            *model = state;
+            Ok(())
+        }
+        None => Err(format!(
+            "{acknowledged} operations were acknowledged, {certain} of them for good; compared with the \
+             state after them and one more, {}",
+            difference(&found, states.contents())
+        )),
+    }
+}
+
+/// What `dir` holds now, after a full check; opened for reading only (so that the next child recovers what
+/// the kill has left), or for writing.
+fn look(dir: &Path, seed: u64, mode: Mode, read_only: bool) -> Result<crate::oracle::Contents, Violation> {
+    let options = DatabaseOptions { read_only, ..options(seed, mode) };
+    let db = Database::builder(dir).options(options).open().map_err(|e| format!("open: {e}"))?;
+    let contents = dump(&db)?;
+    db.verify().map_err(|e| format!("verify: {e}"))?;
+    db.close().map_err(|e| format!("close: {e}"))?;
+    Ok(contents)
+}

@@ -1,0 +1,77 @@
+//! The crash suites, at the size that every change can wait for. `soak` runs them at any size.
+
+use esker_tests::crash::{Effort, Outcome, crash_many, in_turn};
+use esker_tests::determinism;
+use esker_tests::planted::Bug;
+use esker_tests::setup::Mode;
+
+fn expect_none(suite: &str, outcome: &Outcome) {
+    println!("{suite}: {} cases; crashed at points: {}", outcome.cases, outcome.hits);
+    if let Some(failure) = outcome.failures.first() {
+        panic!("{}\n  replay: soak {suite} {}", failure.what, failure.replay);
+    }
+}
+
+#[test]
+fn power_loss_at_every_call_of_many_histories() {
+    let effort = Effort { per_history: Some(1_000), depth: 0, failures_max: 1 };
+    let outcome = crash_many(in_turn(1, &Mode::ALL), 20_000, effort, 2);
+    expect_none("crash", &outcome);
+    assert!(outcome.cases >= 20_000);
+    for point in esker_tests::points::Point::ALL.into_iter().take(6) {
+        assert!(outcome.hits.of(point) > 100, "{point:?} was hit {} times", outcome.hits.of(point));
+    }
+}
+
+#[test]
+fn power_loss_in_the_recovery_from_power_loss() {
+    let effort = Effort { per_history: Some(40), depth: 2, failures_max: 1 };
+    expect_none("nested", &crash_many(in_turn(1_000, &Mode::ALL), 4_000, effort, 2));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    expect_none("determinism", &determinism::many(in_turn(2_000, &Mode::ALL), 15));
+}
+
+/// The suite finds `bug`, and without the bug it finds nothing.
+fn caught(bug: Bug) {
+    let with = bug.hunt(true, 1, 20_000);
+    let Some(failure) = with.failures.first() else {
+        panic!("{bug} was not found in {} cases", with.cases)
+    };
+    println!("{bug}: found after {} cases: {}", with.cases, failure.what);
+    expect_none("crash", &bug.hunt(false, 1, with.cases.max(500)));
+}
+
+#[test]
+fn a_commit_acknowledged_early_is_caught() {
+    caught(Bug::AcknowledgedEarly);
+}
+
+#[test]
+fn files_without_a_durable_name_are_caught() {
+    caught(Bug::NamelessFiles);
+}
+
+#[test]
+fn a_log_removed_early_is_caught() {
+    caught(Bug::LogRemovedEarly);
+}
+
+#[test]
+fn damage_taken_for_a_torn_tail_is_caught() {
+    caught(Bug::DamageIsATail);
+}
+
+#[test]
+#[cfg_attr(not(feature = "planted"), ignore = "the bug is inside the engine: --features planted")]
+fn a_tombstone_dropped_early_is_caught() {
+    caught(Bug::EarlyTombstone);
+}
+
+#[test]
+#[cfg_attr(not(feature = "planted"), ignore = "the bug is inside the engine: --features planted")]
+fn a_keyspace_flushed_alone_is_caught() {
+    caught(Bug::LoneFlush);
+}
