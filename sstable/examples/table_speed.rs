@@ -162,10 +162,17 @@ fn scan(cursor: &mut impl Cursor, forward: bool) -> Result<u64> {
 }
 
 fn read(bench: &mut Bench, meta: &TableMeta, source: TableSource) -> Result<()> {
-    let rows = bench.keys.len();
     let reader = bench.open(meta, source)?;
     let mut failed = None;
-    let mut check = |result: Result<u64>| failed = result.err();
+    let mut check = |result: Result<u64>| failed = failed.take().or(result.err());
+    scans(bench, &reader, &mut check);
+    points(bench, &reader, &mut check);
+    failed.map_or(Ok(()), Err)
+}
+
+/// Whole scans, with a cold and a warm cache, and the step by itself.
+fn scans(bench: &mut Bench, reader: &Arc<TableReader>, check: &mut impl FnMut(Result<u64>)) {
+    let rows = bench.keys.len();
     let ahead = CursorOptions { fill_cache: false, readahead: true };
     bench.rounds = 3;
     bench.report("scan, uncached, reading ahead", rows, rows as u64 * 116, || {
@@ -211,6 +218,12 @@ fn read(bench: &mut Bench, meta: &TableMeta, source: TableSource) -> Result<()> 
             })());
         });
     }
+}
+
+/// Seeks and gets, near and anywhere, and the whole table verified.
+fn points(bench: &mut Bench, reader: &Arc<TableReader>, check: &mut impl FnMut(Result<u64>)) {
+    let rows = bench.keys.len();
+    let mut cursor = reader.cursor(CursorOptions::default());
     let picks: Vec<usize> = (0..1 << 16).map(|_| bench.below(rows)).collect();
     let near: Vec<usize> = (0..1 << 16).map(|_| bench.below(30)).collect();
     let count = 1 << 18;
@@ -277,5 +290,4 @@ fn read(bench: &mut Bench, meta: &TableMeta, source: TableSource) -> Result<()> 
     );
     bench.rounds = 3;
     bench.report("verify", rows, rows as u64 * 116, || check(reader.verify(&mut cost).map(|()| 0)));
-    failed.map_or(Ok(()), Err)
 }

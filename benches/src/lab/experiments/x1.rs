@@ -1,9 +1,11 @@
 //! X1: add, check and delete every friend, while the network grows; or on a real network, by degree.
 
+use std::path::Path;
+
 use esker_layouts::followers::{HoleFilling, Layout};
 
 use super::{Axis, panels, random};
-use crate::lab::edges;
+use crate::lab::edges::{self, Graph};
 use crate::lab::generate::{Plan, from_graph, network};
 use crate::lab::model::Operation;
 use crate::lab::report::{ExperimentReport, Panel};
@@ -64,20 +66,7 @@ pub(super) fn run<S: Store>(
         for repetition in 0..options.repetitions() {
             turn(store, layouts, options, progress, plan_of, &mut recording, repetition, degree_place)?;
         }
-        notes.push(format!(
-            "{}: {} edges, {} of {} users with friends used ({} edges); {} repeated edges left out, {} self-loops \
-             kept. The two forms that shift ran on {} users ({} edges): every shift overwrites the rest of the row, \
-             and a log-structured store passes what was overwritten until it compacts.",
-            file.file_name().unwrap_or_default().to_string_lossy(),
-            graph.edges,
-            plan.users.len(),
-            graph.rows.len(),
-            plan.edges(),
-            graph.repeated,
-            graph.self_loops,
-            shifted.users.len(),
-            shifted.edges(),
-        ));
+        notes.push(describe(file, &graph, &plan, &shifted));
         protocol = "A real network has one size, so costs are grouped by the user's degree at the moment of the \
                     operation, two groups to an octave. Every layout adds all edges, asks for as many friends, \
                     present and absent in turn, and deletes all in shuffled order, over a fresh store in each \
@@ -146,6 +135,24 @@ pub(super) fn run<S: Store>(
         notes,
         panels,
     })
+}
+
+/// What was read from the graph, and what of it was used.
+fn describe(file: &Path, graph: &Graph, plan: &Plan, shifted: &Plan) -> String {
+    format!(
+        "{}: {} edges, {} of {} users with friends used ({} edges); {} repeated edges left out, {} self-loops kept. \
+         The two forms that shift ran on {} users ({} edges): every shift overwrites the rest of the row, and a \
+         log-structured store passes what was overwritten until it compacts.",
+        file.file_name().unwrap_or_default().to_string_lossy(),
+        graph.edges,
+        plan.users.len(),
+        graph.rows.len(),
+        plan.edges(),
+        graph.repeated,
+        graph.self_loops,
+        shifted.users.len(),
+        shifted.edges(),
+    )
 }
 
 /// The place of an operation on the degree axis: 0 for degree 0, else two places an octave.
