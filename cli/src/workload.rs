@@ -31,6 +31,8 @@ pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
     } else {
         show(&figures, out)?;
     }
+    // The note belongs under the figures.
+    out.flush().map_err(|error| Failure::output(&error))?;
     if !figures.settings.optimised {
         eprintln!(
             "note: this program was built without optimisation, its times mean little; build it with --release"
