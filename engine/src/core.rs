@@ -239,7 +239,12 @@ impl Core {
     ) -> Result<LogWriter> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let room = self.options.memtable_bytes_max.min(LOG_ALLOCATION_MAX);
-        LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room)
+        let create = |room| LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room);
+        match create(room) {
+            // A nearly full disk may still hold the next few commits: go on without a reservation.
+            Err(error) if error.is_no_space() => create(0),
+            made => made,
+        }
     }
 
     /// Make everything acknowledged so far durable.

@@ -307,3 +307,32 @@ fn merges_fold_anywhere_without_changing_an_answer() {
     assert!(matches!(refused, Err(esker::Error::Merge { .. })), "an overflow is an error, not a wrong sum");
     db.close().unwrap();
 }
+
+/// A full disk aborts commits and loses nothing; when space returns, writing goes on by itself.
+#[test]
+fn a_full_disk_is_survived_without_reopening() {
+    use esker::vfs::{Env, mem::MemFs};
+    let disk = std::sync::Arc::new(MemFs::new());
+    disk.set_capacity(Some(1 << 20));
+    let fs: std::sync::Arc<dyn esker::vfs::fs::Fs> = disk.clone();
+    let env = Env { fs, ..Env::memory().unwrap() };
+    let db = Database::builder("/db").env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let mut written = 0u32;
+    let error = loop {
+        match map.put(written.to_be_bytes(), [7; 1000]) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, esker::Error::Aborted { .. }) && error.is_no_space(), "{error}");
+    assert!(written > 500);
+    assert_eq!(map.iter().count(), written as usize, "an aborted commit is not there");
+    disk.set_capacity(None);
+    map.put(written.to_be_bytes(), [7; 1000]).unwrap();
+    db.close().unwrap();
+    let fs: std::sync::Arc<dyn esker::vfs::fs::Fs> = disk;
+    let env = Env { fs, ..Env::memory().unwrap() };
+    let db = Database::builder("/db").env(env).open().unwrap();
+    assert_eq!(db.existing_keyspace("map").unwrap().iter().count(), written as usize + 1);
+}
