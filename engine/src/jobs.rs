@@ -151,10 +151,11 @@ enum AfterFailure {
 
 /// Decide about a failure of `job`, tell the listeners, and stop writes if it will not pass.
 fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
-    let passing = error.is_no_space();
-    let hopeless =
-        error.is_corruption() || matches!(error, Error::Poisoned { .. } | Error::CallbackPanicked { .. });
-    let will_retry = passing || (!hopeless && attempts < ATTEMPTS_MAX);
+    // Also where a full disk was the cause: no commit is taken after one in doubt.
+    let stopped =
+        matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. } | Error::CallbackPanicked { .. });
+    let passing = error.is_no_space() || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
+    let will_retry = passing && !stopped;
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
     core.metrics().count_job_failure();
     if !will_retry {

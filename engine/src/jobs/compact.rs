@@ -68,7 +68,10 @@ impl Carrying {
         });
         let version = committed.inspect_err(|error| {
             core.note_manifest_failure(error);
-            discard(&core.table_context(), written);
+            // In doubt, the next open may need them.
+            if !matches!(error, Error::InDoubt { .. }) {
+                discard(&core.table_context(), written);
+            }
         })?;
         if version.keyspace(plan.keyspace).is_none() {
             discard(&core.table_context(), written);

@@ -125,8 +125,10 @@ impl Work {
         remove_files(core, dropped.iter().map(|table: &TableMeta| FileName::Table(table.number)));
         if let Err(error) = committed {
             core.note_manifest_failure(&error);
-            // Not in force: the next attempt writes the tables anew.
-            remove_files(core, tables.iter().map(|table| FileName::Table(table.number)));
+            // Not in force: the next attempt writes the tables anew. In doubt, the next open may need them.
+            if !matches!(error, Error::InDoubt { .. }) {
+                remove_files(core, tables.iter().map(|table| FileName::Table(table.number)));
+            }
             return Err(error);
         }
         core.current.install(|| core.versions.current(), Some(&self.source));
