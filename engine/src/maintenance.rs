@@ -119,10 +119,11 @@ impl Core {
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;
-            let version = self.versions.current();
-            let Some(state) = version.keyspace(keyspace) else { return Ok(()) };
             let (step, claim) = {
+                // The claims first, the version second, as whoever picks has to.
                 let mut busy = self.jobs.busy();
+                let version = self.versions.current();
+                let Some(state) = version.keyspace(keyspace) else { return Ok(()) };
                 let step = plan_range(&state.tree, keyspace, &settings, &busy, &request);
                 let claim = match &step {
                     RangeStep::Run(plan) => Some(busy.start(plan)),

@@ -112,7 +112,10 @@ fn kill_after(mut child: Child, time: Duration) -> Result<Vec<String>, Violation
     let reader = std::thread::spawn(move || lines.collect::<Vec<String>>());
     std::thread::sleep(time);
     child.kill().map_err(|e| format!("kill: {e}"))?;
-    child.wait().map_err(|e| format!("wait: {e}"))?;
+    let status = child.wait().map_err(|e| format!("wait: {e}"))?;
+    if let Some(code) = status.code() {
+        return Err(format!("the child ended by itself, with {code}: what it says is above"));
+    }
     let rest = reader.join().map_err(|_| "the reader of the child's output panicked")?;
     match first.as_deref() {
         Some("open") => Ok(rest),

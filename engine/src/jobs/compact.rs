@@ -123,8 +123,10 @@ impl Drop for Carrying {
 fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
     let settings = table_io::compaction_settings(&core.options);
     let oldest = core.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
-    let version = core.versions.current();
+    // The claims first, the version second: a claim that is gone has its result in the version. The other
+    // way round, a job that ended in between would have its inputs picked again.
     let mut busy = core.jobs.busy();
+    let version = core.versions.current();
     let mut by_urgency: Vec<_> = version
         .keyspaces()
         .iter()
