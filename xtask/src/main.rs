@@ -27,6 +27,9 @@ usage: cargo xtask COMMAND [--skip STEP]...
   audit   licences, sources, duplicates and bans of every dependency
   tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe
 
+  soak SUITE --count N --seed S
+          a suite of tests/ at length, in a release build; without a suite, which there are
+
   --skip STEP   leave a step of check or ci out, visibly
 ";
 
@@ -48,6 +51,9 @@ fn run(arguments: &[String]) -> Result<usize, String> {
     if matches!(command.as_str(), "help" | "--help" | "-h") {
         print!("{HELP}");
         return Ok(0);
+    }
+    if command == "soak" {
+        return Ok(usize::from(!plan::soak(rest)));
     }
     let plan = plan::named(command).ok_or_else(|| format!("there is no command {command:?}"))?;
     let skipped = parse_skips(rest)?;

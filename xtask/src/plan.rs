@@ -91,6 +91,13 @@ fn crash() -> Outcome {
     }
 }
 
+/// A suite of `tests/` at length; whether it held.
+pub(crate) fn soak(arguments: &[String]) -> bool {
+    let mut command = cargo(&["run", "--release", "--quiet", "--locked", "--package", "esker-tests"]);
+    command.args(["--bin", "soak", "--"]).args(arguments);
+    matches!(run(command), Outcome::Held(_))
+}
+
 fn has_test_target(package: &str, part: &str) -> Result<bool, String> {
     let all = packages(&["--no-deps"])?;
     Ok(all.iter().any(|one| one.name == package && one.targets.iter().any(|(name, _)| name.contains(part))))
