@@ -32,6 +32,8 @@ use crate::transaction::ReadSet;
 /// and the size of one write.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
+const CLOSING: &str = "close() was called on this handle or a clone of it";
+
 /// The state only the leader touches.
 pub(crate) struct Turn {
     /// `None` without a log.
@@ -39,6 +41,8 @@ pub(crate) struct Turn {
     pub(crate) log_number: FileNumber,
     pub(crate) memtable: MemtableWriter,
     pub(crate) last_seqno: SeqNo,
+    /// The database is being closed: what is written by now is the last of it.
+    pub(crate) closing: bool,
     /// To be told to the listeners once the turn is over: they may call back.
     pub(crate) events: Vec<Event>,
 }
@@ -267,7 +271,8 @@ fn commit_group(
     group: &[Work<'_>],
     results: &mut [Option<Result<Committed>>],
 ) {
-    if let Err(error) = core.health().check().and_then(|()| core.rotate_if_full(turn)) {
+    let open = if turn.closing { Err(Error::Closed { why: CLOSING }) } else { core.health().check() };
+    if let Err(error) = open.and_then(|()| core.rotate_if_full(turn)) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }

@@ -291,6 +291,8 @@ impl Core {
     }
 
     fn flush_and_mark(&self) -> Result<()> {
+        // Nothing is acknowledged that the flush, and the length recorded below, would leave out.
+        self.lane.turn().closing = true;
         self.flush(SealReason::Closing)?;
         self.persist()?;
         let (log, len) = {

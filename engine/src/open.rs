@@ -302,6 +302,7 @@ impl Opening {
             log_number,
             memtable: writer,
             last_seqno: logs.last_seqno,
+            closing: false,
             events: Vec::new(),
         };
         let first = SuperVersion {

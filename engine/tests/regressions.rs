@@ -1,4 +1,5 @@
 //! Faults that were found and mended: each test failed before its mend.
+#![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use esker::vfs::fault::{Effect, Fault, FaultFs};
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions};
 
 const DIR: &str = "/db";
 
@@ -71,4 +72,30 @@ fn a_compaction_in_doubt_keeps_its_tables() {
     let db = open(&left, DatabaseOptions::default());
     let map = db.existing_keyspace("map").unwrap();
     assert_eq!(map.get("key").unwrap().as_deref(), Some(&[1][..]));
+}
+
+/// A write that was acknowledged while the database was being closed is there afterwards.
+#[test]
+fn writes_during_a_close_are_refused_or_kept() {
+    for durability in [Durability::Sync, Durability::Os, Durability::NoLog] {
+        for round in 0..5u64 {
+            let dir = tempfile::tempdir().unwrap();
+            let db = Database::builder(dir.path()).durability(durability).open().unwrap();
+            let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+            let writer = std::thread::spawn(move || {
+                let mut acknowledged = 0u64;
+                while map.put(acknowledged.to_be_bytes(), "value").is_ok() {
+                    acknowledged += 1;
+                }
+                acknowledged
+            });
+            std::thread::sleep(std::time::Duration::from_micros(500 + round * 97));
+            db.close().unwrap();
+            let acknowledged = writer.join().unwrap();
+            let db = Database::builder(dir.path()).read_only(true).open().unwrap();
+            let map = db.existing_keyspace("map").unwrap();
+            let lost = (0..acknowledged).filter(|key| !map.contains(key.to_be_bytes()).unwrap()).count();
+            assert_eq!(lost, 0, "{durability:?}, round {round}, of {acknowledged}");
+        }
+    }
 }
