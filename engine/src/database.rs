@@ -259,7 +259,8 @@ impl Core {
 
     /// A failed manifest commit: the version set says by poisoning itself whether writes must stop.
     pub(crate) fn note_manifest_failure(&self, error: &Error) {
-        if matches!(error, Error::Poisoned { .. } | Error::InDoubt { .. }) {
+        let stopped = matches!(error, Error::Poisoned { .. } | Error::InDoubt { .. });
+        if stopped && self.health.check_open().is_ok() {
             self.stop_writes(error);
         }
     }
@@ -284,6 +285,9 @@ impl Core {
         self.jobs.close();
         self.env.scheduler.stop();
         self.health.close();
+        // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
+        self.versions
+            .close(self.health.check().err().unwrap_or(Error::Closed { why: "close() was called" }));
         collect_garbage(self);
         *self.lock.lock() = None;
         self.progress.open();

@@ -99,3 +99,34 @@ fn writes_during_a_close_are_refused_or_kept() {
         }
     }
 }
+
+/// Once `close` has returned, the directory may be another handle's: nothing is written to it any more.
+#[test]
+fn keyspaces_created_during_a_close_do_not_outlast_it() {
+    for round in 0..10u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path()).unwrap();
+        let creators: Vec<_> = (0..4)
+            .map(|creator| {
+                let db = db.clone();
+                std::thread::spawn(move || {
+                    let mut n = 0u32;
+                    while db.keyspace(&format!("{creator}-{n}"), KeyspaceOptions::default()).is_ok() {
+                        n += 1;
+                    }
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_micros(500 + round * 97));
+        db.close().unwrap();
+        let files = || -> Vec<_> {
+            let entries = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap());
+            entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap())).collect()
+        };
+        let left = files();
+        for creator in creators {
+            creator.join().unwrap();
+        }
+        assert!(files() == left, "round {round}");
+    }
+}

@@ -281,6 +281,14 @@ impl VersionSet {
         Ok(self.current())
     }
 
+    /// Wait for the commit under way, if there is one, and refuse all later ones with `why`
+    /// ([`Error::Poisoned`]): the directory is about to be unlocked.
+    pub fn close(&self, why: Error) {
+        if let Some(committer) = &self.committer {
+            committer.lock().poisoned.get_or_insert(why);
+        }
+    }
+
     fn with_committer(&self, action: impl FnOnce(&mut Committer) -> Result<()>) -> Result<()> {
         let mut committer = self.committer.as_ref().ok_or(Error::ReadOnly)?.lock();
         if let Some(cause) = &committer.poisoned {
