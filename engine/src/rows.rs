@@ -390,6 +390,11 @@ impl Rows {
             if !self.merge.valid() || self.merge.key() != self.key.as_slice() {
                 break;
             }
+            if !self.sight.sees(self.merge.seqno()) {
+                // Between a transaction's own writes and what its snapshot sees.
+                self.cost.entries_skipped += 1;
+                continue;
+            }
             if self.has_tombstones && self.cover_of_current().is_some() {
                 break;
             }

@@ -130,3 +130,21 @@ fn keyspaces_created_during_a_close_do_not_outlast_it() {
         assert!(files() == left, "round {round}");
     }
 }
+
+/// A scan in a transaction folds its own operand onto its snapshot, not onto what was written since.
+#[test]
+fn a_transaction_folds_onto_what_its_snapshot_sees() {
+    let db = Database::in_memory().unwrap();
+    let counters =
+        db.keyspace("counters", KeyspaceOptions::default().with_merge_operator("add-i64")).unwrap();
+    counters.put("a", 1i64.to_le_bytes()).unwrap();
+    let mut tx = db.begin().unwrap();
+    tx.merge(&counters, "a", 10i64.to_le_bytes()).unwrap();
+    counters.put("a", 100i64.to_le_bytes()).unwrap();
+    let expected = 11i64.to_le_bytes();
+    assert_eq!(tx.get(&counters, "a").unwrap().as_deref(), Some(&expected[..]));
+    let row = tx.range::<&[u8]>(&counters, ..).next().unwrap().unwrap();
+    assert_eq!(*row.1, expected);
+    let row = tx.range::<&[u8]>(&counters, ..).next_back().unwrap().unwrap();
+    assert_eq!(*row.1, expected);
+}
