@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use esker_base::error::printable;
+use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::{Error, MergeOperator, Result};
 
 /// `add-i64` and `add-u64`: eight little-endian bytes each; a missing base counts as zero; overflow
@@ -141,6 +142,11 @@ pub(crate) fn fold(
     };
     let call = std::panic::AssertUnwindSafe(|| operator.fold(key, base, operands));
     match std::panic::catch_unwind(call) {
+        // A value that could not be written is refused like any other (compactions do the same).
+        Ok(Ok(value)) if value.len() > VALUE_BYTES_MAX => {
+            let why = format!("it made a value of {} bytes, {VALUE_BYTES_MAX} are the most", value.len());
+            Err(failed(operator.name(), why))
+        }
         Ok(outcome) => outcome.map_err(|why| failed(operator.name(), why)),
         Err(payload) => Err(Error::CallbackPanicked {
             callback: "the merge operator",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use esker::vfs::fault::{Effect, Fault, FaultFs};
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
 
 const DIR: &str = "/db";
 
@@ -147,4 +147,32 @@ fn a_transaction_folds_onto_what_its_snapshot_sees() {
     assert_eq!(*row.1, expected);
     let row = tx.range::<&[u8]>(&counters, ..).next_back().unwrap().unwrap();
     assert_eq!(*row.1, expected);
+}
+
+/// Makes values that are longer than values may be.
+struct Huge;
+
+impl esker::MergeOperator for Huge {
+    fn name(&self) -> &'static str {
+        "huge"
+    }
+    fn fold(&self, _key: &[u8], _base: Option<&[u8]>, _operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        Ok(vec![0; esker::limits::VALUE_BYTES_MAX + 1])
+    }
+}
+
+/// What a merge operator makes is held to the limits of a value, without harm to the writers.
+#[test]
+fn a_merge_that_makes_too_long_a_value_is_refused_at_the_read() {
+    let env = esker::vfs::Env::memory().unwrap();
+    let db = Database::builder(DIR).env(env).merge_operator(Arc::new(Huge)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("huge")).unwrap();
+    map.put("key", "base").unwrap();
+    map.merge("key", "operand").unwrap();
+    map.put("other", "value").unwrap();
+    assert!(matches!(map.get("key"), Err(Error::Merge { .. })));
+    assert!(matches!(map.iter().next(), Some(Err(Error::Merge { .. }))));
+    db.flush().unwrap();
+    assert!(matches!(map.get("key"), Err(Error::Merge { .. })));
+    assert_eq!(map.get("other").unwrap().as_deref(), Some(&b"value"[..]));
 }
