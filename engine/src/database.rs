@@ -190,7 +190,7 @@ impl Database {
         self.core().flush(SealReason::Asked)
     }
 
-    /// Return when no flush and no compaction is due any more.
+    /// Return when no flush and no compaction is due any more. A database opened for reading only has none.
     pub fn wait_for_compactions(&self) -> Result<()> {
         self.core().wait_until_settled()
     }
@@ -266,6 +266,9 @@ impl Core {
     }
 
     fn wait_until_settled(&self) -> Result<()> {
+        if self.options.read_only {
+            return self.health.check_open();
+        }
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::vfs::fault::{Effect, Fault, FaultFs};
+use esker::vfs::fault::{Effect, Fault, FaultFs, Operation};
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
 use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
@@ -175,4 +175,29 @@ fn a_merge_that_makes_too_long_a_value_is_refused_at_the_read() {
     db.flush().unwrap();
     assert!(matches!(map.get("key"), Err(Error::Merge { .. })));
     assert_eq!(map.get("other").unwrap().as_deref(), Some(&b"value"[..]));
+}
+
+/// Waiting for background work in a database that has none returns, and starts none.
+#[test]
+fn a_read_only_database_has_nothing_to_wait_for() {
+    let disk = MemFs::simulated();
+    let options = DatabaseOptions {
+        l0_tables_trigger: 64,
+        l0_tables_slowdown: 100,
+        l0_tables_stop: 200,
+        ..Default::default()
+    };
+    let db = open(&disk, options);
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for round in 0..8u8 {
+        map.put("key", [round]).unwrap();
+        db.flush().unwrap();
+    }
+    map.put("key", "not flushed").unwrap();
+    let left = killed(&disk);
+    drop((map, db));
+    let (db, calls) = open_failing(&left, DatabaseOptions { read_only: true, ..Default::default() });
+    let before = calls.count(Operation::Create);
+    db.wait_for_compactions().unwrap();
+    assert_eq!(calls.count(Operation::Create), before);
 }
