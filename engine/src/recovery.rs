@@ -10,12 +10,14 @@
 //!    synced: what follows the gap is discarded.
 //! 3. Damage below an offset that a later record knew to be durable is an error (the log reader says
 //!    so); anything else at the end of the last log is a torn tail and is dropped.
-//! 4. Sequence numbers ascend over the whole chain.
+//! 4. A log without a record that nothing continues is what a failed rotation has left over, and no link of
+//!    the chain.
+//! 5. Sequence numbers ascend over the whole chain.
 //!
 //! What was read is synced again before it is acted on, and its length recorded: a state that was
 //! seen once is never lost by the next crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,10 +86,10 @@ pub(crate) fn read_logs(
 ) -> Result<RecoveredLogs> {
     let marks = version.marks();
     let replay = Replay { fs, dir, database, version };
-    let numbers = replay.list(marks)?;
+    let (numbers, left_over) = replay.chain(replay.list(marks)?, marks)?;
     let mut result = RecoveredLogs {
         kept: Vec::new(),
-        discarded: Vec::new(),
+        discarded: left_over,
         last_seqno: marks.last_seqno,
         first_seqno: marks.last_seqno,
     };
@@ -169,6 +171,25 @@ impl Replay<'_> {
             }
         }
         Ok(numbers)
+    }
+
+    /// Tell the chain from what failed rotations have left over: logs that hold nothing, that no log
+    /// continues and the manifest does not know. The log before one of them went on taking writes.
+    fn chain(&self, numbers: Vec<FileNumber>, marks: &Marks) -> Result<(Vec<FileNumber>, Vec<FileNumber>)> {
+        let mut continued = BTreeSet::new();
+        for &number in &numbers {
+            continued.extend(self.open(number, marks)?.predecessor().map(|before| before.number));
+        }
+        let (mut chain, mut left_over) = (Vec::new(), Vec::new());
+        for &number in &numbers {
+            let known = chain.is_empty()
+                || continued.contains(&number)
+                || marks.closed_logs.contains_key(&number)
+                || marks.clean_close.is_some_and(|(log, _)| log == number);
+            let holds_nothing = !known && self.open(number, marks)?.next()?.is_none();
+            if holds_nothing { left_over.push(number) } else { chain.push(number) }
+        }
+        Ok((chain, left_over))
     }
 
     fn open(&self, number: FileNumber, marks: &Marks) -> Result<LogReader> {

@@ -201,3 +201,46 @@ fn a_read_only_database_has_nothing_to_wait_for() {
     db.wait_for_compactions().unwrap();
     assert_eq!(calls.count(Operation::Create), before);
 }
+
+/// A log that could not be begun, and not be removed either, does not stand between the logs around it.
+#[test]
+fn a_log_left_over_by_a_failed_rotation_is_passed_over() {
+    for header_there in [false, true] {
+        for again in [false, true] {
+            let disk = MemFs::simulated();
+            let (db, faults) = open_failing(&disk, DatabaseOptions::default());
+            let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+            map.put("before", "value").unwrap();
+            let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");
+            let effect = if header_there { Effect::After } else { Effect::Before };
+            faults.plan(
+                Fault::when(move |c| c.operation == Operation::Write && is_log(c.path)).effect(effect),
+            );
+            faults.plan(Fault::when(move |c| c.operation == Operation::Remove && is_log(c.path)));
+            db.flush().unwrap_err();
+            assert_eq!(faults.fired().len(), 2, "{:?}", faults.fired());
+            map.put("after", "value").unwrap();
+            let mut last = false;
+            if again {
+                // No step of the flush runs: the memtable stays, its log too.
+                faults.plan(
+                    Fault::when(|c| {
+                        c.operation == Operation::Create && !c.path.extension().is_some_and(|e| e == "log")
+                    })
+                    .sticky(),
+                );
+                db.flush().unwrap_err();
+                assert!(!map.contains("last").unwrap());
+                last = map.put("last", "value").is_ok();
+            }
+            let _ = db.persist();
+            let left = killed(&disk);
+            drop((map, db));
+            let db = open(&left, DatabaseOptions::default());
+            let map = db.existing_keyspace("map").unwrap();
+            assert!(map.contains("before").unwrap());
+            assert_eq!(map.contains("last").unwrap(), last);
+            assert!(map.contains("after").unwrap(), "header {header_there}, again {again}");
+        }
+    }
+}
