@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::checksum::key_hash;
 use esker_base::error::printable;
+use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{TableHandle, Tree};
 
@@ -17,9 +18,10 @@ use crate::memtable::Memtable;
 use crate::operators;
 use crate::superversion::SuperVersion;
 
-/// How many operands of one key a read folds before it calls the chain damaged: compaction and the
-/// commit lane keep chains far shorter.
-const CHAIN_MAX: usize = 1 << 20;
+/// Bytes of one key's operands in tables that a read holds at once before it gives up: tables may be
+/// hostile. What lies in memtables is in memory already; after a crash that may be a chain which the commit
+/// lane had kept short and the log has whole.
+const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 /// Where to look: one keyspace as seen by one reader.
 pub(crate) struct View<'a> {
@@ -40,6 +42,10 @@ struct Walk<'k, F> {
     cover: SeqNo,
     /// Merge operands met so far, newest first.
     operands: Vec<Vec<u8>>,
+    /// The memtables are behind it.
+    in_tables: bool,
+    /// Memory that operands from tables take.
+    operand_bytes: usize,
     /// What the caller does with the value; called at most once.
     take: Option<F>,
     /// Tombstones met.
@@ -67,8 +73,16 @@ impl View<'_> {
     ) -> Result<Option<R>> {
         cost.calls += 1;
         let take = Some(take);
-        let mut walk =
-            Walk { key, cover: SeqNo::ZERO, operands: Vec::new(), take, tombstones: 0, bytes: 0 };
+        let mut walk = Walk {
+            key,
+            cover: SeqNo::ZERO,
+            operands: Vec::new(),
+            in_tables: false,
+            operand_bytes: 0,
+            take,
+            tombstones: 0,
+            bytes: 0,
+        };
         let found = self.walk(&mut walk, cost)?;
         cost.keys_read += u64::from(found.is_some());
         cost.bytes_read += walk.bytes;
@@ -136,6 +150,7 @@ impl View<'_> {
                 return self.end(walk, None);
             }
         }
+        walk.in_tables = true;
         let hash = key_hash(key);
         let mut consulted = false;
         for table in self.tree.levels[0].tables().iter().filter(|t| t.meta.bounds.contains(key)) {
@@ -205,12 +220,15 @@ impl View<'_> {
             return self.end(walk, Some(value)).map(Step::Ends);
         }
         walk.operands.push(value.to_vec());
-        if walk.operands.len() > CHAIN_MAX {
-            return Err(Error::Merge {
-                key: printable(walk.key),
-                operator: "any".to_string(),
-                why: format!("the key has more than {CHAIN_MAX} unfolded operands"),
-            });
+        if walk.in_tables {
+            walk.operand_bytes += value.len() + size_of::<Vec<u8>>();
+            if walk.operand_bytes > CHAIN_BYTES_MAX {
+                return Err(Error::Merge {
+                    key: printable(walk.key),
+                    operator: "any".to_string(),
+                    why: format!("the key has more than {CHAIN_BYTES_MAX} bytes of unfolded operands"),
+                });
+            }
         }
         Ok(Step::Older)
     }

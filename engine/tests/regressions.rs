@@ -202,6 +202,37 @@ fn a_read_only_database_has_nothing_to_wait_for() {
     assert_eq!(calls.count(Operation::Create), before);
 }
 
+/// A counter that took more operands than a chain may have reads the same after a crash.
+#[test]
+fn a_long_chain_of_operands_survives_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::builder(dir.path()).memtable_bytes_max(1 << 30).open().unwrap();
+    let counters =
+        db.keyspace("counters", KeyspaceOptions::default().with_merge_operator("add-i64")).unwrap();
+    let count = (1i64 << 20) + 100;
+    for _ in 0..count / 1000 {
+        let mut batch = db.batch();
+        for _ in 0..1000 {
+            batch.merge(&counters, "hot", 1i64.to_le_bytes()).unwrap();
+        }
+        batch.commit().unwrap();
+    }
+    for _ in 0..count % 1000 {
+        counters.merge("hot", 1i64.to_le_bytes()).unwrap();
+    }
+    // What a kill leaves.
+    let copy = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let db = Database::builder(copy.path()).read_only(true).open().unwrap();
+    let counters = db.existing_keyspace("counters").unwrap();
+    let expected = count.to_le_bytes();
+    assert_eq!(counters.get("hot").unwrap().as_deref(), Some(&expected[..]));
+    assert_eq!(*counters.iter().next().unwrap().unwrap().1, expected);
+}
+
 /// A log that could not be begun, and not be removed either, does not stand between the logs around it.
 #[test]
 fn a_log_left_over_by_a_failed_rotation_is_passed_over() {
