@@ -116,25 +116,25 @@ impl Keyspace {
     /// ```
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let bounds = crate::scan::bounds_of(&range);
-        let just_after = |mut key: Vec<u8>| {
-            key.push(0);
-            key
-        };
         let start = match bounds.start {
             Bound::Unbounded => Vec::new(),
             Bound::Included(key) => key,
-            Bound::Excluded(key) => just_after(key),
+            Bound::Excluded(key) => match just_after(key) {
+                Some(start) => start,
+                // Behind the largest key there is nothing.
+                None => return Ok(()),
+            },
         };
         let end = match bounds.end {
-            Bound::Excluded(key) => key,
+            Bound::Excluded(key) => Some(key),
             Bound::Included(key) => just_after(key),
-            // The largest key there can be.
-            Bound::Unbounded => vec![0xFF; limits::KEY_BYTES_MAX],
+            Bound::Unbounded => None,
         };
-        if !matches!(range.end_bound(), Bound::Unbounded) {
+        if let Some(end) = end {
             return self.delete_between(&start, &end);
         }
-        // The largest key there can be is the one the end itself stands for.
+        // To the end: up to the largest key there can be, and that one.
+        let end = vec![0xFF; limits::KEY_BYTES_MAX];
         let mut batch = self.inner.db.batch();
         batch.delete_range(self, &start, &end)?;
         batch.delete(self, &end)?;
@@ -329,6 +329,15 @@ impl Keyspace {
         limits::check_value(value)?;
         self.core().commit_work(Work::One(Op { keyspace: self.id(), kind, key, value }), None, None, cost)
     }
+}
+
+/// The smallest key after `key`, none of which is longer than keys may be; `None` if there is none.
+fn just_after(mut key: Vec<u8>) -> Option<Vec<u8>> {
+    if key.len() < limits::KEY_BYTES_MAX {
+        key.push(0);
+        return Some(key);
+    }
+    esker_base::key::prefix_end(&key)
 }
 
 impl IntoIterator for &Keyspace {

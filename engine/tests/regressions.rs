@@ -275,3 +275,30 @@ fn a_log_left_over_by_a_failed_rotation_is_passed_over() {
         }
     }
 }
+
+/// Range deletions whose bounds are the longest keys there are.
+#[test]
+fn range_deletions_reach_the_longest_keys() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let longest = |byte: u8| vec![byte; esker::limits::KEY_BYTES_MAX];
+    let fill = || {
+        for key in [Vec::new(), longest(7), longest(8), longest(0xFF)] {
+            map.put(key, "value").unwrap();
+        }
+    };
+    let left = || -> Vec<u8> {
+        map.iter().map(|row| row.unwrap().0.first().copied().unwrap_or_default()).collect()
+    };
+    fill();
+    map.delete_range(longest(7)..=longest(7)).unwrap();
+    assert_eq!(left(), [0, 8, 0xFF]);
+    fill();
+    map.delete_range((std::ops::Bound::Excluded(longest(7)), std::ops::Bound::Unbounded)).unwrap();
+    assert_eq!(left(), [0, 7]);
+    fill();
+    map.delete_range((std::ops::Bound::Excluded(longest(0xFF)), std::ops::Bound::Unbounded)).unwrap();
+    assert_eq!(left(), [0, 7, 8, 0xFF]);
+    map.delete_range(Vec::new()..=longest(0xFF)).unwrap();
+    assert!(left().is_empty());
+}
