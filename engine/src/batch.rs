@@ -109,8 +109,8 @@ impl Batch {
     }
 
     /// Ask for a stronger durability than the database's for this commit; everything before it in the
-    /// log becomes durable with it. A weaker one has no effect; in a `NoLog` database a stronger one
-    /// is refused by `commit`.
+    /// log becomes durable with it. A weaker one has no effect; an interval shorter than the database's, or
+    /// where it has none, means a sync at once; in a `NoLog` database a stronger one is refused by `commit`.
     pub fn durability(&mut self, durability: Durability) -> &mut Self {
         self.durability = Some(durability);
         self

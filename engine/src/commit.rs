@@ -454,7 +454,11 @@ impl Core {
     fn effective_durability(&self, asked: Option<Durability>) -> Result<Durability> {
         let own = self.options().durability;
         let Some(asked) = asked else { return Ok(own) };
-        if asked.strength() <= own.strength() {
+        let quicker = match (asked, own) {
+            (Durability::Interval(asked), Durability::Interval(own)) => asked < own,
+            _ => false,
+        };
+        if asked.strength() <= own.strength() && !quicker {
             return Ok(own);
         }
         if own == Durability::NoLog {
@@ -462,6 +466,8 @@ impl Core {
                 "a NoLog database has no log to make a batch durable with; call persist() after the commit",
             ));
         }
-        Ok(asked)
+        // The timer of an interval is the database's: where it has none, or a slower one, a sync now keeps
+        // what the interval promises.
+        Ok(Durability::Sync)
     }
 }

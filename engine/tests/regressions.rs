@@ -302,3 +302,19 @@ fn range_deletions_reach_the_longest_keys() {
     map.delete_range(Vec::new()..=longest(0xFF)).unwrap();
     assert!(left().is_empty());
 }
+
+/// A batch that asks for an interval in a database without one gets a sync: nobody else would make it.
+#[test]
+fn a_batch_may_ask_for_an_interval() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let mut batch = db.batch();
+    batch.durability(Durability::Interval(std::time::Duration::from_millis(10)));
+    batch.put(&map, "key", "value").unwrap();
+    batch.commit().unwrap();
+    let left = disk.image_at(disk.trace_len(), Policy::Strict, 0);
+    drop((map, db));
+    let map = open(&left, DatabaseOptions::default()).existing_keyspace("map").unwrap();
+    assert!(map.contains("key").unwrap());
+}
