@@ -86,7 +86,7 @@ pub(crate) fn read_logs(
 ) -> Result<RecoveredLogs> {
     let marks = version.marks();
     let replay = Replay { fs, dir, database, version };
-    let (numbers, left_over) = replay.chain(replay.list(marks)?, marks)?;
+    let (numbers, left_over) = replay.chain(&replay.list(marks)?, marks)?;
     let mut result = RecoveredLogs {
         kept: Vec::new(),
         discarded: left_over,
@@ -175,13 +175,13 @@ impl Replay<'_> {
 
     /// Tell the chain from what failed rotations have left over: logs that hold nothing, that no log
     /// continues and the manifest does not know. The log before one of them went on taking writes.
-    fn chain(&self, numbers: Vec<FileNumber>, marks: &Marks) -> Result<(Vec<FileNumber>, Vec<FileNumber>)> {
+    fn chain(&self, numbers: &[FileNumber], marks: &Marks) -> Result<(Vec<FileNumber>, Vec<FileNumber>)> {
         let mut continued = BTreeSet::new();
-        for &number in &numbers {
+        for &number in numbers {
             continued.extend(self.open(number, marks)?.predecessor().map(|before| before.number));
         }
         let (mut chain, mut left_over) = (Vec::new(), Vec::new());
-        for &number in &numbers {
+        for &number in numbers {
             let known = chain.is_empty()
                 || continued.contains(&number)
                 || marks.closed_logs.contains_key(&number)
