@@ -98,10 +98,11 @@ impl SyncLane {
             let began = self.env.clock.monotonic();
             let outcome = self.sync_all();
             self.times.record(self.env.clock.monotonic().saturating_sub(began));
-            self.state.lock().syncing = false;
+            // Poisoned first: whoever finds nobody syncing must not try again and be told Ok.
             if let Err(error) = &outcome {
                 self.health.poison(error);
             }
+            self.state.lock().syncing = false;
             self.synced.open();
             outcome?;
             syncs += 1;
