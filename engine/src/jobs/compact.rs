@@ -181,6 +181,8 @@ impl Job for Compaction {
         let error = match self.advance(&core) {
             Ok(Progress::Done) => {
                 core.jobs.compaction_ends();
+                // A flush that found every place taken just before has left its work to this one.
+                core.jobs.start_compactions();
                 core.note_progress();
                 return Progress::Done;
             }
