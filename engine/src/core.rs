@@ -9,8 +9,8 @@
 //! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
 //! | `health` | the first fatal failure, `close` | every write |
 //!
-//! Locks are taken one at a time, with two exceptions: the commit lane's `turn` may be held while
-//! `current`'s install lock or the sync lane's state lock is taken for a rotation.
+//! Locks are taken one at a time, with three exceptions: the commit lane's `turn` may be held while
+//! `current`'s install lock, the sync lane's state lock or the backlog's is taken for a rotation.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,6 +79,10 @@ pub(crate) struct Core {
 /// What back-pressure looks at, kept in atomics so that a put does not walk the tree.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBacklog {
+    /// Held from looking at the superversion to noting what it means: of two that note, the later one has
+    /// the later superversion. An older one's figures would stop writers for good once nothing is left to
+    /// be flushed or compacted.
+    noting: Mutex<()>,
     sealed: AtomicUsize,
     active_full: AtomicBool,
     /// The most level-0 tables over one key, in any keyspace.
@@ -133,11 +137,13 @@ impl Core {
 
     /// Note what the current superversion means for back-pressure, and wake who waits for progress.
     pub(crate) fn note_progress(&self) {
+        let noting = self.backlog.noting.lock();
         let current = self.current.load_full();
         let depth = |k: &Arc<esker_manifest::KeyspaceState>| Sublevels::new(&k.tree.levels[0]).depth();
         let deepest = current.version.keyspaces().iter().map(depth).max();
         self.backlog.sealed.store(current.sealed.len(), Ordering::Relaxed);
         self.backlog.l0_depth.store(deepest.unwrap_or(0), Ordering::Relaxed);
+        drop(noting);
         self.progress.open();
     }
 
@@ -225,7 +231,10 @@ impl Core {
         turn.log_number = number;
         turn.memtable = writer;
         self.backlog.active_full.store(false, Ordering::Relaxed);
-        self.backlog.sealed.fetch_add(1, Ordering::Relaxed);
+        {
+            let _noting = self.backlog.noting.lock();
+            self.backlog.sealed.store(self.current.load_full().sealed.len(), Ordering::Relaxed);
+        }
         turn.events.push(Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
         self.jobs.start_flush();
         Ok(())

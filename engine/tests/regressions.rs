@@ -256,7 +256,7 @@ fn a_log_left_over_by_a_failed_rotation_is_passed_over() {
                 // No step of the flush runs: the memtable stays, its log too.
                 faults.plan(
                     Fault::when(|c| {
-                        c.operation == Operation::Create && !c.path.extension().is_some_and(|e| e == "log")
+                        c.operation == Operation::Create && c.path.extension().is_none_or(|e| e != "log")
                     })
                     .sticky(),
                 );
@@ -317,4 +317,22 @@ fn a_batch_may_ask_for_an_interval() {
     drop((map, db));
     let map = open(&left, DatabaseOptions::default()).existing_keyspace("map").unwrap();
     assert!(map.contains("key").unwrap());
+}
+
+/// Back-pressure lets writers go on however flushes and rotations fall together.
+#[test]
+fn writers_are_let_go_when_the_flush_is_done() {
+    let options = DatabaseOptions {
+        sealed_memtables_max: 1,
+        memtable_bytes_max: 1 << 10,
+        durability: Durability::NoLog,
+        ..DatabaseOptions::default()
+    };
+    let env = esker::vfs::Env::memory().unwrap();
+    let db = Database::builder(DIR).env(env).options(options).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let value = vec![7; 70 << 10];
+    for n in 0..3_000u32 {
+        map.put((n % 10).to_be_bytes(), &value).unwrap();
+    }
 }
