@@ -156,8 +156,7 @@ impl Core {
     /// Tell every listener. A listener's panic is its own: it must not take the engine's job with it.
     pub(crate) fn emit(&self, event: &Event) {
         for listener in &self.listeners {
-            let call = std::panic::AssertUnwindSafe(|| listener.on_event(event));
-            if std::panic::catch_unwind(call).is_err() {
+            if crate::operators::contained(|| listener.on_event(event)).is_err() {
                 self.metrics.count_listener_panic();
             }
         }

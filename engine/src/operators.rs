@@ -1,6 +1,7 @@
 //! The built-in merge operators, and the registry that finds one by name.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use esker_base::error::printable;
@@ -140,26 +141,29 @@ pub(crate) fn fold(
     let Some(operator) = operator else {
         return Err(failed("(none)", "the keyspace was created without a merge operator".to_string()));
     };
-    let call = std::panic::AssertUnwindSafe(|| operator.fold(key, base, operands));
-    match std::panic::catch_unwind(call) {
+    match contained(|| operator.fold(key, base, operands)) {
         // A value that could not be written is refused like any other (compactions do the same).
         Ok(Ok(value)) if value.len() > VALUE_BYTES_MAX => {
             let why = format!("it made a value of {} bytes, {VALUE_BYTES_MAX} are the most", value.len());
             Err(failed(operator.name(), why))
         }
         Ok(outcome) => outcome.map_err(|why| failed(operator.name(), why)),
-        Err(payload) => Err(Error::CallbackPanicked {
-            callback: "the merge operator",
-            message: panic_message(payload.as_ref()),
-        }),
+        Err(message) => Err(Error::CallbackPanicked { callback: "the merge operator", message }),
     }
 }
 
-/// The text of a caught panic.
-pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "(no message)".to_string())
+/// Call the user's code; a panic's text becomes the error.
+pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "(no message)".to_string());
+        // The payload is a value of the user's: dropping it may panic as well, even more than once.
+        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(again);
+        }
+        message
+    })
 }

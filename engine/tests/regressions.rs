@@ -336,3 +336,47 @@ fn writers_are_let_go_when_the_flush_is_done() {
         map.put((n % 10).to_be_bytes(), &value).unwrap();
     }
 }
+
+/// Panics with something that panics again when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "dropped");
+    }
+}
+
+struct Bombs;
+
+impl esker::MergeOperator for Bombs {
+    fn name(&self) -> &'static str {
+        "bombs"
+    }
+    fn fold(&self, _key: &[u8], _base: Option<&[u8]>, _operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        std::panic::panic_any(Bomb)
+    }
+}
+
+impl esker::event::Listener for Bombs {
+    fn on_event(&self, _event: &esker::event::Event) {
+        std::panic::panic_any(Bomb)
+    }
+}
+
+/// A callback's panic is contained even if its payload panics on being dropped.
+#[test]
+fn a_panic_within_a_panic_of_a_callback_is_contained() {
+    let env = esker::vfs::Env::memory().unwrap();
+    let builder = Database::builder(DIR).env(env).merge_operator(Arc::new(Bombs));
+    let db = builder.listener(Arc::new(Bombs)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("bombs")).unwrap();
+    let plain = db.keyspace("plain", KeyspaceOptions::default()).unwrap();
+    map.put("key", "base").unwrap();
+    map.merge("key", "operand").unwrap();
+    plain.put("key", "value").unwrap();
+    assert!(matches!(map.get("key"), Err(Error::CallbackPanicked { .. })));
+    drop(map);
+    db.drop_keyspace("map").unwrap();
+    db.flush().unwrap();
+    assert_eq!(plain.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+}
