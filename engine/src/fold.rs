@@ -1,6 +1,7 @@
 //! Merges meet their base early: an operand whose key's value is known in the memtable becomes a put
 //! of the folded value there, and a chain of operands that grows too long is folded with whatever lies
-//! below. So a read folds at most [`CHAIN_MAX`] operands a memtable, and a hot counter none.
+//! below. So a read folds at most [`CHAIN_MAX`] operands a memtable, and a hot counter none. A long value
+//! (a list that grows by appending) is folded once a chain, not once an operand.
 //!
 //! This changes no answer: a put of the folded value at the operand's number reads the same as the
 //! operand above everything older, and older versions stay for older snapshots. The log keeps the
@@ -22,6 +23,8 @@ use crate::read::View;
 
 /// Operands of one key in a row before they are folded with what lies below.
 const CHAIN_MAX: usize = 32;
+/// A value longer than this, in bytes, waits for a chain: every fold writes all of it anew.
+const BASE_BYTES_MAX: usize = 512;
 
 impl Core {
     /// What to write for the merge `op` numbered `seqno`: the folded value, or `None` for the operand
@@ -41,6 +44,9 @@ impl Core {
                 }
                 _ if upper < SeqNo::MAX => return None,
                 Some(entry) if !hidden(entry.seqno) && entry.kind == Kind::Put => {
+                    if entry.value.len() > BASE_BYTES_MAX {
+                        return None;
+                    }
                     return fold_onto(&operator, op, Some(entry.value));
                 }
                 Some(_) => return fold_onto(&operator, op, None),

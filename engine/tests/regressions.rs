@@ -380,3 +380,18 @@ fn a_panic_within_a_panic_of_a_callback_is_contained() {
     db.flush().unwrap();
     assert_eq!(plain.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
+
+/// Appending to a long value does not write all of it anew each time.
+#[test]
+fn appending_to_a_long_value_costs_little() {
+    let db = Database::in_memory().unwrap();
+    let lists = db.keyspace("lists", KeyspaceOptions::default().with_merge_operator("append")).unwrap();
+    for n in 0..10_000u32 {
+        lists.merge("list", [n.to_le_bytes()[0]; 100]).unwrap();
+    }
+    let value = lists.get("list").unwrap().unwrap();
+    assert!(value.chunks(100).zip(0u32..).all(|(chunk, n)| chunk == [n.to_le_bytes()[0]; 100]));
+    assert_eq!(value.len(), 1_000_000);
+    let written = db.metrics().counters.flushed_bytes;
+    assert!(written < 10_000_000, "{written}");
+}
