@@ -158,6 +158,15 @@ impl DatabaseBuilder {
     }
 }
 
+/// What the last handle left besides the set of files itself.
+#[derive(Default)]
+struct Left {
+    orphans: Vec<FileName>,
+    /// The last log's length, if that handle was closed in order: an open for writing has dropped it from
+    /// the manifest by the time the logs are read.
+    clean_close: Option<(FileNumber, u64)>,
+}
+
 struct Opening {
     env: Env,
     dir: PathBuf,
@@ -171,17 +180,17 @@ impl Opening {
         let lock = self.lock()?;
         let ledger = Arc::new(Ledger::default());
         let cache = BlockCache::new(self.options.cache_bytes, Arc::clone(&ledger));
-        let (versions, orphans) = self.versions(&cache, &ledger)?;
+        let (versions, left) = self.versions(&cache, &ledger)?;
         let version = versions.current();
         for keyspace in version.keyspaces() {
             self.check_operator(&keyspace.options)?;
         }
-        let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version)?;
+        let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version, left.clean_close)?;
         let core = self.core(versions, &logs, lock, cache, ledger)?;
         core.jobs.attach(&core);
         core.note_progress();
         if !core.options.read_only {
-            remove_files(&core, orphans);
+            remove_files(&core, left.orphans);
             core.jobs.start_upkeep();
             core.jobs.start_flush();
             core.jobs.start_compactions();
@@ -225,11 +234,7 @@ impl Opening {
         }
     }
 
-    fn versions(
-        &self,
-        cache: &Arc<BlockCache>,
-        ledger: &Arc<Ledger>,
-    ) -> Result<(VersionSet, Vec<FileName>)> {
+    fn versions(&self, cache: &Arc<BlockCache>, ledger: &Arc<Ledger>) -> Result<(VersionSet, Left)> {
         let fs = &self.env.fs;
         let context = |database| TableContext {
             fs: Arc::clone(fs),
@@ -243,11 +248,11 @@ impl Opening {
         if exists || self.options.read_only {
             let (versions, recovered) =
                 VersionSet::recover(fs, &self.dir, context, self.options.read_only)?;
-            return Ok((versions, recovered.orphans));
+            return Ok((versions, Left { orphans: recovered.orphans, clean_close: recovered.clean_close }));
         }
         let database = self.new_id();
         let versions = VersionSet::create(fs, &self.dir, database, context(database))?;
-        Ok((versions, Vec::new()))
+        Ok((versions, Left::default()))
     }
 
     /// An id for a new database: a hash of the moment, to the nanosecond, and the place. Two databases

@@ -77,14 +77,16 @@ struct Replay<'a> {
     version: &'a Version,
 }
 
-/// Read every log still needed. Changes nothing.
+/// Read every log still needed. `clean_close` is the last log's length if the database was closed in
+/// order. Changes nothing.
 pub(crate) fn read_logs(
     fs: &dyn Fs,
     dir: &Path,
     database: DatabaseId,
     version: &Version,
+    clean_close: Option<(FileNumber, u64)>,
 ) -> Result<RecoveredLogs> {
-    let marks = version.marks();
+    let marks = &Marks { clean_close, ..version.marks().clone() };
     let replay = Replay { fs, dir, database, version };
     let (numbers, left_over) = replay.chain(&replay.list(marks)?, marks)?;
     let mut result = RecoveredLogs {
