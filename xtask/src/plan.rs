@@ -124,6 +124,9 @@ fn target_dir() -> std::path::PathBuf {
 
 /// What a registry would get builds by itself. Cargo refuses a tree with uncommitted changes.
 fn package() -> Outcome {
+    if let Err(why) = forget_unpacked() {
+        return Outcome::Failed(why);
+    }
     let mut command = cargo(&["package", "--workspace", "--locked", "--quiet"]);
     command.args(["--exclude", "esker-tests", "--exclude", "xtask"]);
     // A package leaves the workspace's profiles behind; the same settings, so that it need not build
@@ -132,6 +135,28 @@ fn package() -> Outcome {
         command.args(["--config", &format!("profile.dev.{setting}")]);
     }
     run(command)
+}
+
+/// Remove what cargo has unpacked of our packages when it packaged them before, under this path: it tells
+/// them apart by version alone and would build the old sources. It is a cache, made anew each time.
+fn forget_unpacked() -> Result<(), String> {
+    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
+    let home = home.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let Some(sources) = home.map(|home| home.join("registry/src")) else { return Ok(()) };
+    let ours = packages(&["--no-deps"])?;
+    // A registry on disk has no host name: its directory begins with the dash.
+    let local = std::fs::read_dir(sources).into_iter().flatten().flatten();
+    let local = local.filter(|entry| entry.file_name().to_string_lossy().starts_with('-'));
+    for registry in local {
+        for package in &ours {
+            let unpacked = registry.path().join(format!("{}-{}", package.name, package.version));
+            if unpacked.is_dir() {
+                std::fs::remove_dir_all(&unpacked)
+                    .map_err(|error| format!("cannot clear {}: {error}", unpacked.display()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The modules with `unsafe` that Miri can run: the memtable's. `vfs::os` maps files, which it cannot.
