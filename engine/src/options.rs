@@ -87,8 +87,8 @@ pub struct DatabaseOptions {
     pub l0_tables_slowdown: usize,
     /// Writers wait when this many level-0 tables lie over one key. Default: 24.
     pub l0_tables_stop: usize,
-    /// Size the first level below 0 aims at, about what `l0_tables_trigger` memtables hold: smaller takes
-    /// less space and writes more. Default: 256 MiB.
+    /// Size the first level below 0 aims at: larger writes less, takes more space, and makes reads look
+    /// into more tables. Default: 64 MiB.
     pub level_base_bytes: u64,
     /// Each further level is this many times larger. 2 … 100. Default: 10.
     pub level_fanout: u64,
@@ -111,7 +111,7 @@ impl Default for DatabaseOptions {
             l0_tables_trigger: 4,
             l0_tables_slowdown: 12,
             l0_tables_stop: 24,
-            level_base_bytes: 256 << 20,
+            level_base_bytes: 64 << 20,
             level_fanout: 10,
             table_bytes: 32 << 20,
         }
