@@ -54,6 +54,6 @@ pub use plan::{Plan, Reason};
 pub use range::{RangeRequest, RangeStep, plan_range};
 pub use run::{MergeRun, RunInput, RunOutput, RunSource, discard};
 pub use score::{Score, score};
-pub use settings::Settings;
+pub use settings::{Load, Settings};
 pub use sublevels::{Sublevels, flush_cut};
 pub use versions::Dropped;

@@ -2,9 +2,10 @@
 //!
 //! In order:
 //!
-//! 1. Level 0, if it is too deep: readers and writers feel it first (`level0`).
-//! 2. The fullest level beyond its target (`sorted`).
-//! 3. Garbage: tables dense with tombstones, although every level is in size (`garbage`). So an idle
+//! 1. The level furthest beyond its target: level 0 into the base level (`level0`), or a part of a sorted
+//!    level into the next (`sorted`). Level 0 has no precedence. With it, under lasting load nothing would
+//!    ever leave the base level, and each merge of level 0 would rewrite a larger one than the last.
+//! 2. Garbage: tables dense with tombstones, although every level is in size (`garbage`). So an idle
 //!    database full of deleted data cleans itself.
 //!
 //! A candidate that would touch what a running job uses is passed over for the next best.
@@ -27,7 +28,7 @@ use esker_manifest::{TableHandle, Tree};
 use crate::busy::Busy;
 use crate::plan::{Plan, Reason, hull};
 use crate::score::{Score, score};
-use crate::settings::Settings;
+use crate::settings::{Load, Settings};
 
 /// The compaction of `tree` that is worth most now, or `None` if there is nothing to do (or nothing that
 /// `busy` allows). Every number up to `oldest_snapshot` is visible to every reader: tombstones above it
@@ -40,15 +41,12 @@ pub fn pick(
     settings: &Settings,
     busy: &Busy,
     oldest_snapshot: SeqNo,
+    load: Load,
 ) -> Option<Plan> {
-    let score = score(tree, settings);
-    let picker = Picker { tree, keyspace, settings, busy, score: &score };
+    let score = score(tree, settings, load);
+    let picker = Picker { tree, keyspace, settings, busy, load, score: &score };
     let mut full: Vec<u8> = (0u8..).zip(score.levels).filter(|(_, s)| *s >= 1.0).map(|(l, _)| l).collect();
-    // Level 0 first; then the fullest.
-    full.sort_by(|&a, &b| {
-        let score = |level: u8| if level == 0 { f64::INFINITY } else { score.levels[usize::from(level)] };
-        score(b).total_cmp(&score(a))
-    });
+    full.sort_by(|&a, &b| score.levels[usize::from(b)].total_cmp(&score.levels[usize::from(a)]));
     full.into_iter()
         .find_map(|level| if level == 0 { picker.level0() } else { picker.sorted_level(level) })
         .or_else(|| picker.garbage(oldest_snapshot))
@@ -60,6 +58,7 @@ pub(crate) struct Picker<'a> {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) settings: &'a Settings,
     pub(crate) busy: &'a Busy,
+    pub(crate) load: Load,
     pub(crate) score: &'a Score,
 }
 

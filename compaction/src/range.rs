@@ -15,7 +15,7 @@ use crate::busy::Busy;
 use crate::pick::{Picker, bytes};
 use crate::plan::{Plan, Reason};
 use crate::score::score;
-use crate::settings::Settings;
+use crate::settings::{Load, Settings};
 
 /// What the caller asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,10 @@ pub fn plan_range(
     busy: &Busy,
     request: &RangeRequest,
 ) -> RangeStep {
-    let score = score(tree, settings);
-    let picker = Picker { tree, keyspace, settings, busy, score: &score };
+    // A caller's range does not wait for anything to rest.
+    let load = Load::Rested;
+    let score = score(tree, settings, load);
+    let picker = Picker { tree, keyspace, settings, busy, load, score: &score };
     let overlapping = |level: u8| -> Vec<Arc<TableHandle>> {
         let tables = picker.level_tables(level).iter();
         tables.filter(|table| request.overlaps(&table.meta.bounds)).cloned().collect()

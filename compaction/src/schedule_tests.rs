@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use crate::testing::{Append, Content, Lab, cover, drive, entry};
 use crate::{
-    Below, Busy, Chain, JobId, MergeRun, Plan, RangeRequest, RangeStep, RunInput, RunSource, Settings,
-    flush_cut, pick, plan_range,
+    Below, Busy, Chain, JobId, Load, MergeRun, Plan, RangeRequest, RangeStep, RunInput, RunSource,
+    Settings, flush_cut, pick, plan_range,
 };
 
 const KEYSPACE: KeyspaceId = KeyspaceId(1);
@@ -35,6 +35,7 @@ enum Action {
     Abandon(usize),
     TakeSnapshot,
     DropSnapshot(usize),
+    Load(Load),
     CompactRange(u16, u16),
 }
 
@@ -56,6 +57,7 @@ struct World {
     snapshots: Vec<u64>,
     busy: Busy,
     jobs: Vec<Job>,
+    load: Load,
 }
 
 fn key(n: u16) -> String {
@@ -66,6 +68,7 @@ impl World {
     fn new() -> World {
         let settings = Settings {
             l0_tables_trigger: 2,
+            l0_tables_trigger_loaded: 4,
             base_bytes: 6000,
             fanout: 2,
             table_bytes: 4096,
@@ -84,6 +87,7 @@ impl World {
             snapshots: Vec::new(),
             busy: Busy::default(),
             jobs: Vec::new(),
+            load: Load::Rested,
         }
     }
 
@@ -124,6 +128,7 @@ impl World {
                 self.busy.end(job.id);
                 job.run.into_iter().for_each(MergeRun::abandon);
             }
+            Action::Load(load) => self.load = load,
             Action::TakeSnapshot => self.snapshots.push(self.last),
             Action::DropSnapshot(n) if !self.snapshots.is_empty() => {
                 self.snapshots.swap_remove(n % self.snapshots.len());
@@ -176,7 +181,8 @@ impl World {
     }
 
     fn start(&mut self) {
-        let plan = pick(&self.tree(), KEYSPACE, &self.settings, &self.busy, self.oldest_snapshot());
+        let plan =
+            pick(&self.tree(), KEYSPACE, &self.settings, &self.busy, self.oldest_snapshot(), self.load);
         if let Some(plan) = plan {
             self.begin(plan);
         }
@@ -241,7 +247,7 @@ impl World {
         }
         panic!(
             "it does not settle: {:?}",
-            pick(&self.tree(), KEYSPACE, &self.settings, &self.busy, self.oldest_snapshot())
+            pick(&self.tree(), KEYSPACE, &self.settings, &self.busy, self.oldest_snapshot(), self.load)
                 .map(|p| p.to_string())
         );
     }
@@ -328,6 +334,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => any::<usize>().prop_map(Action::Abandon),
         1 => Just(Action::TakeSnapshot),
         1 => any::<usize>().prop_map(Action::DropSnapshot),
+        1 => any::<bool>().prop_map(|rested| Action::Load(if rested { Load::Rested } else { Load::Flushing })),
         1 => (0..KEYS, 1u16..40).prop_map(|(from, len)| Action::CompactRange(from, len)),
     ]
 }
@@ -348,6 +355,7 @@ proptest! {
 
         // Idle: everything calms down, with snapshots and without, and nothing is left of what nobody sees.
         world.flush();
+        world.load = Load::Rested;
         world.settle();
         world.check()?;
         world.snapshots.clear();

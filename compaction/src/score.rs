@@ -4,11 +4,14 @@
 //! smaller than the next, so that all of them together add about 1/(`fanout` − 1) to the space the data
 //! takes. The *base level*, which level 0 is compacted into, is the highest that this gives a size worth
 //! having: while the data is small, that is the last level itself, and everything above it stays empty.
-//! This is RocksDB's `level_compaction_dynamic_level_bytes`.
+//! This is RocksDB's `level_compaction_dynamic_level_bytes`, but for what is worth having: there, a level
+//! opens as soon as the one below is larger than the base level may be; here, when its own target has
+//! grown to `base_bytes`. A level smaller than what level 0 hands down would be written at once to the
+//! next, and readers would have one more to look into.
 
 use esker_manifest::{LEVELS, Tree};
 
-use crate::settings::Settings;
+use crate::settings::{Load, Settings};
 use crate::sublevels::Sublevels;
 
 #[cfg(test)]
@@ -40,21 +43,21 @@ impl Score {
     }
 }
 
-/// Score `tree`.
+/// Score `tree` under `load`.
 ///
 /// ```
-/// use esker_compaction::{Settings, score};
+/// use esker_compaction::{Load, Settings, score};
 /// use esker_manifest::Tree;
-/// let empty = score(&Tree::default(), &Settings::default());
+/// let empty = score(&Tree::default(), &Settings::default(), Load::Rested);
 /// assert_eq!((empty.base_level, empty.pending_bytes), (6, 0));
 /// assert!(empty.greatest() < 1.0);
 /// ```
-pub fn score(tree: &Tree, settings: &Settings) -> Score {
+pub fn score(tree: &Tree, settings: &Settings, load: Load) -> Score {
     let (base_level, targets, drain) = targets(tree, settings);
     let l0 = &tree.levels[0];
     let l0_depth = Sublevels::new(l0).depth();
     let mut levels = [0.0; LEVELS];
-    levels[0] = l0_score(l0_depth, l0.len(), l0.bytes(), settings);
+    levels[0] = l0_score(l0_depth, l0.len(), l0.bytes(), settings, load);
     for level in usize::from(base_level)..LEVELS - 1 {
         levels[level] = tree.levels[level].bytes() as f64 / targets[level] as f64;
     }
@@ -66,8 +69,8 @@ pub fn score(tree: &Tree, settings: &Settings) -> Score {
 }
 
 /// Depth decides. Tables that overlap little never get deep, so their number and bytes count a little.
-fn l0_score(depth: usize, tables: usize, bytes: u64, settings: &Settings) -> f64 {
-    let trigger = settings.l0_tables_trigger as f64;
+fn l0_score(depth: usize, tables: usize, bytes: u64, settings: &Settings, load: Load) -> f64 {
+    let trigger = settings.l0_trigger(load) as f64;
     let by_depth = depth as f64 / trigger;
     let by_count = tables as f64 / (16.0 * trigger);
     let by_bytes = bytes as f64 / (trigger * settings.base_bytes as f64);
@@ -84,19 +87,17 @@ fn targets(tree: &Tree, settings: &Settings) -> (u8, [u64; LEVELS], Option<usize
 
     // The size that level `first` should have, seen from the largest.
     let mut ideal = (first..last).fold(largest, |size, _| size / settings.fanout);
-    let smallest_base = settings.base_bytes / settings.fanout;
-    let drain = (first < last && ideal <= smallest_base).then_some(first);
+    let drain = (first < last && ideal < settings.base_bytes / 2).then_some(first);
     let mut base = first;
-    while base > 1 && ideal > settings.base_bytes {
+    while base > 1 && ideal / settings.fanout > settings.base_bytes {
         base -= 1;
         ideal /= settings.fanout;
     }
 
     let mut targets = [0; LEVELS];
-    let mut target = ideal.clamp(smallest_base + 1, settings.base_bytes);
+    let mut target = ideal.max(settings.base_bytes);
     for level in &mut targets[base..last] {
-        // No level smaller than the base's full size: what level 0 hands down has to fit.
-        *level = target.max(settings.base_bytes);
+        *level = target;
         target = target.saturating_mul(settings.fanout);
     }
     targets[last] = u64::MAX;

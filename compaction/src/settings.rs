@@ -12,11 +12,14 @@ use esker_base::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Level 0 is compacted from this many *sublevels* on (tables that cover one key, counted where
-    /// they are most). Default 4, from 1 to 64. Larger writes less and makes every read look into
-    /// more tables.
+    /// they are most), if no flush has added to it for a while. Default 4, from 1 to 64. Larger writes
+    /// less and makes every read look into more tables.
     pub l0_tables_trigger: usize,
-    /// The largest target of the first level below level 0, in bytes. Default 64 MiB, at least
-    /// `table_bytes`. About what `l0_tables_trigger` flushes hold, or less, writes least.
+    /// The same while flushes follow one another. Default 16, from `l0_tables_trigger` to 1000. The more
+    /// flushes share a merge, the fewer times the level below is written for them.
+    pub l0_tables_trigger_loaded: usize,
+    /// No level between level 0 and the last is opened whose target would be smaller, in bytes. Default
+    /// 64 MiB, at least `table_bytes`. Larger makes fewer levels.
     pub base_bytes: u64,
     /// How many times larger each level is than the one above. Default 10, from 2 to 100. Larger makes
     /// fewer levels (fewer reads, less space), smaller writes less.
@@ -41,6 +44,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             l0_tables_trigger: 4,
+            l0_tables_trigger_loaded: 16,
             base_bytes: 64 << 20,
             fanout: 10,
             table_bytes: 32 << 20,
@@ -51,7 +55,26 @@ impl Default for Settings {
     }
 }
 
+/// Whether level 0 is growing. Merging it early then means merging the level below once more for every
+/// few flushes, so it waits for more of them to share the cost; once nothing comes any more, readers
+/// come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// No flush for a while.
+    Rested,
+    /// Flushes follow one another.
+    Flushing,
+}
+
 impl Settings {
+    /// The depth from which on level 0 is compacted.
+    pub(crate) fn l0_trigger(&self, load: Load) -> usize {
+        match load {
+            Load::Rested => self.l0_tables_trigger,
+            Load::Flushing => self.l0_tables_trigger_loaded,
+        }
+    }
+
     /// Refuse what is out of bounds; the error names the setting, its value and its bounds.
     pub fn validate(&self) -> Result<()> {
         let within = |name: &str, value: u64, min: u64, max: u64| {
@@ -61,6 +84,8 @@ impl Settings {
             Err(Error::invalid(format!("{name} is {value}, it must be from {min} to {max}")))
         };
         within("l0_tables_trigger", self.l0_tables_trigger as u64, 1, 64)?;
+        let (rested, loaded) = (self.l0_tables_trigger as u64, self.l0_tables_trigger_loaded as u64);
+        within("l0_tables_trigger_loaded", loaded, rested, 1000)?;
         within("fanout", self.fanout, 2, 100)?;
         within("table_bytes", self.table_bytes, 4096, 1 << 40)?;
         within("base_bytes", self.base_bytes, self.table_bytes, 1 << 50)?;
@@ -79,6 +104,7 @@ mod tests {
         let good = Settings::default();
         let bad = [
             ("l0_tables_trigger", Settings { l0_tables_trigger: 0, ..good.clone() }),
+            ("l0_tables_trigger_loaded", Settings { l0_tables_trigger_loaded: 3, ..good.clone() }),
             ("base_bytes", Settings { base_bytes: 1 << 20, ..good.clone() }),
             ("fanout", Settings { fanout: 101, ..good.clone() }),
             ("table_bytes", Settings { table_bytes: 100, ..good.clone() }),

@@ -24,7 +24,7 @@ use crate::busy::{Busy, JobId};
 use crate::pick::pick;
 use crate::plan::Plan;
 use crate::score::score;
-use crate::settings::Settings;
+use crate::settings::{Load, Settings};
 use crate::sublevels::flush_cut;
 use model::Model;
 
@@ -123,6 +123,8 @@ pub fn simulate(settings: &Settings, workload: &Workload, observe: impl FnMut(f6
         busy: Busy::default(),
         jobs: Vec::new(),
         now: 0.0,
+        load: Load::Rested,
+        last_flush: 0.0,
         report: Report::default(),
         observe,
     };
@@ -138,9 +140,14 @@ struct Simulation<'a, F> {
     busy: Busy,
     jobs: Vec<Running>,
     now: f64,
+    load: Load,
+    last_flush: f64,
     report: Report,
     observe: F,
 }
+
+/// Without a flush for so long, level 0 rests.
+const REST_SECONDS: f64 = 5.0;
 
 struct Running {
     plan: Plan,
@@ -153,8 +160,10 @@ impl<F: FnMut(f64, &Plan)> Simulation<'_, F> {
         let fill_seconds = self.workload.memtable_bytes as f64 / self.workload.write_rate;
         let mut full_at = fill_seconds;
         while self.report.user_bytes < self.workload.user_bytes {
-            let stalled = score(&self.tree(), self.settings).l0_depth >= self.workload.l0_depth_stop;
+            let stalled = self.l0_depth() >= self.workload.l0_depth_stop;
             match self.next_end() {
+                None if self.resting_from() < full_at => self.rest(),
+                Some(end) if !stalled && self.resting_from() < end.min(full_at) => self.rest(),
                 Some(end) if stalled || end < full_at => {
                     let waits_from = self.now.max(full_at);
                     self.finish_job(end);
@@ -171,10 +180,32 @@ impl<F: FnMut(f64, &Plan)> Simulation<'_, F> {
             }
             self.start_jobs();
         }
-        while let Some(end) = self.next_end() {
-            self.finish_job(end);
+        loop {
+            match self.next_end() {
+                Some(end) if end <= self.resting_from() => self.finish_job(end),
+                _ if self.resting_from().is_finite() => self.rest(),
+                Some(end) => self.finish_job(end),
+                None => return,
+            }
             self.start_jobs();
         }
+    }
+
+    /// When the last flush will be long enough ago; never, if it is already.
+    fn resting_from(&self) -> f64 {
+        match self.load {
+            Load::Flushing => self.last_flush + REST_SECONDS,
+            Load::Rested => f64::INFINITY,
+        }
+    }
+
+    fn rest(&mut self) {
+        self.now = self.now.max(self.resting_from());
+        self.load = Load::Rested;
+    }
+
+    fn l0_depth(&self) -> usize {
+        score(&self.tree(), self.settings, self.load).l0_depth
     }
 
     fn conclude(mut self) -> Report {
@@ -200,8 +231,8 @@ impl<F: FnMut(f64, &Plan)> Simulation<'_, F> {
         self.report.user_bytes += self.workload.memtable_bytes;
         self.report.flushed_bytes += outputs.iter().map(|meta| meta.file_bytes).sum::<u64>();
         self.tables.extend(outputs.into_iter().map(|meta| (0, TableHandle::detached(meta))));
-        let depth = score(&self.tree(), self.settings).l0_depth;
-        self.report.l0_depth_max = self.report.l0_depth_max.max(depth);
+        self.report.l0_depth_max = self.report.l0_depth_max.max(self.l0_depth());
+        (self.load, self.last_flush) = (Load::Flushing, self.now);
         self.note_peak();
     }
 
@@ -209,9 +240,8 @@ impl<F: FnMut(f64, &Plan)> Simulation<'_, F> {
     fn start_jobs(&mut self) {
         while self.jobs.len() < self.workload.workers {
             let tree = self.tree();
-            let Some(plan) = pick(&tree, KeyspaceId(1), self.settings, &self.busy, SeqNo::MAX) else {
-                return;
-            };
+            let plan = pick(&tree, KeyspaceId(1), self.settings, &self.busy, SeqNo::MAX, self.load);
+            let Some(plan) = plan else { return };
             (self.observe)(self.now, &plan);
             *self.report.plans.entry(plan.kind()).or_default() += 1;
             let seconds =

@@ -8,10 +8,10 @@
 //! |---|---|---|
 //! | `settings` | `name=value` words; sizes in KiB | the settings that differ from the defaults |
 //! | `tree` | tables: `L5 000012 a-m 320 tombstones=5/100 ranges=1 operands=1 seqnos=3-9` (KiB; `m)` excludes m) | the tree |
-//! | `score` | | base level, targets, scores, pending bytes |
+//! | `score [flushing]` | | base level, targets, scores, pending bytes |
 //! | `sublevels` | | sublevel of each level-0 table, and the stacks |
 //! | `flush-cut` | | where a flush would be cut |
-//! | `pick [snapshot=N]` | | the plan, its cuts and its span |
+//! | `pick [snapshot=N] [flushing]` | | the plan, its cuts and its span |
 //! | `start [snapshot=N]` | | picks, and the plan's job runs from now on |
 //! | `end` | | the oldest job ends without having changed anything |
 //! | `settle [snapshot=N]` | | picks and carries out (tables become one table, tombstones vanish at the bottom) until there is nothing to do |
@@ -25,8 +25,8 @@ use std::sync::Arc;
 use esker_base::table_meta::{KeyBounds, TableMeta};
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use esker_compaction::{
-    Below, Busy, JobId, Plan, RangeRequest, RangeStep, Settings, Sublevels, flush_cut, pick, plan_range,
-    score,
+    Below, Busy, JobId, Load, Plan, RangeRequest, RangeStep, Settings, Sublevels, flush_cut, pick,
+    plan_range, score,
 };
 use esker_manifest::{TableHandle, Tree};
 
@@ -43,6 +43,10 @@ struct Scene {
 /// `name=value` among words.
 fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
     words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn load(words: &[&str]) -> Load {
+    if words.contains(&"flushing") { Load::Flushing } else { Load::Rested }
 }
 
 fn number(text: &str) -> u64 {
@@ -122,7 +126,7 @@ impl Scene {
 
     fn pick(&self, words: &[&str]) -> Option<Plan> {
         let snapshot = option(words, "snapshot").map_or(SeqNo::MAX, |text| SeqNo(number(text)));
-        pick(&self.tree(), KEYSPACE, &self.settings, &self.busy, snapshot)
+        pick(&self.tree(), KEYSPACE, &self.settings, &self.busy, snapshot, load(words))
     }
 
     fn show_plan(&self, plan: &Plan) -> String {
@@ -183,6 +187,7 @@ impl Scene {
         let s = &mut self.settings;
         s.l0_tables_trigger =
             option(words, "trigger").map_or(s.l0_tables_trigger, |t| t.parse().expect("a count"));
+        s.l0_tables_trigger_loaded = 4 * s.l0_tables_trigger;
         s.fanout = option(words, "fanout").map_or(s.fanout, number);
         s.base_bytes = kib("base").unwrap_or(s.base_bytes);
         s.table_bytes = kib("table").unwrap_or(s.table_bytes);
@@ -191,8 +196,8 @@ impl Scene {
         s.validate().map_or_else(|error| format!("{error}\n"), |()| "ok\n".to_owned())
     }
 
-    fn show_score(&self) -> String {
-        let score = score(&self.tree(), &self.settings);
+    fn show_score(&self, words: &[&str]) -> String {
+        let score = score(&self.tree(), &self.settings, load(words));
         let mut text = format!("base L{}, pending {} KiB\n", score.base_level, score.pending_bytes / 1024);
         writeln!(text, "L0 {:.2}, {} deep", score.levels[0], score.l0_depth).expect("a string");
         for level in usize::from(score.base_level)..6 {
@@ -248,7 +253,7 @@ impl Scene {
                 self.tables = input.iter().map(|line| parse_table(line)).collect();
                 self.show_tree()
             }
-            "score" => self.show_score(),
+            "score" => self.show_score(words),
             "sublevels" => self.show_sublevels(),
             "flush-cut" => {
                 format!("before {}\n", show_keys(&flush_cut(&self.tree(), &self.settings).before))

@@ -188,7 +188,7 @@ impl Core {
     /// Seal the memtable if it has reached its size and its flush has somewhere to queue. Called by
     /// the leader of the commit lane.
     pub(crate) fn rotate_if_full(&self, turn: &mut Turn) -> Result<()> {
-        let full = turn.memtable.memtable().bytes() >= self.options.memtable_bytes_max;
+        let full = turn.memtable.memtable().live_bytes() >= self.options.memtable_bytes_max;
         if !full {
             return Ok(());
         }

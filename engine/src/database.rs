@@ -269,6 +269,7 @@ impl Core {
         if self.options.read_only {
             return self.health.check_open();
         }
+        let _settling = self.jobs.settle();
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::{Error, FileNumber};
 use esker_compaction::Busy;
 use esker_vfs::scheduler::Lane;
@@ -36,6 +37,8 @@ pub(crate) struct Jobs {
     state: Mutex<State>,
     /// Tables and ranges that running compactions use.
     busy: Mutex<Busy>,
+    /// How many callers wait until nothing is left to compact.
+    settling: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -45,6 +48,15 @@ struct State {
     /// Why the last flush failed.
     flush_failure: Option<Error>,
     closing: bool,
+}
+
+/// See [`Jobs::settle`].
+pub(crate) struct Settling<'a>(&'a Jobs);
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.0.settling.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Jobs {
@@ -99,6 +111,16 @@ impl Jobs {
     /// No job starts from now on.
     pub(crate) fn close(&self) {
         self.state.lock().closing = true;
+    }
+
+    /// From now until the guard is dropped, level 0 is compacted as if no flush were to come.
+    pub(crate) fn settle(&self) -> Settling<'_> {
+        self.settling.fetch_add(1, Ordering::Relaxed);
+        Settling(self)
+    }
+
+    fn settling(&self) -> bool {
+        self.settling.load(Ordering::Relaxed) > 0
     }
 
     /// Whether background work is under way or could start at once.

@@ -66,8 +66,9 @@ pub struct DatabaseOptions {
     pub durability: Durability,
     /// See [`WhenStalled`]. Default: wait.
     pub when_stalled: WhenStalled,
-    /// A memtable is sealed and flushed at this size; keyspaces share it. Larger means fewer, larger
-    /// level-0 tables and a longer log to replay. 64 KiB … 4 GiB in earnest, tests go down to 1 KiB.
+    /// A memtable is sealed and flushed when its entries and its index take this much; keyspaces share it.
+    /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
+    /// larger level-0 tables and a longer log to replay. 64 KiB … 4 GiB in earnest, tests go down to 1 KiB.
     /// Default: 64 MiB.
     pub memtable_bytes_max: u64,
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
@@ -81,14 +82,16 @@ pub struct DatabaseOptions {
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, one for upkeep).
     pub compaction_threads: usize,
-    /// Level 0 is compacted when this many of its tables lie over one key. 1 … 64. Default: 4.
+    /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
+    /// seconds; while flushes follow one another, when it is four times as many (or
+    /// `l0_tables_slowdown`, if that is less), so that more of them share a merge. 1 … 64. Default: 4.
     pub l0_tables_trigger: usize,
-    /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. Default: 12.
+    /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. Default: 24.
     pub l0_tables_slowdown: usize,
-    /// Writers wait when this many level-0 tables lie over one key. Default: 24.
+    /// Writers wait when this many level-0 tables lie over one key. Default: 40.
     pub l0_tables_stop: usize,
-    /// Size the first level below 0 aims at: larger writes less, takes more space, and makes reads look
-    /// into more tables. Default: 64 MiB.
+    /// The smallest size worth a level of its own between level 0 and the last: larger makes fewer levels.
+    /// Default: 64 MiB.
     pub level_base_bytes: u64,
     /// Each further level is this many times larger. 2 … 100. Default: 10.
     pub level_fanout: u64,
@@ -109,8 +112,8 @@ impl Default for DatabaseOptions {
             table_source: TableSource::Buffered,
             compaction_threads: 1,
             l0_tables_trigger: 4,
-            l0_tables_slowdown: 12,
-            l0_tables_stop: 24,
+            l0_tables_slowdown: 24,
+            l0_tables_stop: 40,
             level_base_bytes: 64 << 20,
             level_fanout: 10,
             table_bytes: 32 << 20,

@@ -17,6 +17,7 @@ use crate::options::{DatabaseOptions, KeyspaceOptions};
 pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
     Settings {
         l0_tables_trigger: options.l0_tables_trigger,
+        l0_tables_trigger_loaded: (4 * options.l0_tables_trigger).min(options.l0_tables_slowdown),
         base_bytes: options.level_base_bytes.max(options.table_bytes),
         fanout: options.level_fanout,
         table_bytes: options.table_bytes,

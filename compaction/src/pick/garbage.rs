@@ -3,7 +3,8 @@
 //! The picked table goes down a level, taking along what its tombstones hide; where nothing lies below,
 //! it is written anew and its tombstones vanish. Only tables whose every number is visible to every
 //! reader count: all their tombstones can go, so each such plan brings tombstones closer to their end, and
-//! cleaning up ends.
+//! cleaning up ends. While flushes follow one another, level 0 is left to its next merge, but for
+//! tables that are mostly tombstones: merging those writes less than it removes.
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use esker_manifest::TableHandle;
 
 use super::{Picker, Tables, bytes};
 use crate::plan::{Plan, Reason};
+use crate::settings::Load;
 
 impl Picker<'_> {
     /// The garbage that costs least to clean.
@@ -24,9 +26,11 @@ impl Picker<'_> {
         };
         let mut candidates: Vec<(f64, u8, usize)> = Vec::new();
         for (level, content) in (0u8..).zip(&self.tree.levels) {
-            for (index, table) in
-                content.tables().iter().enumerate().filter(|(_, table)| is_candidate(table))
-            {
+            let growing = level == 0 && self.load == Load::Flushing;
+            for (index, table) in content.tables().iter().enumerate() {
+                if !is_candidate(table) || growing && !is_mostly_tombstones(&table.meta) {
+                    continue;
+                }
                 let bottom = level > 0 && !self.tree.overlaps_below(level, &table.meta.bounds);
                 let to = if level == 0 { self.score.base_level - 1 } else { level };
                 let ratio = if bottom { 0.0 } else { self.cost_ratio(to, table) };
@@ -67,6 +71,10 @@ impl Picker<'_> {
 fn is_garbage(meta: &TableMeta, percent: u8) -> bool {
     let dense = u128::from(meta.point_tombstones) * 100 >= u128::from(meta.entries) * u128::from(percent);
     meta.range_tombstones > 0 || (meta.point_tombstones > 0 && dense)
+}
+
+fn is_mostly_tombstones(meta: &TableMeta) -> bool {
+    meta.point_tombstones > meta.entries / 2
 }
 
 fn garbage_reason(meta: &TableMeta) -> Reason {

@@ -20,7 +20,7 @@ impl Picker<'_> {
         let sublevels = Sublevels::new(&self.tree.levels[0]);
         let stacks = sublevels.stacks();
         // A low stack is not worth a job while a higher one is being worked on.
-        let worth = sublevels.depth().min(self.settings.l0_tables_trigger);
+        let worth = sublevels.depth().min(self.settings.l0_trigger(self.load));
         stacks
             .iter()
             .filter(|stack| stack.len() >= worth)
@@ -31,7 +31,7 @@ impl Picker<'_> {
         Reason::Level0 {
             depth: self.score.l0_depth,
             tables: self.score.l0_tables,
-            trigger: self.settings.l0_tables_trigger,
+            trigger: self.settings.l0_trigger(self.load),
         }
     }
 

@@ -32,33 +32,41 @@ fn tree(levels: &[(u8, u64)]) -> Tree {
 }
 
 fn scored(levels: &[(u8, u64)]) -> Score {
-    score(&tree(levels), &Settings::default())
+    score(&tree(levels), &Settings::default(), Load::Rested)
 }
 
 #[test]
 fn the_base_level_rises_as_the_data_grows() {
     let base = |mib| scored(&[(6, mib)]).base_level;
-    assert_eq!([1, 64, 65, 640, 641, 6_400, 64_000, 1 << 20].map(base), [6, 6, 5, 5, 4, 4, 3, 1]);
+    assert_eq!([1, 640, 641, 650, 6_500, 65_000, 1 << 20].map(base), [6, 6, 5, 5, 4, 3, 2]);
     // It never falls below a level that holds something.
     assert_eq!(scored(&[(3, 1), (6, 65)]).base_level, 3);
 }
 
 #[test]
 fn targets_grow_by_the_fanout_up_to_the_last_level() {
-    let score = scored(&[(6, 6_400)]);
+    let score = scored(&[(6, 6_500)]);
     let mib = |score: &Score, level: usize| score.targets[level] / MIB;
-    assert_eq!((score.base_level, mib(&score, 4), mib(&score, 5)), (4, 64, 640));
+    assert_eq!((score.base_level, mib(&score, 4), mib(&score, 5)), (4, 65, 650));
     assert_eq!((score.targets[3], score.targets[6]), (0, u64::MAX));
-    // 10,000 / 10 / 10 is 100, too much for a base level: one of 10 MiB begins, and counts as 64 MiB.
-    let score = scored(&[(6, 10_000)]);
-    assert_eq!((score.base_level, mib(&score, 3), mib(&score, 4), mib(&score, 5)), (3, 64, 100, 1000));
+    // A level that is there keeps a target worth having, until the data has shrunk to half of that.
+    let score = scored(&[(5, 1), (6, 400)]);
+    assert_eq!((score.base_level, mib(&score, 5)), (5, 64));
 }
 
 #[test]
 fn what_is_not_needed_any_more_is_drained() {
     assert!((scored(&[(4, 1), (6, 100)]).levels[4] - 1.0).abs() < 1e-9);
-    assert!(scored(&[(5, 1), (6, 100)]).levels[5] < 1.0, "10 MiB is a base level worth having");
-    assert!((scored(&[(5, 1), (6, 60)]).levels[5] - 1.0).abs() < 1e-9);
+    assert!(scored(&[(5, 1), (6, 330)]).levels[5] < 1.0, "33 MiB: not yet");
+    assert!((scored(&[(5, 1), (6, 310)]).levels[5] - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn level_0_grows_deeper_while_flushes_come() {
+    let eight: Vec<_> = (0..8).map(|_| (0, 40)).chain([(6, 500)]).collect();
+    let level0 = |load| score(&tree(&eight), &Settings::default(), load).levels[0];
+    assert!((level0(Load::Rested) - 2.0).abs() < 1e-9);
+    assert!((level0(Load::Flushing) - 8.0 / 16.0).abs() < 1e-9);
 }
 
 #[test]

@@ -26,15 +26,25 @@ fn ordered_writes_are_moved() {
 
 #[test]
 fn random_writes_stay_within_the_promised_amplification() {
-    for (passes, limit) in [(1, 2.3), (2, 2.8), (6, 3.5)] {
+    for (passes, limit) in [(1, 2.1), (2, 2.3), (6, 2.8)] {
         let report = simulate(&Settings::default(), &workload(Order::Random, passes), |_, _| {});
-        // RocksDB writes 3.3 and 4.5 times on such loads, its log included.
+        // RocksDB writes 3.3 and 4.5 times on such loads, its log (about 1.2) included.
         assert!(report.write_amplification() < limit, "{report:?}");
-        assert!(report.space_amplification() < 1.5, "{report:?}");
-        assert!(report.l0_depth_max <= 6 && report.stalled_seconds == 0.0, "{report:?}");
+        assert!(report.space_amplification() < 1.2, "{report:?}");
+        assert!(report.l0_depth_max <= 20 && report.stalled_seconds == 0.0, "{report:?}");
         // A merge holds its inputs until its outputs are in.
-        assert!(report.peak_bytes < 2 * report.live_bytes, "{report:?}");
+        assert!(2 * report.peak_bytes < 7 * report.live_bytes, "{report:?}");
     }
+}
+
+#[test]
+fn lasting_load_leaves_no_level_behind() {
+    // Twenty times the memory of the last test, and one worker that is busy throughout: were level 0
+    // always first, the base level would grow with every merge, and writing with it (35 times here).
+    let long = Workload { keys: 1_000_000_000, ..workload(Order::Random, 20) };
+    let report = simulate(&Settings::default(), &long, |_, _| {});
+    assert!(report.write_amplification() < 8.0, "{report:?}");
+    assert!(report.stalled_seconds < report.seconds / 10.0, "{report:?}");
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, Result, SeqNo};
-use esker_compaction::{Chain, JobId, MergeRun, Plan, RunOutput, discard};
+use esker_compaction::{Chain, JobId, Load, MergeRun, Plan, RunOutput, discard};
+use esker_manifest::Tree;
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
@@ -119,6 +120,16 @@ impl Drop for Carrying {
     }
 }
 
+/// Level 0 rests when its newest table is older than this. After a clock that was set back it never seems
+/// to, which costs readers a few tables more until the next flush.
+const REST: Duration = Duration::from_secs(5);
+
+fn load(core: &Core, tree: &Tree) -> Load {
+    let Some(newest) = tree.levels[0].tables().first() else { return Load::Rested };
+    let age = core.env.clock.wall_millis().saturating_sub(newest.meta.created_millis);
+    if core.jobs.settling() || Duration::from_millis(age) >= REST { Load::Rested } else { Load::Flushing }
+}
+
 /// The most urgent plan over all keyspaces, its inputs claimed.
 fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
     let settings = table_io::compaction_settings(&core.options);
@@ -131,11 +142,14 @@ fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
         .keyspaces()
         .iter()
         .filter(|keyspace| !keyspace.tree.is_empty())
-        .map(|keyspace| (esker_compaction::score(&keyspace.tree, &settings).greatest(), keyspace))
+        .map(|keyspace| {
+            let load = load(core, &keyspace.tree);
+            (esker_compaction::score(&keyspace.tree, &settings, load).greatest(), load, keyspace)
+        })
         .collect();
-    by_urgency.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let plan = by_urgency.into_iter().find_map(|(_, keyspace)| {
-        esker_compaction::pick(&keyspace.tree, keyspace.id, &settings, &busy, oldest)
+    by_urgency.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+    let plan = by_urgency.into_iter().find_map(|(_, load, keyspace)| {
+        esker_compaction::pick(&keyspace.tree, keyspace.id, &settings, &busy, oldest, load)
     })?;
     let claim = busy.start(&plan);
     drop(busy);

@@ -37,6 +37,8 @@ pub(super) struct Arena {
     chunks: Mutex<Vec<Chunk>>,
     /// Bytes of all chunks, and what was counted beside them.
     bytes: AtomicU64,
+    /// Bytes of pieces that nothing new will come to see.
+    outgrown: AtomicU64,
 }
 
 /// One allocation.
@@ -62,7 +64,7 @@ impl Drop for Chunk {
 impl Arena {
     /// An arena without memory.
     pub(super) fn new() -> Self {
-        Arena { chunks: Mutex::new(Vec::new()), bytes: AtomicU64::new(0) }
+        Arena { chunks: Mutex::new(Vec::new()), bytes: AtomicU64::new(0), outgrown: AtomicU64::new(0) }
     }
 
     /// Count `bytes` that lie outside the chunks, but are held for this memtable.
@@ -75,6 +77,16 @@ impl Arena {
         self.bytes.load(Memory::Relaxed)
     }
 
+    /// Count `bytes` as held only for readers that are under way.
+    pub(super) fn count_outgrown(&self, bytes: usize) {
+        self.outgrown.fetch_add(bytes as u64, Memory::Relaxed);
+    }
+
+    /// Bytes of pieces counted as outgrown. One relaxed load.
+    pub(super) fn outgrown(&self) -> u64 {
+        self.outgrown.load(Memory::Relaxed)
+    }
+
     /// Take a chunk of `bytes` bytes (not 0).
     fn grow(&self, bytes: usize) -> NonNull<u8> {
         let align = if bytes == CHUNK_BYTES_MAX { CHUNK_BYTES_MAX } else { CHUNK_ALIGN };
@@ -82,7 +94,7 @@ impl Arena {
         // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        if bytes == CHUNK_BYTES_MAX && std::env::var_os("NOHUGE").is_none() {
+        if bytes == CHUNK_BYTES_MAX {
             ask_for_huge_pages(start, bytes);
         }
         self.chunks.lock().push(Chunk { start, layout });
@@ -152,8 +164,9 @@ impl ArenaWriter {
 }
 
 /// Bytes before an entry's key: `tag: u64` (sequence number above the kind's byte), `value_len: u32`,
-/// `key_len: u16`, two unused.
-const HEADER_BYTES: usize = 16;
+/// `key_len: u16`. Entries stand wherever the last one ended: aligned, they would take four bytes more on
+/// average.
+const HEADER_BYTES: usize = 14;
 /// Where `value_len` and `key_len` stand.
 const VALUE_LEN_AT: usize = 8;
 const KEY_LEN_AT: usize = 12;
@@ -185,16 +198,16 @@ impl<'a> Entry<'a> {
         let key_len = u16::try_from(key.user.len()).expect("keys are at most 65,535 bytes");
         let value_len = u32::try_from(value.len()).expect("values are at most 1 GiB");
         let size = HEADER_BYTES + key.user.len() + value.len();
-        let layout = Layout::from_size_align(size, align_of::<u64>()).expect("fits an allocation");
+        let layout = Layout::from_size_align(size, 1).expect("fits an allocation");
         let at = writer.allocate(layout);
         let tag = key.seqno.0 << 8 | kind as u64;
-        // SAFETY: (1) the piece is `size` bytes, aligned to 8, and nobody else has it; (2) every write
-        // below ends at or before `size`; (3) the fields stand at multiples of their alignment; (4) the
-        // sources are borrowed slices, and a fresh piece overlaps neither.
+        // SAFETY: (1) the piece is `size` bytes, and nobody else has it; (2) every write below ends at or
+        // before `size`; (3) the writes need no alignment; (4) the sources are borrowed slices, and a
+        // fresh piece overlaps neither.
         unsafe {
-            at.cast::<u64>().write(tag);
-            at.add(VALUE_LEN_AT).cast::<u32>().write(value_len);
-            at.add(KEY_LEN_AT).cast::<u16>().write(key_len);
+            at.cast::<u64>().write_unaligned(tag);
+            at.add(VALUE_LEN_AT).cast::<u32>().write_unaligned(value_len);
+            at.add(KEY_LEN_AT).cast::<u16>().write_unaligned(key_len);
             let bytes = at.add(HEADER_BYTES);
             bytes.copy_from_nonoverlapping(NonNull::from(key.user).cast(), key.user.len());
             bytes.add(key.user.len()).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
@@ -221,7 +234,7 @@ impl<'a> Entry<'a> {
     #[inline]
     fn tag(self) -> u64 {
         // SAFETY: `at` points to an entry that `write` filled, alive for `'a` and never changed.
-        unsafe { self.at.cast::<u64>().read() }
+        unsafe { self.at.cast::<u64>().read_unaligned() }
     }
 
     /// The entry's sequence number.
@@ -238,8 +251,8 @@ impl<'a> Entry<'a> {
 
     #[inline]
     fn key_len(self) -> usize {
-        // SAFETY: as in `tag`; the field stands at a multiple of its alignment.
-        usize::from(unsafe { self.at.add(KEY_LEN_AT).cast::<u16>().read() })
+        // SAFETY: as in `tag`.
+        usize::from(unsafe { self.at.add(KEY_LEN_AT).cast::<u16>().read_unaligned() })
     }
 
     /// The user key.
@@ -254,9 +267,9 @@ impl<'a> Entry<'a> {
     #[inline]
     pub(super) fn value(self) -> &'a [u8] {
         // SAFETY: (1) `write` put `value_len` bytes behind the key; (2) they live for `'a` and never
-        // change; (3) the length stands at a multiple of its alignment.
+        // change.
         unsafe {
-            let len = self.at.add(VALUE_LEN_AT).cast::<u32>().read() as usize;
+            let len = self.at.add(VALUE_LEN_AT).cast::<u32>().read_unaligned() as usize;
             NonNull::slice_from_raw_parts(self.at.add(HEADER_BYTES + self.key_len()), len).as_ref()
         }
     }

@@ -165,6 +165,7 @@ impl IndexWriter {
             node.set_appended();
             node
         } else {
+            self.arena.count_outgrown(node.bytes());
             self.fill(index, node, (start, Some(separator)), &items[..cut])
         };
         (Split { left, separator, right }, in_order)
@@ -205,6 +206,7 @@ impl IndexWriter {
             node.set_appended();
             node
         } else {
+            self.arena.count_outgrown(node.bytes());
             let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
             let first = if rank == 0 { split.left } else { node.child(order, 0) };
             left.set_child(Order::sorted(0), 0, first);

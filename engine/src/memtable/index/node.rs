@@ -128,6 +128,11 @@ impl PartialEq for NodeRef<'_> {
     }
 }
 
+/// What a node of `level` takes.
+fn layout(level: u8) -> Layout {
+    if level == 0 { Layout::new::<Node>() } else { Layout::new::<Inner>() }
+}
+
 impl<'a> NodeRef<'a> {
     /// A new node without slots. `'a` is the caller's to choose.
     ///
@@ -144,8 +149,7 @@ impl<'a> NodeRef<'a> {
             before: Link::none(),
             after: Link::none(),
         };
-        let layout = if level == 0 { Layout::new::<Node>() } else { Layout::new::<Inner>() };
-        let at = writer.allocate(layout);
+        let at = writer.allocate(layout(level));
         // SAFETY: the piece is fresh, large enough and aligned for the type that is written.
         unsafe {
             if level == 0 {
@@ -182,6 +186,11 @@ impl<'a> NodeRef<'a> {
     /// 0 for a leaf, one more than the children's otherwise.
     pub(super) fn level(self) -> u8 {
         self.node().level
+    }
+
+    /// Bytes of memory the node takes.
+    pub(super) fn bytes(self) -> usize {
+        layout(self.level()).size()
     }
 
     /// How many bytes all keys of the node's range share.
