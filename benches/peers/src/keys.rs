@@ -1,0 +1,116 @@
+//! Keys of 16 bytes, and orders to visit them in.
+
+/// A key: a row's number in big-endian order, then eight bytes that look random and depend on it alone.
+pub(crate) type Key = [u8; 16];
+
+/// The key of row `row`. Keys ascend with their rows.
+#[inline]
+pub(crate) fn key(row: u64) -> Key {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&row.to_be_bytes());
+    key[8..].copy_from_slice(&mix(row).to_be_bytes());
+    key
+}
+
+/// A key that no row has, between those of `row` and the next.
+#[inline]
+pub(crate) fn absent_key(row: u64) -> Key {
+    let mut key = key(row);
+    key[15] ^= 1;
+    key
+}
+
+/// A 64-bit finaliser (the one of SplitMix64).
+#[inline]
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A permutation of `0..rows`: every row once, in an order without pattern.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permutation {
+    rows: u64,
+    mask: u64,
+    shift: u32,
+    seed: u64,
+}
+
+impl Permutation {
+    /// The permutation of `0..rows` with this seed.
+    pub(crate) fn new(rows: u64, seed: u64) -> Self {
+        let bits = rows.next_power_of_two().trailing_zeros().max(2);
+        Permutation { rows, mask: (1 << bits) - 1, shift: bits / 2, seed: mix(seed) }
+    }
+
+    /// Where `at` goes. Multiplications by odd numbers and shifts are bijections of the next power of
+    /// two; what lands beyond `rows` is sent round again.
+    #[inline]
+    pub(crate) fn at(&self, at: u64) -> u64 {
+        let mut x = at;
+        loop {
+            x = (x ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) & self.mask;
+            x ^= x >> self.shift;
+            x = x.wrapping_mul(0xd1b5_4a32_d192_ed03) & self.mask;
+            x ^= x >> self.shift;
+            if x < self.rows {
+                return x;
+            }
+        }
+    }
+}
+
+/// Rows drawn at random, with repetition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draw {
+    state: u64,
+    rows: u64,
+}
+
+impl Draw {
+    /// Draws from `0..rows` with this seed.
+    pub(crate) fn new(rows: u64, seed: u64) -> Self {
+        Draw { state: mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)), rows }
+    }
+
+    /// The next row.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        // The product's upper half: uniform enough, and no division.
+        ((u128::from(mix(self.state)) * u128::from(self.rows)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_has_every_row_once() {
+        for rows in [1, 2, 3, 1000, 4096, 5000] {
+            let order = Permutation::new(rows, 7);
+            let mut seen: Vec<u64> = (0..rows).map(|at| order.at(at)).collect();
+            assert!(rows < 100 || seen.windows(2).filter(|w| w[0] < w[1]).count() as u64 <= rows * 6 / 10);
+            seen.sort_unstable();
+            assert!(seen.iter().copied().eq(0..rows), "{rows}");
+        }
+    }
+
+    #[test]
+    fn keys_ascend_and_absent_ones_lie_between() {
+        for row in 0..1000 {
+            assert!(key(row) < key(row + 1) && absent_key(row) < key(row + 1));
+            assert_ne!(absent_key(row), key(row));
+        }
+    }
+
+    #[test]
+    fn draws_stay_inside_and_spread() {
+        let mut draw = Draw::new(10, 1);
+        let mut counts = [0; 10];
+        (0..10_000).for_each(|_| counts[usize::try_from(draw.next()).expect("small")] += 1);
+        assert!(counts.iter().all(|n| (800..1200).contains(n)), "{counts:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! esker, through its public interface.
+
+use std::path::Path;
+use std::time::Instant;
+
+use esker::{Compression, Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, RowCursor};
+
+use crate::keys::Key;
+use crate::store::{
+    BLOCK_BYTES, CACHE_BYTES, Direction, FILTER_BITS, MEMTABLE_BYTES, MEMTABLES, Reader, Result, Settings,
+    Store,
+};
+
+/// An open database and its only keyspace.
+pub(crate) struct Esker {
+    db: Database,
+    rows: Keyspace,
+}
+
+/// Gets see the newest state, scans that of the first one.
+pub(crate) struct EskerReader<'a> {
+    rows: &'a Keyspace,
+    cursor: Option<RowCursor>,
+}
+
+impl Store for Esker {
+    const BATCHED: bool = false;
+    const LZ4: bool = true;
+    type Reader<'a> = EskerReader<'a>;
+
+    fn open(dir: &Path, settings: Settings) -> Result<Self> {
+        let options = DatabaseOptions {
+            durability: if settings.sync { Durability::Sync } else { Durability::Os },
+            cache_bytes: CACHE_BYTES as u64,
+            memtable_bytes_max: MEMTABLE_BYTES as u64,
+            sealed_memtables_max: MEMTABLES - 1,
+            // One thread compacts, one flushes.
+            compaction_threads: 1,
+            ..DatabaseOptions::default()
+        };
+        let db = Database::builder(dir).options(options).open()?;
+        let compression = if settings.lz4 { Compression::Lz4 } else { Compression::None };
+        let rows = db.keyspace(
+            "rows",
+            KeyspaceOptions {
+                block_bytes: BLOCK_BYTES,
+                filter_bits_per_key: FILTER_BITS,
+                compression: vec![compression],
+                merge_operator: None,
+            },
+        )?;
+        Ok(Esker { db, rows })
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        Ok(self.rows.put(key, value)?)
+    }
+
+    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = self.db.batch();
+        for (key, value) in rows {
+            batch.put(&self.rows, key, value)?;
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn delete(&self, key: &Key) -> Result<()> {
+        Ok(self.rows.delete(key)?)
+    }
+
+    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = self.db.batch();
+        for key in keys {
+            batch.delete(&self.rows, key)?;
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn delete_range(&self, from: &Key, to: &Key) -> Result<bool> {
+        self.rows.delete_range(*from..*to)?;
+        Ok(true)
+    }
+
+    fn settle(&self) -> Result<Instant> {
+        self.db.wait_for_compactions()?;
+        Ok(Instant::now())
+    }
+
+    fn reader(&self) -> Result<EskerReader<'_>> {
+        Ok(EskerReader { rows: &self.rows, cursor: None })
+    }
+
+    fn close(self) -> Result<()> {
+        drop(self.rows);
+        Ok(self.db.close()?)
+    }
+}
+
+impl Reader for EskerReader<'_> {
+    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+        Ok(self.rows.get_with(key, see)?.is_some())
+    }
+
+    fn scan(
+        &mut self,
+        from: Option<&Key>,
+        direction: Direction,
+        rows: u64,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => none.insert(self.rows.cursor()?),
+        };
+        let forward = direction == Direction::Forward;
+        let mut valid = match (from, forward) {
+            (Some(key), true) => cursor.seek(key)?,
+            (Some(key), false) => cursor.seek_for_prev(key)?,
+            (None, true) => cursor.seek_first()?,
+            (None, false) => cursor.seek_last()?,
+        };
+        let mut seen = 0;
+        while valid && seen < rows {
+            see(cursor.key(), cursor.value());
+            seen += 1;
+            if seen < rows {
+                valid = if forward { cursor.next()? } else { cursor.prev()? };
+            }
+        }
+        Ok(seen)
+    }
+}

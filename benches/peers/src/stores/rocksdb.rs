@@ -1,0 +1,140 @@
+//! RocksDB: plain `DB`, pinned slices, HyperClockCache; filters and indexes stay in memory (its default).
+
+use std::path::Path;
+use std::time::Instant;
+
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
+    WriteBatch, WriteOptions,
+};
+
+use crate::keys::Key;
+use crate::store::{
+    BLOCK_BYTES, CACHE_BYTES, Direction, FILTER_BITS, MEMTABLE_BYTES, MEMTABLES, Reader, Result, Settings,
+    Store,
+};
+
+/// An open database, and how it writes.
+pub(crate) struct Rocks {
+    db: DB,
+    writes: WriteOptions,
+}
+
+/// Gets see the newest state, scans that of the first one.
+pub(crate) struct RocksReader<'a> {
+    db: &'a DB,
+    rows: Option<DBRawIterator<'a>>,
+}
+
+impl Store for Rocks {
+    const BATCHED: bool = false;
+    const LZ4: bool = true;
+    type Reader<'a> = RocksReader<'a>;
+
+    fn open(dir: &Path, settings: Settings) -> Result<Self> {
+        let mut tables = BlockBasedOptions::default();
+        tables.set_block_cache(&Cache::new_hyper_clock_cache(CACHE_BYTES, 0));
+        tables.set_bloom_filter(f64::from(FILTER_BITS), false);
+        tables.set_block_size(BLOCK_BYTES as usize);
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.set_block_based_table_factory(&tables);
+        options.set_write_buffer_size(MEMTABLE_BYTES);
+        options.set_max_write_buffer_number(i32::try_from(MEMTABLES)?);
+        // One thread compacts, one flushes.
+        options.set_max_background_jobs(2);
+        options.set_compression_type(if settings.lz4 {
+            DBCompressionType::Lz4
+        } else {
+            DBCompressionType::None
+        });
+        let mut writes = WriteOptions::default();
+        writes.set_sync(settings.sync);
+        Ok(Rocks { db: DB::open(&options, dir)?, writes })
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        Ok(self.db.put_opt(key, value, &self.writes)?)
+    }
+
+    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for (key, value) in rows {
+            batch.put(key, value);
+        }
+        Ok(self.db.write_opt(&batch, &self.writes)?)
+    }
+
+    fn delete(&self, key: &Key) -> Result<()> {
+        Ok(self.db.delete_opt(key, &self.writes)?)
+    }
+
+    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for key in keys {
+            batch.delete(key);
+        }
+        Ok(self.db.write_opt(&batch, &self.writes)?)
+    }
+
+    fn delete_range(&self, from: &Key, to: &Key) -> Result<bool> {
+        let mut batch = WriteBatch::default();
+        batch.delete_range(from, to);
+        self.db.write_opt(&batch, &self.writes)?;
+        Ok(true)
+    }
+
+    fn settle(&self) -> Result<Instant> {
+        self.db.wait_for_compact(&WaitForCompactOptions::default())?;
+        Ok(Instant::now())
+    }
+
+    fn reader(&self) -> Result<RocksReader<'_>> {
+        Ok(RocksReader { db: &self.db, rows: None })
+    }
+
+    /// Flushes first, as the other engines do on their own: otherwise the next open replays a log.
+    fn close(self) -> Result<()> {
+        self.db.flush()?;
+        self.db.cancel_all_background_work(true);
+        Ok(())
+    }
+}
+
+impl Reader for RocksReader<'_> {
+    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+        Ok(self.db.get_pinned(key)?.map(|value| see(&value)).is_some())
+    }
+
+    fn scan(
+        &mut self,
+        from: Option<&Key>,
+        direction: Direction,
+        rows: u64,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let cursor = self.rows.get_or_insert_with(|| self.db.raw_iterator());
+        let forward = direction == Direction::Forward;
+        match (from, forward) {
+            (Some(key), true) => cursor.seek(key),
+            (Some(key), false) => cursor.seek_for_prev(key),
+            (None, true) => cursor.seek_to_first(),
+            (None, false) => cursor.seek_to_last(),
+        }
+        let mut seen = 0;
+        while seen < rows {
+            let Some((key, value)) = cursor.item() else { break };
+            see(key, value);
+            seen += 1;
+            if seen < rows {
+                if forward {
+                    cursor.next();
+                } else {
+                    cursor.prev();
+                }
+            }
+        }
+        cursor.status()?;
+        Ok(seen)
+    }
+}

@@ -1,0 +1,107 @@
+//! The long sequence: one database is filled, overwritten, read in every way, closed, opened again and
+//! half deleted. Reads see the tree that overwriting left: several levels, not compacted by hand. The
+//! peak of memory is that of the whole sequence.
+
+use std::time::Instant;
+
+use super::{Bench, Measure, VALUE_BYTES, emit, fresh, group, mib, mixed, put_rows, reads, tombstones};
+use crate::histogram::Histogram;
+use crate::keys::{Draw, Permutation, key};
+use crate::machine::{disk_bytes, memory};
+use crate::record::Figure;
+use crate::store::{Reader, Result, Settings, Store};
+use crate::values::{Values, read_all};
+
+/// Rows that are compared with what was written.
+const CHECKED: u64 = 10_000;
+
+/// All of it.
+pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
+    let values = Values::new(VALUE_BYTES);
+    let store: S = fresh(&bench.dir, Settings::default())?;
+    let order = Permutation::new(bench.rows, 1);
+
+    let measure = bench.measure("random fill")?;
+    put_rows(&store, &values, 0, (0..bench.rows).map(|at| order.at(at)), group::<S>())?;
+    let settled = store.settle()?;
+    emit(&written(bench, measure, settled, bench.rows)?)?;
+
+    overwrite(bench, &store, &values)?;
+    check(bench, &store, &values)?;
+    reads::run(bench, &store)?;
+    mixed::run(bench, &store, &values)?;
+
+    let begun = Instant::now();
+    store.close()?;
+    let closed = begun.elapsed();
+    let measure = bench.measure("reopen to first get")?;
+    let store = S::open(&bench.dir, Settings::default())?;
+    let found = store.reader()?.get(&key(bench.rows / 2), |value| {
+        std::hint::black_box(read_all(value));
+    })?;
+    let figure = measure.done(1)?.with("close_ms", closed.as_secs_f64() * 1e3);
+    expect(found, || "a row is gone after a reopening".to_owned())?;
+    emit(&figure)?;
+
+    tombstones::run(bench, &store)?;
+    let (peak, anonymous) = memory()?;
+    let measure = bench.measure("memory")?;
+    emit(&measure.done(1)?.with("peak_mib", mib(peak)).with("anonymous_mib", mib(anonymous)))?;
+    store.close()
+}
+
+/// Fail with `what` unless it `holds`.
+pub(super) fn expect(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(what().into()) }
+}
+
+/// The figures of `rows` writes that ended at `settled`, with bytes written and occupied for each byte
+/// of the user's (occupied: for each byte alive).
+pub(super) fn written(bench: &Bench, measure: Measure, settled: Instant, rows: u64) -> Result<Figure> {
+    let row_bytes = (VALUE_BYTES + size_of::<crate::keys::Key>()) as u64;
+    let figure = measure.done_at(rows, settled)?;
+    let (user, live) = (mib(rows * row_bytes), mib(bench.rows * row_bytes));
+    let (written, peak) = (figure.measures["written_mib"], figure.measures["disk_peak_mib"]);
+    Ok(figure
+        .with("write_amplification", written / user)
+        .with("disk_per_live", mib(disk_bytes(&bench.dir)) / live)
+        .with("disk_peak_per_live", peak / live))
+}
+
+/// Rows drawn at random are written again; where puts go one by one, every one is timed.
+fn overwrite<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
+    let mut draw = Draw::new(bench.rows, 5);
+    let measure = bench.measure("overwrite")?;
+    let mut histogram = Histogram::new();
+    if S::BATCHED {
+        put_rows(store, values, 1, (0..bench.rows).map(|_| draw.next()), group::<S>())?;
+    } else {
+        let mut last = Instant::now();
+        for _ in 0..bench.rows {
+            let row = draw.next();
+            store.put(&key(row), values.of(row, 1))?;
+            let now = Instant::now();
+            histogram.record(u64::try_from((now - last).as_nanos())?);
+            last = now;
+        }
+    }
+    let settled = store.settle()?;
+    let figure = written(bench, measure, settled, bench.rows)?;
+    emit(&if S::BATCHED { figure } else { figure.with_latencies(&histogram) })
+}
+
+/// A sample of rows holds what was written last: its first or its second version.
+fn check<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
+    if S::NULL {
+        return Ok(());
+    }
+    let mut draw = Draw::new(bench.rows, 6);
+    let mut reader = store.reader()?;
+    for _ in 0..CHECKED {
+        let row = draw.next();
+        let mut right = false;
+        reader.get(&key(row), |value| right = value == values.of(row, 0) || value == values.of(row, 1))?;
+        expect(right, || format!("row {row} is wrong"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! One thread writes as fast as it can, another gets as fast as it can.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::{Bench, emit, group, put_rows};
+use crate::histogram::Histogram;
+use crate::keys::{Draw, key};
+use crate::store::{Reader, Result, Store};
+use crate::values::{Values, read_all};
+
+/// Until a fifth of the rows has been overwritten.
+pub(super) fn run<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
+    let writes = bench.rows / 5;
+    let stop = AtomicBool::new(false);
+    let reads = bench.measure("one writer, one reader: reads")?;
+    let measure = bench.measure("one writer, one reader: writes")?;
+    let (wrote, read) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read(store, bench.rows, &stop));
+        let mut draw = Draw::new(bench.rows, 50);
+        let wrote = put_rows(store, values, 2, (0..writes).map(|_| draw.next()), group::<S>());
+        stop.store(true, Ordering::Relaxed);
+        (wrote, reader.join())
+    });
+    let end = Instant::now();
+    wrote?;
+    let histogram = read.map_err(|_| "the reader panicked")??;
+    emit(&measure.done_at(writes, end)?)?;
+    emit(&reads.done_at(histogram.count(), end)?.with_latencies(&histogram))?;
+    store.settle()?;
+    Ok(())
+}
+
+fn read<S: Store>(store: &S, rows: u64, stop: &AtomicBool) -> Result<Histogram> {
+    let mut draw = Draw::new(rows, 51);
+    let mut reader = store.reader()?;
+    let mut histogram = Histogram::new();
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        reader.get(&key(draw.next()), |value| {
+            std::hint::black_box(read_all(value));
+        })?;
+        let now = Instant::now();
+        histogram.record(u64::try_from((now - last).as_nanos())?);
+        last = now;
+    }
+    Ok(histogram)
+}
