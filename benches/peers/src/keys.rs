@@ -44,6 +44,11 @@ impl Permutation {
         Permutation { rows, mask: (1 << bits) - 1, shift: bits / 2, seed: mix(seed) }
     }
 
+    /// How many rows it permutes.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
     /// Where `at` goes. Multiplications by odd numbers and shifts are bijections of the next power of
     /// two; what lands beyond `rows` is sent round again.
     #[inline]

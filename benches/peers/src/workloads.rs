@@ -5,9 +5,12 @@ mod durable;
 mod fills;
 mod main_sequence;
 mod mixed;
+mod queue;
 mod reads;
+mod sizes;
 mod tombstones;
 mod variants;
+mod ycsb;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,6 +39,9 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("large", "values of 16 KiB: fill, get, scan"),
     ("lz4", "LZ4: fill, get, scan"),
     ("single", "random puts one by one, also where that is not what the engine is made for"),
+    ("queue", "puts at the tail, deletes at the head"),
+    ("ycsb", "YCSB's core workloads A to F"),
+    ("sizes", "values from 8 B to 1 MiB: fill, get"),
     ("churn", "fill and five passes of overwriting: bytes written and occupied"),
 ];
 
@@ -59,6 +65,9 @@ pub(crate) fn run<S: Store>(bench: &Bench, name: &str) -> Result<()> {
         "synced" => durable::run::<S>(bench),
         "large" => variants::large::<S>(bench),
         "lz4" => variants::lz4::<S>(bench),
+        "queue" => queue::run::<S>(bench),
+        "ycsb" => ycsb::run::<S>(bench),
+        "sizes" => sizes::run::<S>(bench),
         "churn" => churn::run::<S>(bench),
         _ => Err(format!("there is no sequence {name}").into()),
     }

@@ -1,5 +1,6 @@
 //! One thread writes as fast as it can, another gets as fast as it can.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -12,12 +13,16 @@ use crate::values::{Values, read_all};
 /// Until a fifth of the rows has been overwritten.
 pub(super) fn run<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
     let writes = bench.rows / 5;
-    let stop = AtomicBool::new(false);
+    let (stop, both) = (AtomicBool::new(false), Barrier::new(2));
     let reads = bench.measure("one writer, one reader: reads")?;
     let measure = bench.measure("one writer, one reader: writes")?;
     let (wrote, read) = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read(store, bench.rows, &stop));
+        let reader = scope.spawn(|| {
+            both.wait();
+            read(store, bench.rows, &stop)
+        });
         let mut draw = Draw::new(bench.rows, 50);
+        both.wait();
         let wrote = put_rows(store, values, 2, (0..writes).map(|_| draw.next()), group::<S>());
         stop.store(true, Ordering::Relaxed);
         (wrote, reader.join())
