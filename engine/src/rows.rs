@@ -62,17 +62,18 @@ impl Bounds {
 
     /// Whether `[start, end)` has a key within.
     pub(crate) fn overlap(&self, start: &[u8], end: &[u8]) -> bool {
-        let reaches = match &self.start {
-            Bound::Unbounded => true,
-            Bound::Included(first) => first.as_slice() < end,
+        let after;
+        let mine = match &self.start {
+            Bound::Unbounded => start,
+            Bound::Included(first) => first.as_slice(),
             Bound::Excluded(first) => {
                 // The smallest key after `first`.
-                let mut smallest = first.clone();
-                smallest.push(0);
-                smallest.as_slice() < end
+                after = [first.as_slice(), &[0]].concat();
+                after.as_slice()
             }
         };
-        reaches && !self.past_end(start)
+        let first = mine.max(start);
+        first < end && !self.past_end(first)
     }
 
     pub(crate) fn before_start(&self, key: &[u8]) -> bool {

@@ -253,11 +253,11 @@ impl Transaction {
         cost: &mut OpCost,
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
-        keyspace.check_belongs_to(self.db.core());
+        let superversion = self.superversion_with(keyspace)?;
         self.reads.saw_key(keyspace.id(), key);
-        let state = self.superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
+        let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
         let view = View {
-            superversion: &self.superversion,
+            superversion: &superversion,
             keyspace: keyspace.id(),
             tree: &state.tree,
             operator: keyspace.operator(),
@@ -330,6 +330,7 @@ impl Transaction {
 
     /// Note `range` as read without reading it: a commit that writes into it conflicts.
     pub fn watch_range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) {
+        keyspace.check_belongs_to(self.db.core());
         self.reads.begin_range(keyspace.id(), bounds_of(&range));
     }
 
@@ -373,19 +374,33 @@ impl Transaction {
         Ok(())
     }
 
-    fn scan(&self, keyspace: &Keyspace, bounds: Bounds) -> TransactionScan {
+    /// What the transaction reads `keyspace` through: what it pinned at its begin, or, for a keyspace that
+    /// was created since, the present, of which its sequence number shows nothing. So a new keyspace is
+    /// empty to it but for its own writes, and whatever others write there conflicts.
+    fn superversion_with(&self, keyspace: &Keyspace) -> Result<Arc<SuperVersion>> {
         keyspace.check_belongs_to(self.db.core());
-        let state = self.superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone());
-        let view = state.map(|state| ScanView {
-            superversion: Arc::clone(&self.superversion),
-            keyspace: keyspace.id(),
-            tree: Arc::clone(&state.tree),
-            operator: keyspace.operator().cloned(),
-            bound: self.pin.seqno(),
-            // Its own writes as they are now: later ones must not slip into a scan under way.
-            own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + self.ops.count()))),
-            _pin: Some(Arc::clone(&self.pin)),
-            fill_cache: true,
+        let knows = |superversion: &SuperVersion| superversion.version.keyspace(keyspace.id()).is_some();
+        if knows(&self.superversion) {
+            return Ok(Arc::clone(&self.superversion));
+        }
+        let now = self.db.core().current.load_full();
+        if knows(&now) { Ok(now) } else { Err(keyspace.gone()) }
+    }
+
+    fn scan(&self, keyspace: &Keyspace, bounds: Bounds) -> TransactionScan {
+        let view = self.superversion_with(keyspace).and_then(|superversion| {
+            let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
+            Ok(ScanView {
+                keyspace: keyspace.id(),
+                tree: Arc::clone(&state.tree),
+                operator: keyspace.operator().cloned(),
+                bound: self.pin.seqno(),
+                // Its own writes as they are now: later ones must not slip into a scan under way.
+                own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + self.ops.count()))),
+                _pin: Some(Arc::clone(&self.pin)),
+                fill_cache: true,
+                superversion,
+            })
         });
         TransactionScan {
             scan: Scan::new(view, bounds.clone()),

@@ -1,0 +1,52 @@
+//! Corners of transactions: each test failed before its mend.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use esker::{Database, Error, KeyspaceOptions};
+
+/// A keyspace created after a transaction began is empty to it, whatever others write there, and what
+/// they write conflicts.
+#[test]
+fn a_transaction_reads_a_keyspace_younger_than_itself() {
+    let db = Database::in_memory().unwrap();
+    let old = db.keyspace("old", KeyspaceOptions::default()).unwrap();
+    let (mut tx, mut late) = (db.begin().unwrap(), db.begin().unwrap());
+    let young = db.keyspace("young", KeyspaceOptions::default()).unwrap();
+    assert_eq!(tx.get(&young, "key").unwrap(), None);
+    tx.put(&young, "key", "own").unwrap();
+    assert_eq!(tx.get(&young, "key").unwrap().as_deref(), Some(&b"own"[..]));
+    assert_eq!(tx.range::<&[u8]>(&young, ..).count(), 1);
+    tx.commit().unwrap();
+    // What `tx` wrote is younger than `late`.
+    assert_eq!(late.get(&young, "key").unwrap(), None);
+    assert_eq!(late.range::<&[u8]>(&young, ..).count(), 0);
+    late.put(&old, "key", "value").unwrap();
+    assert!(matches!(late.commit(), Err(Error::Conflict { .. })));
+    let tx = db.begin().unwrap();
+    db.drop_keyspace("young").unwrap();
+    let after = db.begin().unwrap();
+    assert_eq!(tx.get(&young, "key").unwrap().as_deref(), Some(&b"own"[..]));
+    assert!(matches!(after.get(&young, "key"), Err(Error::NoSuchKeyspace { .. })));
+}
+
+/// Another database's keyspace has numbers of its own, which must not be taken for this one's.
+#[test]
+#[should_panic(expected = "belongs to another database")]
+fn watching_a_range_of_another_database_is_refused() {
+    let (db, other) = (Database::in_memory().unwrap(), Database::in_memory().unwrap());
+    let foreign = other.keyspace("map", KeyspaceOptions::default()).unwrap();
+    db.begin().unwrap().watch_range::<&[u8]>(&foreign, ..);
+}
+
+/// A scan of a range without keys has read nothing that a deletion around it could change.
+#[test]
+fn a_range_without_keys_conflicts_with_nothing() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for (start, end) in [("c", "c"), ("d", "b")] {
+        let mut tx = db.begin().unwrap();
+        assert_eq!(tx.range(&map, start..end).count(), 0);
+        tx.put(&map, "key", "value").unwrap();
+        map.delete_range("a".."z").unwrap();
+        tx.commit().unwrap();
+    }
+}
