@@ -34,6 +34,8 @@ enum Suite {
     Kill(Asked),
     /// --count rows written by a process that is killed, and read again.
     Rows(Asked),
+    /// Scripts over the whole public face against sorted maps: --count calls.
+    Model(Asked),
     /// Works until it is killed.
     #[command(hide = true)]
     KillChild(Child),
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         }
         Suite::Kill(asked) => killed(&asked),
         Suite::Rows(asked) => many_rows(&asked),
+        Suite::Model(asked) => histories("model", &asked, 1_000_000, esker_tests::model::histories),
         Suite::KillChild(child) => kill::work(&child.dir, child.seed, child.mode, child.round),
         Suite::RowsChild(child) => rows::work(&child.dir, child.count),
     };
@@ -141,6 +144,17 @@ fn crash(suite: &str, asked: &Asked, count: u64, depth: usize) -> Result<(), Str
         crash_many(in_turn(asked.seed, &modes), asked.count.unwrap_or(count), effort, asked.threads);
     let hits = format!("crashed at points: {}", outcome.hits);
     report(suite, asked, &outcome, &hits)
+}
+
+/// A suite of histories, which go through flushes, compactions, rotations and openings.
+fn histories(
+    suite: &str,
+    asked: &Asked,
+    count: u64,
+    run: impl Fn(u64, u64, usize, usize) -> Outcome,
+) -> Result<(), String> {
+    let outcome = run(asked.seed, asked.count.unwrap_or(count), asked.threads, asked.failures);
+    report(suite, asked, &outcome, &format!("went through points: {}", outcome.hits))
 }
 
 fn planted(asked: &Asked) -> Result<(), String> {
