@@ -18,6 +18,7 @@ pub mod dump;
 pub mod kill;
 pub mod lies;
 pub mod many;
+pub mod metamorphic;
 pub mod model;
 pub mod nested;
 pub mod ops;

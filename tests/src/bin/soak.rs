@@ -36,6 +36,8 @@ enum Suite {
     Rows(Asked),
     /// Scripts over the whole public face against sorted maps: --count calls.
     Model(Asked),
+    /// A script under 64 configurations with upkeep anywhere: --count cases, one script in one configuration each.
+    Metamorphic(Asked),
     /// Works until it is killed.
     #[command(hide = true)]
     KillChild(Child),
@@ -99,6 +101,9 @@ fn main() -> ExitCode {
         Suite::Kill(asked) => killed(&asked),
         Suite::Rows(asked) => many_rows(&asked),
         Suite::Model(asked) => histories("model", &asked, 1_000_000, esker_tests::model::histories),
+        Suite::Metamorphic(asked) => {
+            histories("metamorphic", &asked, 6_400, esker_tests::metamorphic::scripts)
+        }
         Suite::KillChild(child) => kill::work(&child.dir, child.seed, child.mode, child.round),
         Suite::RowsChild(child) => rows::work(&child.dir, child.count),
     };
