@@ -28,3 +28,4 @@ pub mod points;
 pub mod rows;
 pub mod script;
 pub mod setup;
+pub mod transactions;

@@ -188,6 +188,29 @@ pub const CONFLICT: Item = Item::Refused("conflict");
 /// The database is open for reading only.
 pub const READ_ONLY: Item = Item::Refused("read-only");
 
+impl Write {
+    /// The keyspace it goes to.
+    pub fn space(&self) -> Space {
+        match self {
+            Write::Put(space, ..)
+            | Write::Delete(space, _)
+            | Write::DeleteRange(space, _)
+            | Write::DeletePrefix(space, _)
+            | Write::Merge(space, ..) => *space,
+        }
+    }
+}
+
+impl Step {
+    /// The keyspace it is about.
+    pub fn space(&self) -> Space {
+        match self {
+            Step::Get(space, _) | Step::Scan(space, ..) | Step::Watch(space, _) => *space,
+            Step::Write(write) => write.space(),
+        }
+    }
+}
+
 /// The range of everything.
 pub fn everything() -> Range {
     (Bound::Unbounded, Bound::Unbounded)

@@ -1,8 +1,8 @@
 //! The model suites, at the size that every change can wait for. `soak` runs them at any size.
 
 use esker_tests::crash::Outcome;
-use esker_tests::model;
 use esker_tests::points::Point;
+use esker_tests::{metamorphic, model, transactions};
 
 fn expect_none(suite: &str, outcome: &Outcome) {
     println!("{suite}: {} cases; went through points: {}", outcome.cases, outcome.hits);
@@ -19,4 +19,19 @@ fn every_answer_is_that_of_sorted_maps() {
     for point in [Point::Rotation, Point::Flush, Point::Compaction, Point::Recovery] {
         assert!(outcome.hits.of(point) > 100, "{point:?} was hit {} times", outcome.hits.of(point));
     }
+}
+
+#[test]
+fn every_configuration_gives_the_same_answers() {
+    let outcome = metamorphic::scripts(1, 4 * metamorphic::CONFIGURATIONS, 2, 1);
+    expect_none("metamorphic", &outcome);
+    assert!(outcome.cases >= 4 * metamorphic::CONFIGURATIONS);
+    assert!(outcome.hits.of(Point::Compaction) > 100 && outcome.hits.of(Point::Recovery) > 100);
+}
+
+#[test]
+fn what_commits_is_serialisable() {
+    let outcome = transactions::histories(1, 20_000, 2, 1);
+    expect_none("transactions", &outcome);
+    assert!(outcome.cases >= 20_000);
 }

@@ -36,6 +36,8 @@ enum Suite {
     Rows(Asked),
     /// Scripts over the whole public face against sorted maps: --count calls.
     Model(Asked),
+    /// Histories of transactions, of 16 threads and under faults: --count transactions.
+    Transactions(Asked),
     /// A script under 64 configurations with upkeep anywhere: --count cases, one script in one configuration each.
     Metamorphic(Asked),
     /// Works until it is killed.
@@ -103,6 +105,9 @@ fn main() -> ExitCode {
         Suite::Model(asked) => histories("model", &asked, 1_000_000, esker_tests::model::histories),
         Suite::Metamorphic(asked) => {
             histories("metamorphic", &asked, 6_400, esker_tests::metamorphic::scripts)
+        }
+        Suite::Transactions(asked) => {
+            histories("transactions", &asked, 50_000, esker_tests::transactions::histories)
         }
         Suite::KillChild(child) => kill::work(&child.dir, child.seed, child.mode, child.round),
         Suite::RowsChild(child) => rows::work(&child.dir, child.count),

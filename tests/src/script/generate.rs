@@ -11,6 +11,9 @@ use super::{At, Move, Op, Range, SLOTS, Space, Step, Upkeep, Way, Write, everyth
 /// Where values come from: slices of it differ.
 const POOL_BYTES: usize = 128 << 10;
 
+/// The keyspaces of scripts that are transactions only.
+pub const TRANSACTION_SPACES: usize = 3;
+
 /// Draws calls. The keys are few, so that they are overwritten, deleted and covered again and again.
 pub struct Generator {
     random: Rng,
@@ -20,6 +23,8 @@ pub struct Generator {
     long_every: u32,
     /// Whether calls may close the database or change its keyspaces.
     whole: bool,
+    /// Only the first so many keyspaces.
+    spaces: usize,
 }
 
 impl Generator {
@@ -53,7 +58,13 @@ impl Generator {
             .collect();
         keys.push(Bytes::new());
         let long_every = [500, 2_000, 20_000][random.usize(0..3)];
-        Generator { random, keys, pool: pool.into(), long_every, whole }
+        Generator { random, keys, pool: pool.into(), long_every, whole, spaces: SPACES.len() }
+    }
+
+    /// Steps of transactions: `keys` keys in [`TRANSACTION_SPACES`] keyspaces, which do not depend on the seed.
+    pub fn for_transactions(seed: u64, keys: usize) -> Generator {
+        let keys = (0..keys).map(|key| format!("key-{key:03}").into()).collect();
+        Generator { keys, spaces: TRANSACTION_SPACES, long_every: 20_000, ..Generator::new(seed, false) }
     }
 
     /// The next call.
@@ -122,11 +133,8 @@ impl Generator {
     }
 
     fn space(&mut self) -> Space {
-        if self.random.u8(0..8) == 0 {
-            self.random.usize(0..SPACES.len())
-        } else {
-            self.random.usize(0..FIXED)
-        }
+        let some = if self.random.u8(0..8) == 0 { SPACES.len() } else { FIXED };
+        self.random.usize(0..some.min(self.spaces))
     }
 
     fn at(&mut self) -> At {
@@ -264,7 +272,8 @@ impl Generator {
         }
     }
 
-    fn transaction_step(&mut self) -> Step {
+    /// The next step of a transaction.
+    pub fn transaction_step(&mut self) -> Step {
         match self.random.u8(0..20) {
             0..8 => Step::Get(self.space(), self.key()),
             8..11 => {

@@ -225,17 +225,17 @@ impl Reference {
 
     /// All of `writes`, or a refusal.
     fn commit(&mut self, writes: &[Write]) -> Option<Item> {
-        if writes.iter().any(|write| !self.spaces.contains_key(&space_of(write))) {
+        if writes.iter().any(|write| !self.spaces.contains_key(&write.space())) {
             return Some(NO_KEYSPACE);
         }
         for write in writes {
             let Some(touched) = touched(write) else { continue };
-            let Some(life) = self.spaces.get_mut(&space_of(write)) else { continue };
+            let Some(life) = self.spaces.get_mut(&write.space()) else { continue };
             self.commits += 1;
             for transaction in self.transactions.iter_mut().flatten() {
                 transaction.foreign.push((life.id, touched.clone()));
             }
-            let name = SPACES[space_of(write)].0;
+            let name = SPACES[write.space()].0;
             let mut hash = self.hash;
             change(Arc::make_mut(&mut life.rows), write, |key, old, new| {
                 let of = |value: Option<&Bytes>| value.map_or(0, |value| row_hash(name, key, value));
@@ -304,10 +304,7 @@ impl Reference {
 
 impl Transaction {
     fn step(&mut self, step: &Step, now: &Catalog, out: &mut Answer) {
-        let space = match step {
-            Step::Get(space, _) | Step::Scan(space, ..) | Step::Watch(space, _) => *space,
-            Step::Write(write) => space_of(write),
-        };
+        let space = step.space();
         // The handle is the one of now; without it there is no call.
         let Some(current) = now.get(&space) else { return };
         let id = current.id;
@@ -333,17 +330,6 @@ impl Transaction {
                 }
             }
         }
-    }
-}
-
-/// The keyspace that `write` goes to.
-pub fn space_of(write: &Write) -> Space {
-    match write {
-        Write::Put(space, ..)
-        | Write::Delete(space, _)
-        | Write::DeleteRange(space, _)
-        | Write::DeletePrefix(space, _)
-        | Write::Merge(space, ..) => *space,
     }
 }
 

@@ -10,7 +10,7 @@ use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
 use parking_lot::Mutex;
 
-use super::reference::{from_front, space_of};
+use super::reference::from_front;
 use super::spaces::{FIXED, SPACES};
 use super::world::{Config, DIR};
 use super::{
@@ -261,7 +261,7 @@ impl Subject {
     }
 
     fn write(&self, write: &Write) -> Outcome<()> {
-        let keyspace = self.space(space_of(write))?;
+        let keyspace = self.space(write.space())?;
         match write {
             Write::Put(_, key, value) => keyspace.put(key, value),
             Write::Delete(_, key) => keyspace.delete(key),
@@ -274,12 +274,12 @@ impl Subject {
 
     fn batch(&mut self, writes: &[Write]) -> Outcome<()> {
         self.calls += writes.len() as u64;
-        if writes.iter().any(|write| !self.spaces.contains_key(&space_of(write))) {
+        if writes.iter().any(|write| !self.spaces.contains_key(&write.space())) {
             return Err(NO_KEYSPACE);
         }
         let mut batch = self.db.batch();
         for write in writes {
-            let keyspace = self.space(space_of(write))?;
+            let keyspace = self.space(write.space())?;
             match write {
                 Write::Put(_, key, value) => batch.put(keyspace, key, value),
                 Write::Delete(_, key) => batch.delete(keyspace, key),
@@ -295,32 +295,12 @@ impl Subject {
     }
 
     fn in_transaction(&mut self, slot: usize, step: &Step, out: &mut Answer) -> Outcome<()> {
-        let space = match step {
-            Step::Get(space, _) | Step::Scan(space, ..) | Step::Watch(space, _) => *space,
-            Step::Write(write) => space_of(write),
-        };
+        let space = step.space();
         let (Some(transaction), Some(keyspace)) = (&mut self.transactions[slot], self.spaces.get(&space))
         else {
             return Ok(());
         };
-        match step {
-            Step::Get(_, key) => out.push(Item::Value(transaction.get(keyspace, key).map_err(failed)?)),
-            Step::Scan(_, range, way, most) => {
-                let scan = transaction.range(keyspace, range.clone());
-                self.calls += drain(scan, *way, *most, out);
-            }
-            Step::Watch(_, range) => transaction.watch_range(keyspace, range.clone()),
-            Step::Write(write) => match write {
-                Write::Put(_, key, value) => transaction.put(keyspace, key, value),
-                Write::Delete(_, key) => transaction.delete(keyspace, key),
-                Write::Merge(_, key, operand) => transaction.merge(keyspace, key, operand),
-                Write::DeleteRange(..) | Write::DeletePrefix(..) => {
-                    let (start, end) = ends(write)?;
-                    transaction.delete_range(keyspace, start, end)
-                }
-            }
-            .map_err(failed)?,
-        }
+        self.calls += step_transaction(transaction, keyspace, step, out)?;
         Ok(())
     }
 
@@ -373,6 +353,35 @@ impl Subject {
         }
         Err(Item::Wrong(format!("a checkpoint holds {there:?}, not {here:?}")))
     }
+}
+
+/// Make one call on `transaction` and the keyspace it is about; how many further calls that took.
+pub fn step_transaction(
+    transaction: &mut Transaction,
+    keyspace: &Keyspace,
+    step: &Step,
+    out: &mut Answer,
+) -> Outcome<u64> {
+    let mut calls = 0;
+    match step {
+        Step::Get(_, key) => out.push(Item::Value(transaction.get(keyspace, key).map_err(failed)?)),
+        Step::Scan(_, range, way, most) => {
+            let scan = transaction.range(keyspace, range.clone());
+            calls = drain(scan, *way, *most, out);
+        }
+        Step::Watch(_, range) => transaction.watch_range(keyspace, range.clone()),
+        Step::Write(write) => match write {
+            Write::Put(_, key, value) => transaction.put(keyspace, key, value),
+            Write::Delete(_, key) => transaction.delete(keyspace, key),
+            Write::Merge(_, key, operand) => transaction.merge(keyspace, key, operand),
+            Write::DeleteRange(..) | Write::DeletePrefix(..) => {
+                let (start, end) = ends(write)?;
+                transaction.delete_range(keyspace, start, end)
+            }
+        }
+        .map_err(failed)?,
+    }
+    Ok(calls)
 }
 
 /// The first key of a range delete and the first behind it.

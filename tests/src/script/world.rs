@@ -7,6 +7,7 @@ use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions,
 use esker_base::event::Event;
 use esker_vfs::Env;
 use esker_vfs::clock::OsClock;
+use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
 use esker_vfs::scheduler::threads::Threads;
 use esker_vfs::sim::Simulation;
@@ -91,14 +92,26 @@ impl Config {
         read_only: bool,
         hits: &Arc<Mutex<Hits>>,
     ) -> Result<Database> {
+        self.open_over(Arc::new(disk.clone()), dir, nth, read_only, hits)
+    }
+
+    /// [`Config::open`], with the files of any filesystem.
+    pub fn open_over(
+        &self,
+        fs: Arc<dyn Fs>,
+        dir: &Path,
+        nth: u64,
+        read_only: bool,
+        hits: &Arc<Mutex<Hits>>,
+    ) -> Result<Database> {
         if let Some(bug) = self.bug {
             bug.plant_in_engine();
         }
         let env = if self.threads {
             let scheduler = Arc::new(Threads::new(self.options.compaction_threads)?);
-            Env { fs: Arc::new(disk.clone()), clock: Arc::new(OsClock::new()), scheduler }
+            Env { fs, clock: Arc::new(OsClock::new()), scheduler }
         } else {
-            Simulation::on(disk.clone(), self.seed.wrapping_add(nth << 32)).env()
+            Simulation::new(self.seed.wrapping_add(nth << 32)).env_over(fs)
         };
         hits.lock().count(Point::Recovery);
         let hits = Arc::clone(hits);

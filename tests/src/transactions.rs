@@ -1,0 +1,55 @@
+//! The transactions suite: is what commits serialisable?
+//!
+//! White box ([`white`]): every transaction leaves its number in a list that tells the order of commits;
+//! replayed in that order against the model, each must have read what it says it read. Sixteen threads, or
+//! many transactions at once in step mode while the filesystem fails. Black box ([`lists`]): lists are
+//! appended to and read, and a graph of who must come before whom ([`cycles`]) must have no cycle; accounts
+//! ([`bank`]) must always hold the same sum.
+//!
+//! A case is a transaction that was tried.
+
+use crate::case::Failure;
+use crate::crash::{Outcome, contained};
+use crate::driver::Violation;
+use crate::many::many;
+use crate::planted::Bug;
+use crate::points::Hits;
+
+pub mod bank;
+pub mod cycles;
+pub mod lists;
+pub mod white;
+
+/// Threads of a history that has them.
+pub const THREADS: usize = 16;
+
+/// What a history came to: transactions tried, and what it went through.
+pub type Tried = (u64, Hits);
+
+/// The history of `seed`: its kind follows from it.
+pub fn history(seed: u64, bug: Option<Bug>) -> Outcome {
+    let outcome = contained(|| match seed % 6 {
+        0 | 1 => white::with_threads(seed, bug),
+        2 | 3 => white::with_faults(seed, bug),
+        4 => lists::with_threads(seed, bug),
+        _ => bank::with_threads(seed, bug),
+    });
+    outcome_of(seed, outcome)
+}
+
+fn outcome_of(seed: u64, outcome: Result<Tried, Violation>) -> Outcome {
+    let mut all = Outcome { histories: 1, moments: 1, ..Outcome::default() };
+    match outcome {
+        Ok((tried, hits)) => (all.cases, all.hits) = (tried, hits),
+        Err(what) => {
+            all.cases = 1;
+            all.failures.push(Failure { replay: format!("--seed {seed} --count 1"), what });
+        }
+    }
+    all
+}
+
+/// Histories from seed `first` on, until `count` transactions were tried.
+pub fn histories(first: u64, count: u64, threads: usize, failures_max: usize) -> Outcome {
+    many(count, threads, failures_max, |nth| history(first.wrapping_add(nth), None))
+}
