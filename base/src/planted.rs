@@ -1,4 +1,4 @@
-//! Bugs planted on purpose, to see that the crash suite finds them.
+//! Bugs planted on purpose, to see that the suites find them.
 //!
 //! Without the feature `planted` nothing here costs anything: [`is`] is `false` at compile time. With it,
 //! a test chooses a bug for its own thread, where step mode runs everything. Most bugs are planted in a
@@ -11,6 +11,42 @@ pub enum Planted {
     EarlyTombstone,
     /// Without a log, a flush commits one keyspace's tables before the others'.
     LoneFlush,
+    /// A run folds merge operands together though a snapshot lies between them.
+    FoldAcrossSnapshot,
+    /// A run knows of no snapshot.
+    SnapshotsForgotten,
+    /// A get passes over the range tombstones of sealed memtables.
+    SealedTombstones,
+    /// A filter denies one key in 64 that is there.
+    FilterDenies,
+    /// A cursor that turns from reverse to forward passes over a row.
+    TurningCursor,
+    /// A cursor that has failed once stands at an end from then on, without an error.
+    HealedCursor,
+    /// A group's operations become visible one by one.
+    TornGroup,
+    /// A batch is logged as two records.
+    TornRecord,
+    /// A transaction forgets the ranges that it has scanned.
+    ForgottenScan,
+    /// A transaction is not checked against its own commit group.
+    UncheckedGroup,
+    /// A failed sync of a log does not stop writes.
+    SyncTriedAgain,
+    /// `persist` returns without a sync.
+    IdlePersist,
+    /// Checksums know nothing of the place they are for.
+    PlacelessChecksum,
+    /// Tables are mapped into memory whatever was asked for.
+    MappedTables,
+    /// A length in a log is not compared with its limit.
+    UncheckedLength,
+    /// The payload of a callback's panic is dropped without protection.
+    UnguardedDrop,
+    /// Damage found in a log ends in a panic.
+    PanicOnDamage,
+    /// Damage in one table closes the database.
+    DamageSpreads,
 }
 
 #[cfg(feature = "planted")]

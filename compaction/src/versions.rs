@@ -23,6 +23,7 @@
 use std::sync::Arc;
 
 use esker_base::checksum::entry_hash;
+use esker_base::planted::{self, Planted};
 use esker_base::{Kind, MergeOperator, Result, SeqNo};
 
 use crate::below::Below;
@@ -222,7 +223,7 @@ impl Versions {
 
     /// Whether an older version is in the stripe of the operands held back.
     fn joins(&self, seqno: SeqNo) -> bool {
-        self.stripes.together(seqno, self.operands.oldest())
+        planted::is(Planted::FoldAcrossSnapshot) || self.stripes.together(seqno, self.operands.oldest())
     }
 
     /// The base of the operands has come: fold them if it is in their stripe, and say whether that was

@@ -9,6 +9,7 @@
 
 use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
 use esker_base::limits::{self, BATCH_BYTES_MAX};
+use esker_base::planted::{self, Planted};
 use esker_base::{KeyspaceId, Kind, Result};
 
 use crate::keyspace::Keyspace;
@@ -58,6 +59,13 @@ impl Ops {
         self.count
     }
 
+    /// The length of the first operation.
+    pub(crate) fn first_bytes(&self) -> usize {
+        let mut decoder = Decoder::new(&self.bytes);
+        decode_op(&mut decoder).expect("a batch we encoded decodes");
+        decoder.position()
+    }
+
     /// The operations again. They were encoded by us: what does not decode is our mistake.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {
         let mut decoder = Decoder::new(&self.bytes);
@@ -74,9 +82,10 @@ pub(crate) fn decode_op<'a>(d: &mut Decoder<'a>) -> Result<Option<Op<'a>>, Decod
     let keyspace = u32::try_from(d.varint("keyspace")?).map_err(|_| d.error("keyspace"))?;
     let key = d.bytes("key")?;
     let value = if kind == Kind::Delete { &[] } else { d.bytes("value")? };
-    let too_long = key.len() > limits::KEY_BYTES_MAX
-        || value.len() > limits::VALUE_BYTES_MAX
-        || (kind == Kind::RangeDelete && value.len() > limits::KEY_BYTES_MAX);
+    let too_long = !planted::is(Planted::UncheckedLength)
+        && (key.len() > limits::KEY_BYTES_MAX
+            || value.len() > limits::VALUE_BYTES_MAX
+            || (kind == Kind::RangeDelete && value.len() > limits::KEY_BYTES_MAX));
     if too_long {
         return Err(d.error("length"));
     }

@@ -17,6 +17,7 @@
 use std::sync::Arc;
 
 use esker_base::event::Event;
+use esker_base::planted::{self, Planted};
 use esker_base::sync::{Condvar, Mutex, MutexGuard};
 use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
 use esker_wal::{LogWriter, WriteFailure};
@@ -161,25 +162,27 @@ impl Lane {
         work: Work<'_>,
         reads: Option<&Arc<ReadSet>>,
     ) -> Result<Committed> {
-        let request = {
+        let mut copied = None;
+        loop {
             let mut queue = self.queue.lock();
-            if queue.led {
-                let request = Arc::new(Request {
-                    work: work.to_owned(reads)?,
-                    outcome: Mutex::new(Outcome::Waiting),
-                    woken: Condvar::new(),
-                });
-                queue.waiting.push(Arc::clone(&request));
-                Some(request)
-            } else {
+            if !queue.led {
                 queue.led = true;
-                None
+                break;
             }
-        };
-        match request {
-            None => self.lead(core, work),
-            Some(request) => self.follow(core, &request),
+            if let Some(request) = copied.take() {
+                queue.waiting.push(Arc::clone(&request));
+                drop(queue);
+                return self.follow(core, &request);
+            }
+            // A batch may be large: the copy is made while others may queue.
+            drop(queue);
+            copied = Some(Arc::new(Request {
+                work: work.to_owned(reads)?,
+                outcome: Mutex::new(Outcome::Waiting),
+                woken: Condvar::new(),
+            }));
         }
+        self.lead(core, work)
     }
 
     /// Wait for the outcome, or for the lead.
@@ -283,7 +286,8 @@ fn commit_group(
     for (index, work) in group.iter().enumerate() {
         if let Work::Transaction(_, reads) = work {
             let earlier = group[..index].iter().zip(&firsts).filter(|(_, first)| first.is_some());
-            let outcome = reads.check_group(earlier.map(|(work, _)| work)).and_then(|()| reads.check(core));
+            let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
+            let outcome = reads.check_group(earlier).and_then(|()| reads.check(core));
             if let Err(error) = outcome {
                 results[index] = Some(Err(error));
                 firsts.push(None);
@@ -318,6 +322,9 @@ fn commit_group(
                 }
                 None => apply(&mut turn.memtable, op, seqno),
             }
+            if planted::is(Planted::TornGroup) {
+                core.snapshots().publish(seqno);
+            }
             seqno = SeqNo(seqno.0 + 1);
         });
         results[index] = Some(Ok(Committed { position }));
@@ -328,6 +335,11 @@ fn commit_group(
 
 fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
     match work {
+        Work::Batch(ops) if planted::is(Planted::TornRecord) && ops.count() > 1 => {
+            let (head, tail) = ops.bytes().split_at(ops.first_bytes());
+            log.stage(first.0, &[head]);
+            log.stage(first.0 + 1, &[tail]);
+        }
         Work::Batch(ops) | Work::Transaction(ops, _) => log.stage(first.0, &[ops.bytes()]),
         Work::One(op) => {
             // The wire form of `batch`, without building a batch.

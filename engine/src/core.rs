@@ -20,6 +20,7 @@ use arc_swap::ArcSwap;
 use esker_base::event::{Event, Listener, SealReason};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
+use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
@@ -185,10 +186,12 @@ impl Core {
             .map_err(|what| Error::corruption(self.dir.join(esker_base::filename::CURRENT), 0, what))
     }
 
-    /// Seal the memtable if it has reached its size and its flush has somewhere to queue. Called by
-    /// the leader of the commit lane.
+    /// Seal the memtable if it has reached its size, or its number of range tombstones, and its flush has
+    /// somewhere to queue. Called by the leader of the commit lane.
     pub(crate) fn rotate_if_full(&self, turn: &mut Turn) -> Result<()> {
-        let full = turn.memtable.memtable().live_bytes() >= self.options.memtable_bytes_max;
+        let memtable = turn.memtable.memtable();
+        let full = memtable.live_bytes() >= self.options.memtable_bytes_max
+            || memtable.range_tombstones() >= RANGE_TOMBSTONES_MAX;
         if !full {
             return Ok(());
         }
@@ -258,7 +261,7 @@ impl Core {
     /// Make everything acknowledged so far durable.
     pub(crate) fn persist(&self) -> Result<()> {
         self.health.check()?;
-        if self.options.read_only {
+        if self.options.read_only || planted::is(Planted::IdlePersist) {
             return Ok(());
         }
         if self.options.durability == Durability::NoLog {
@@ -300,6 +303,10 @@ impl Core {
         }
     }
 }
+
+/// Range tombstones that a memtable takes before it is sealed: the first reader after each that is added
+/// builds the fragments of all of them anew.
+const RANGE_TOMBSTONES_MAX: u64 = 1_000;
 
 /// The most a log is allocated ahead: a memtable of several GiB must not claim that much disk at once.
 const LOG_ALLOCATION_MAX: u64 = 128 << 20;

@@ -164,6 +164,7 @@ impl Database {
             .commit(vec![Edit::DropKeyspace { id }])
             .inspect_err(|e| core.note_manifest_failure(e))?;
         core.current.install(|| core.versions.current(), None);
+        core.forget_operator(id);
         collect_garbage(core);
         core.note_progress();
         Ok(())
@@ -289,6 +290,8 @@ impl Core {
         self.jobs.close();
         self.env.scheduler.stop();
         self.health.close();
+        self.progress.open();
+        self.wait_for_hands();
         // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
         self.versions
             .close(self.health.check().err().unwrap_or(Error::Closed { why: "close() was called" }));

@@ -10,10 +10,11 @@
 //! An operator that refuses (overflow) or panics leaves the operand as it is: whoever reads the key
 //! hears of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use esker_base::{Kind, MergeOperator, OpCost, Result, SeqNo};
+use esker_base::{KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 
 use crate::batch::Op;
 use crate::commit::Turn;
@@ -27,12 +28,36 @@ const CHAIN_MAX: usize = 32;
 const BASE_BYTES_MAX: usize = 512;
 
 impl Core {
+    /// Fold merges into `keyspace` with `operator` from now on. A keyspace that was dropped meanwhile takes
+    /// no merges.
+    pub(crate) fn know_operator(&self, keyspace: KeyspaceId, operator: &Arc<dyn MergeOperator>) {
+        if self.merge_operators.load().contains_key(&keyspace) {
+            return;
+        }
+        self.merge_operators.rcu(|known| {
+            let mut known = BTreeMap::clone(known);
+            if self.versions.current().keyspace(keyspace).is_some() {
+                known.insert(keyspace, Arc::clone(operator));
+            }
+            known
+        });
+    }
+
+    /// `keyspace` was dropped.
+    pub(crate) fn forget_operator(&self, keyspace: KeyspaceId) {
+        self.merge_operators.rcu(|known| {
+            let mut known = BTreeMap::clone(known);
+            known.remove(&keyspace);
+            known
+        });
+    }
+
     /// What to write for the merge `op` numbered `seqno`: the folded value, or `None` for the operand
     /// itself. Called by the leader of the commit lane, whose `turn` has everything older applied.
     pub(crate) fn fold_early(&self, turn: &Turn, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
         let operator = self.merge_operators.load().get(&op.keyspace).cloned()?;
         let memtable = turn.memtable.memtable();
-        let cover = memtable.tombstones(op.keyspace).and_then(|t| t.covering(op.key, SeqNo::MAX));
+        let cover = memtable.newest_cover(op.keyspace, op.key);
         let mut upper = SeqNo::MAX;
         for _ in 0..CHAIN_MAX {
             let entry = memtable.get(op.keyspace, op.key, upper);
@@ -83,3 +108,6 @@ impl Core {
 fn fold_onto(operator: &Arc<dyn MergeOperator>, op: Op<'_>, base: Option<&[u8]>) -> Option<Vec<u8>> {
     operators::fold(Some(operator), op.key, base, &[op.value]).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,12 +12,13 @@ mod upkeep;
 pub(crate) use compact::Carrying;
 
 use std::sync::{Arc, OnceLock, Weak};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
-use esker_base::{Error, FileNumber};
+use esker_base::{Error, FileNumber, Result};
 use esker_compaction::Busy;
 use esker_vfs::scheduler::Lane;
 
@@ -48,6 +49,51 @@ struct State {
     /// Why the last flush failed.
     flush_failure: Option<Error>,
     closing: bool,
+    /// The threads that compact by hand.
+    by_hand: Vec<ThreadId>,
+}
+
+/// A thread compacts by hand until this is dropped; the database does not close meanwhile.
+pub(crate) struct ByHand<'a> {
+    core: &'a Core,
+}
+
+impl Drop for ByHand<'_> {
+    fn drop(&mut self) {
+        let mine = thread::current().id();
+        {
+            let mut state = self.core.jobs.state.lock();
+            if let Some(place) = state.by_hand.iter().position(|thread| *thread == mine) {
+                state.by_hand.remove(place);
+            }
+        }
+        self.core.progress.open();
+    }
+}
+
+impl Core {
+    /// Work of a job is about to be done on the caller's thread.
+    pub(crate) fn by_hand(&self) -> Result<ByHand<'_>> {
+        let mut state = self.jobs.state.lock();
+        if state.closing {
+            return Err(Error::Closed { why: "close() was called on this handle or a clone of it" });
+        }
+        state.by_hand.push(thread::current().id());
+        Ok(ByHand { core: self })
+    }
+
+    /// Return when nobody works by hand any more, but perhaps this thread itself, from within a callback.
+    /// Whoever is at it hears at its next step that the database is closed.
+    pub(crate) fn wait_for_hands(&self) {
+        let mine = thread::current().id();
+        loop {
+            let seen = self.progress.epoch();
+            if self.jobs.state.lock().by_hand.iter().all(|thread| *thread == mine) {
+                return;
+            }
+            self.env.scheduler.wait(&self.progress, seen, None);
+        }
+    }
 }
 
 /// See [`Jobs::settle`].

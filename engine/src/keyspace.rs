@@ -1,11 +1,11 @@
 //! A keyspace: one ordered map of a database, and the single-key calls on it.
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::limits;
+use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result};
 
 use crate::batch::Op;
@@ -52,11 +52,7 @@ impl Keyspace {
             None => None,
         };
         if let Some(operator) = &operator {
-            db.core().merge_operators.rcu(|known| {
-                let mut known = BTreeMap::clone(known);
-                known.insert(id, Arc::clone(operator));
-                known
-            });
+            db.core().know_operator(id, operator);
         }
         Ok(Keyspace { inner: Arc::new(Inner { db, id, name, options, operator }) })
     }
@@ -193,6 +189,9 @@ impl Keyspace {
         let mut cost = OpCost::default();
         let found = self.now(|view| view.get(key.as_ref(), &mut cost, take))?;
         self.core().metrics().count_get(&cost);
+        if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
+            self.core().health().close();
+        }
         found
     }
 

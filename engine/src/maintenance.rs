@@ -104,6 +104,7 @@ impl Core {
     /// See [`Keyspace::compact_range`](crate::Keyspace::compact_range).
     pub(crate) fn compact_range(self: &Arc<Self>, keyspace: KeyspaceId, bounds: &Bounds) -> Result<()> {
         self.check_writable()?;
+        let _by_hand = self.by_hand()?;
         self.flush(SealReason::Asked)?;
         let settings = table_io::compaction_settings(&self.options);
         let start = match &bounds.start {

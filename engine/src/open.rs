@@ -13,6 +13,7 @@ use esker_base::event::Listener;
 use esker_base::filename::{self, FileName};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
+use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
 use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, VersionSet};
@@ -185,7 +186,8 @@ impl Opening {
         for keyspace in version.keyspaces() {
             self.check_operator(&keyspace.options)?;
         }
-        let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version, left.clean_close)?;
+        let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version, left.clean_close)
+            .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
         let core = self.core(versions, &logs, lock, cache, ledger)?;
         core.jobs.attach(&core);
         core.note_progress();

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use esker_base::checksum::key_hash;
 use esker_base::error::printable;
 use esker_base::limits::VALUE_BYTES_MAX;
+use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{TableHandle, Tree};
 
@@ -18,10 +19,23 @@ use crate::memtable::Memtable;
 use crate::operators;
 use crate::superversion::SuperVersion;
 
-/// Bytes of one key's operands in tables that a read holds at once before it gives up: tables may be
-/// hostile. What lies in memtables is in memory already; after a crash that may be a chain which the commit
-/// lane had kept short and the log has whole.
-const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
+/// Bytes of one key's operands in tables that a read or scan holds at once before it gives up: tables may
+/// be hostile. What lies in memtables is in memory already; after a crash that may be a chain which the
+/// commit lane had kept short and the log has whole.
+pub(crate) const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
+
+/// Count `operand` of `key`, from a table, among the `bytes` held; err beyond `most`.
+pub(crate) fn count_operand(key: &[u8], operand: &[u8], bytes: &mut usize, most: usize) -> Result<()> {
+    *bytes += operand.len() + size_of::<Vec<u8>>();
+    if *bytes <= most {
+        return Ok(());
+    }
+    Err(Error::Merge {
+        key: printable(key),
+        operator: "any".to_string(),
+        why: format!("the key has more than {most} bytes of unfolded operands"),
+    })
+}
 
 /// Where to look: one keyspace as seen by one reader.
 pub(crate) struct View<'a> {
@@ -135,6 +149,7 @@ impl View<'_> {
             }
             cost.memtables += 1;
             if let Some(tombstones) = memtable.tombstones(self.keyspace)
+                && !(planted::is(Planted::SealedTombstones) && self.is_sealed(memtable))
                 && let Some(cover) = tombstones.covering(key, bound)
             {
                 walk.cover = walk.cover.max(cover);
@@ -169,6 +184,11 @@ impl View<'_> {
             }
         }
         self.end(walk, None)
+    }
+
+    /// Whether `memtable` takes no writes any more.
+    fn is_sealed(&self, memtable: &Memtable) -> bool {
+        self.superversion.sealed.iter().any(|sealed| std::ptr::eq(Arc::as_ptr(&sealed.memtable), memtable))
     }
 
     /// Ask one table.
@@ -221,14 +241,7 @@ impl View<'_> {
         }
         walk.operands.push(value.to_vec());
         if walk.in_tables {
-            walk.operand_bytes += value.len() + size_of::<Vec<u8>>();
-            if walk.operand_bytes > CHAIN_BYTES_MAX {
-                return Err(Error::Merge {
-                    key: printable(walk.key),
-                    operator: "any".to_string(),
-                    why: format!("the key has more than {CHAIN_BYTES_MAX} bytes of unfolded operands"),
-                });
-            }
+            count_operand(walk.key, value, &mut walk.operand_bytes, CHAIN_BYTES_MAX)?;
         }
         Ok(Step::Older)
     }

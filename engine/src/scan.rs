@@ -51,8 +51,11 @@ impl ScanView {
         let memtables = own.chain(self.superversion.memtables().map(|layer| &layer.memtable));
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             let tombstones = memtable.tombstones(self.keyspace);
-            let info =
-                SourceInfo { largest_seqno: SeqNo::MAX, tombstones: tombstones.into_iter().collect() };
+            let info = SourceInfo {
+                in_memory: true,
+                largest_seqno: SeqNo::MAX,
+                tombstones: tombstones.into_iter().collect(),
+            };
             sources.push((Source::Memtable(memtable.cursor(self.keyspace)), info));
         }
         let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };
@@ -63,7 +66,7 @@ impl ScanView {
             let reader = table.reader()?;
             let tombstones = reader.tombstones();
             let tombstones = if tombstones.is_empty() { Vec::new() } else { vec![Arc::clone(tombstones)] };
-            let info = SourceInfo { largest_seqno: table.meta.largest_seqno, tombstones };
+            let info = SourceInfo { in_memory: false, largest_seqno: table.meta.largest_seqno, tombstones };
             sources.push((Source::Table(reader.cursor(options)), info));
         }
         for (level, tables) in self.tree.levels.iter().enumerate().skip(1) {
@@ -74,7 +77,8 @@ impl ScanView {
             if tables[range.clone()].iter().all(|t| t.meta.largest_seqno < after) {
                 continue;
             }
-            let mut info = SourceInfo { largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
+            let mut info =
+                SourceInfo { in_memory: false, largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
             for table in &tables[range.clone()] {
                 info.largest_seqno = info.largest_seqno.max(table.meta.largest_seqno);
                 if table.meta.range_tombstones > 0 {

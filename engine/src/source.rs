@@ -22,6 +22,8 @@ pub(crate) enum Source {
 
 /// What a scan knows of a source besides its entries.
 pub(crate) struct SourceInfo {
+    /// It is a memtable: what it holds is in memory already.
+    pub(crate) in_memory: bool,
     /// No entry of the source has a larger number.
     pub(crate) largest_seqno: SeqNo,
     /// Its range tombstones; empty ones are left out.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::limits;
 use esker_base::merge::Merge;
+use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
@@ -72,7 +73,9 @@ impl ReadSet {
     }
 
     fn set_range(&self, place: usize, bounds: Bounds) {
-        self.seen.lock().ranges[place].1 = bounds;
+        if !planted::is(Planted::ForgottenScan) {
+            self.seen.lock().ranges[place].1 = bounds;
+        }
     }
 
     /// Err if a commit of the same group, earlier in it, writes what was read.

@@ -1,5 +1,4 @@
 //! Corners of transactions: each test failed before its mend.
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use esker::{Database, Error, KeyspaceOptions};
 

@@ -2,6 +2,7 @@
 //! "Filter". One cache line is touched for a key.
 
 use esker_base::coding::DecodeError;
+use esker_base::planted::{self, Planted};
 
 /// Bits of a line.
 const LINE_BITS: u64 = 512;
@@ -82,6 +83,9 @@ impl Filter {
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let Some(line) = self.lines.get(self.line_of(hash)) else { return true };
+        if planted::is(Planted::FilterDenies) && hash.is_multiple_of(64) {
+            return false;
+        }
         bits_of(hash, self.probes).all(|(word, bit)| line.0.get(word).is_some_and(|word| word & bit != 0))
     }
 

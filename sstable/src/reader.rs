@@ -20,6 +20,7 @@ use bytes::Bytes;
 use esker_base::checksum::ChecksumSeed;
 use esker_base::filename::FileName;
 use esker_base::ledger::{Held, Ledger, Purpose};
+use esker_base::planted::{self, Planted};
 use esker_base::range_tombstone::Fragments;
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, Error, FileNumber, InternalKey, Kind, OpCost, Result, SeqNo};
@@ -143,7 +144,7 @@ impl TableReader {
     ) -> Result<TableReader> {
         let parts = Parts::read(&source, expected)?;
         let Parts { footer, properties, index, filter, tombstones } = parts;
-        if context.source == TableSource::Mapped {
+        if context.source == TableSource::Mapped || planted::is(Planted::MappedTables) {
             source.map(&*context.fs, index.blocks())?;
             let mapped = source.mapping().map_or(0, |mapping| mapping.bytes.len() as u64);
             if mapped != footer.file_bytes {

@@ -29,7 +29,7 @@ mod tests;
 use std::sync::Arc;
 
 use esker_base::range_tombstone::Fragments;
-use esker_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 
 use arena::Arena;
@@ -44,8 +44,8 @@ pub(crate) struct Memtable {
     directory: Directory,
     /// Entries in all keyspaces.
     entries: AtomicU64,
-    /// Whether any keyspace has a range tombstone.
-    has_tombstones: AtomicBool,
+    /// Range tombstones in all keyspaces.
+    range_tombstones: AtomicU64,
     arena: Arc<Arena>,
 }
 
@@ -74,7 +74,7 @@ impl Memtable {
         let memtable = Arc::new(Memtable {
             directory: Directory::new(),
             entries: AtomicU64::new(0),
-            has_tombstones: AtomicBool::new(false),
+            range_tombstones: AtomicU64::new(0),
             arena,
         });
         let writer = MemtableWriter { memtable: Arc::clone(&memtable), index };
@@ -93,10 +93,18 @@ impl Memtable {
     /// The keyspace's range tombstones; `None`, after one relaxed load, while no keyspace has any.
     #[inline]
     pub(crate) fn tombstones(&self, keyspace: KeyspaceId) -> Option<Arc<Fragments>> {
-        if !self.has_tombstones.load(Ordering::Relaxed) {
+        if self.range_tombstones() == 0 {
             return None;
         }
         self.directory.get(keyspace)?.tombstones.fragments()
+    }
+
+    /// The newest range tombstone over `key`. For whoever holds the writer: nobody adds any meanwhile.
+    pub(crate) fn newest_cover(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<SeqNo> {
+        if self.range_tombstones() == 0 {
+            return None;
+        }
+        self.directory.get(keyspace)?.tombstones.newest_over(key)
     }
 
     /// A cursor over the keyspace's entries, standing nowhere.
@@ -126,13 +134,19 @@ impl Memtable {
     /// Whether nothing was written to it. Two relaxed loads.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries() == 0 && !self.has_tombstones.load(Ordering::Relaxed)
+        self.entries() == 0 && self.range_tombstones() == 0
     }
 
     /// Entries inserted, range tombstones not counted. One relaxed load.
     #[inline]
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Range tombstones added. One relaxed load.
+    #[inline]
+    pub(crate) fn range_tombstones(&self) -> u64 {
+        self.range_tombstones.load(Ordering::Relaxed)
     }
 }
 
@@ -165,7 +179,8 @@ impl MemtableWriter {
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
         found.tombstones.add(start, end, seqno);
         memtable.arena.count(Tombstones::bytes(start, end));
-        memtable.has_tombstones.store(true, Ordering::Release);
+        let count = memtable.range_tombstones();
+        memtable.range_tombstones.store(count + 1, Ordering::Release);
     }
 
     /// The memtable this writes to.

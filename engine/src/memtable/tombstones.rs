@@ -8,7 +8,10 @@
 //! happened before them, relaxed ones neither. It therefore sees a `count` that includes the
 //! tombstone, finds the built fragments too old, and builds new ones from the list under its lock.
 //!
-//! Locks: `list`, for the length of one push or one build.
+//! The writer asks about one key without building ([`Tombstones::newest_over`]): a merge after each range
+//! delete would otherwise build as many times as there are range deletes.
+//!
+//! Locks: `list`, for the length of one push, one build, or one look at the last [`TAIL_MAX`].
 
 use std::sync::Arc;
 
@@ -17,6 +20,9 @@ use esker_base::SeqNo;
 use esker_base::range_tombstone::{Fragment, Fragments, RangeTombstone};
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many tombstones behind the built fragments the writer looks through one by one.
+const TAIL_MAX: usize = 64;
 
 /// Range tombstones and their fragments.
 #[derive(Debug)]
@@ -71,6 +77,25 @@ impl Tombstones {
             return Some(Arc::clone(&built.fragments));
         }
         Some(self.build())
+    }
+
+    /// The newest tombstone over `key`. For the one writer.
+    pub(super) fn newest_over(&self, key: &[u8]) -> Option<SeqNo> {
+        let count = self.count.load(Ordering::Relaxed);
+        if count == 0 {
+            return None;
+        }
+        let built = self.built.load();
+        let known = built.as_ref().map_or(0, |built| built.count);
+        if count > known + TAIL_MAX {
+            return self.build().covering(key, SeqNo::MAX);
+        }
+        let list = self.list.lock();
+        let tail = list.get(known..).unwrap_or_default().iter();
+        let over = |t: &&RangeTombstone| t.start.as_slice() <= key && key < t.end.as_slice();
+        // Later ones have larger numbers.
+        let newest = tail.rev().find(over).map(|tombstone| tombstone.seqno);
+        newest.or_else(|| built.as_ref()?.fragments.covering(key, SeqNo::MAX))
     }
 
     #[cold]

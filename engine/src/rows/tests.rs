@@ -1,0 +1,55 @@
+//! The limit of a chain of operands in a scan.
+
+use std::ops::Bound;
+
+use super::Bounds;
+use crate::{Database, Error, Keyspace, KeyspaceOptions, Result};
+
+fn map(db: &Database) -> Result<Keyspace> {
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("append"))?;
+    // Nothing lies below that the operands could be folded onto.
+    for _ in 0..20 {
+        map.merge("key", [7; 100])?;
+    }
+    map.put("last", "value")?;
+    Ok(map)
+}
+
+/// A table may be hostile: a chain that is too long is an error of the scan, in both directions, and the
+/// scan errs from then on. What is in memory already is no question of memory.
+#[test]
+fn a_scan_holds_no_endless_chain_from_tables() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = map(&db)?;
+    // Nobody sees the first of them alone, so the flush would fold the chain if nothing parted it.
+    let parted: Vec<_> = (0..20)
+        .map(|_| {
+            let snapshot = db.snapshot();
+            map.merge("key", [7; 100]).map(|()| snapshot)
+        })
+        .collect::<Result<_>>()?;
+    let everything = || Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
+    for in_tables in [false, true] {
+        if in_tables {
+            db.flush()?;
+        }
+        let view = map.reader()?.scan_view(true);
+        for limit in [100_000, 500] {
+            for forward in [true, false] {
+                let mut rows = view.rows(everything())?;
+                rows.chain_bytes_max = limit;
+                let step =
+                    if forward { rows.seek_first() } else { rows.seek_last().and_then(|()| rows.prev()) };
+                if in_tables && limit == 500 {
+                    assert!(matches!(step, Err(Error::Merge { .. })), "forward: {forward}");
+                    assert!(rows.seek_first().is_err() && !rows.valid());
+                } else {
+                    step?;
+                    assert_eq!((rows.key(), rows.value().len()), (&b"key"[..], 4_000));
+                }
+            }
+        }
+    }
+    drop(parted);
+    Ok(())
+}

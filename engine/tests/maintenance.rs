@@ -1,0 +1,72 @@
+//! What is done by hand: each test failed before its mend.
+#![expect(clippy::disallowed_methods, reason = "tests bring their own threads and clocks")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use esker::vfs::Env;
+use esker::{Database, KeyspaceOptions, MergeOperator};
+
+/// Stands still in the middle of a compaction.
+struct Slow {
+    armed: AtomicBool,
+    entered: Barrier,
+    left: AtomicBool,
+}
+
+impl MergeOperator for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        if self.armed.swap(false, Ordering::SeqCst) {
+            self.entered.wait();
+            std::thread::sleep(Duration::from_millis(100));
+            self.left.store(true, Ordering::SeqCst);
+        }
+        Ok([base.unwrap_or_default(), &operands.concat()].concat())
+    }
+}
+
+/// Once `close` has returned, the directory may be another handle's: a compaction by hand that is in the
+/// middle of a step has finished it by then.
+#[test]
+fn a_compaction_by_hand_does_not_outlast_a_close() {
+    let slow = Arc::new(Slow {
+        armed: AtomicBool::new(false),
+        entered: Barrier::new(2),
+        left: AtomicBool::new(false),
+    });
+    let builder = Database::builder("/db").env(Env::memory().unwrap());
+    let db = builder.merge_operator(Arc::<Slow>::clone(&slow)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("slow")).unwrap();
+    for operand in ["a", "b"] {
+        map.merge("key", operand).unwrap();
+        db.flush().unwrap();
+    }
+    slow.armed.store(true, Ordering::SeqCst);
+    let by_hand = std::thread::spawn(move || map.compact_range::<&[u8]>(..));
+    slow.entered.wait();
+    db.close().unwrap();
+    assert!(slow.left.load(Ordering::SeqCst), "close returned in the middle of a compaction");
+    let _ = by_hand.join().unwrap();
+}
+
+/// A merge after each of many range deletions does not cost more the more of them there are.
+#[test]
+fn merges_between_range_deletions_stay_quick() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("append")).unwrap();
+    let began = Instant::now();
+    for pair in 0..6_000u32 {
+        map.delete_range(pair.saturating_sub(2).to_be_bytes()..(pair + 1).to_be_bytes()).unwrap();
+        map.merge(pair.to_be_bytes(), "x").unwrap();
+    }
+    // Four seconds where each merge builds all fragments anew, in a build without optimisation many more.
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    // What was merged into a deleted range stands; what a later range covers does not.
+    assert_eq!(map.iter().count(), 1);
+    assert_eq!(map.get(5_999u32.to_be_bytes()).unwrap().as_deref(), Some(&b"x"[..]));
+    assert!(db.metrics().counters.flushes.count >= 5, "range tombstones seal memtables");
+}
