@@ -26,6 +26,7 @@ pub mod oracle;
 pub mod planted;
 pub mod points;
 pub mod rows;
+pub mod scenarios;
 pub mod script;
 pub mod setup;
 pub mod transactions;

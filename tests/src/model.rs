@@ -4,6 +4,7 @@
 //! threads. A case is a call on the public face: a write, a read, a step of a scan or cursor. A failure in
 //! step mode is shrunk.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -105,8 +106,10 @@ pub fn history(seed: u64, bug: Option<Bug>) -> Outcome {
             format!("operation {}, {}: {}", wrong.at, show(&ops[wrong.at.min(ops.len() - 1)]), wrong.what);
         if !config.threads {
             let (few, last) = shrink(&config, ops);
-            what.push_str(&format!("\n  shrunk to {} operations, the last: {last}", few.len()));
-            few.iter().for_each(|op| what.push_str(&format!("\n    {}", show(op))));
+            let _ = write!(what, "\n  shrunk to {} operations, the last: {last}", few.len());
+            for op in &few {
+                let _ = write!(what, "\n    {}", show(op));
+            }
         }
         outcome.failures.push(Failure { replay: format!("--seed {seed} --count 1"), what });
     }

@@ -26,6 +26,12 @@ pub const THREADS: usize = 16;
 /// What a history came to: transactions tried, and what it went through.
 pub type Tried = (u64, Hits);
 
+/// Let another thread go on.
+#[expect(clippy::disallowed_methods, reason = "the threads of a test meet more often so")]
+fn give_way() {
+    std::thread::yield_now();
+}
+
 /// The history of `seed`: its kind follows from it.
 pub fn history(seed: u64, bug: Option<Bug>) -> Outcome {
     let outcome = contained(|| match seed % 6 {

@@ -2,7 +2,6 @@
 
 use esker_tests::crash::{Effort, Outcome, crash_many, in_turn};
 use esker_tests::determinism;
-use esker_tests::planted::Bug;
 use esker_tests::setup::Mode;
 
 fn expect_none(suite: &str, outcome: &Outcome) {
@@ -32,46 +31,4 @@ fn power_loss_in_the_recovery_from_power_loss() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     expect_none("determinism", &determinism::many(in_turn(2_000, &Mode::ALL), 15));
-}
-
-/// The suite finds `bug`, and without the bug it finds nothing.
-fn caught(bug: Bug) {
-    let with = bug.hunt(true, 1, 20_000);
-    let Some(failure) = with.failures.first() else {
-        panic!("{bug} was not found in {} cases", with.cases)
-    };
-    println!("{bug}: found after {} cases: {}", with.cases, failure.what);
-    expect_none("crash", &bug.hunt(false, 1, with.cases.max(500)));
-}
-
-#[test]
-fn a_commit_acknowledged_early_is_caught() {
-    caught(Bug::AcknowledgedEarly);
-}
-
-#[test]
-fn files_without_a_durable_name_are_caught() {
-    caught(Bug::NamelessFiles);
-}
-
-#[test]
-fn a_log_removed_early_is_caught() {
-    caught(Bug::LogRemovedEarly);
-}
-
-#[test]
-fn damage_taken_for_a_torn_tail_is_caught() {
-    caught(Bug::DamageIsATail);
-}
-
-#[test]
-#[cfg_attr(not(feature = "planted"), ignore = "the bug is inside the engine: --features planted")]
-fn a_tombstone_dropped_early_is_caught() {
-    caught(Bug::EarlyTombstone);
-}
-
-#[test]
-#[cfg_attr(not(feature = "planted"), ignore = "the bug is inside the engine: --features planted")]
-fn a_keyspace_flushed_alone_is_caught() {
-    caught(Bug::LoneFlush);
 }

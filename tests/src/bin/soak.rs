@@ -171,7 +171,7 @@ fn planted(asked: &Asked) -> Result<(), String> {
     let count = asked.count.unwrap_or(20_000);
     let mut total = Outcome::default();
     let (mut caught, mut skipped) = (0, 0);
-    for bug in Bug::ALL {
+    for bug in Bug::all() {
         if !bug.is_available() {
             println!("skipped {bug}: it is inside the engine; build with --features planted");
             skipped += 1;
@@ -181,7 +181,10 @@ fn planted(asked: &Asked) -> Result<(), String> {
         let found = with.failures.first().map(|failure| failure.what.clone());
         let without = bug.hunt(false, asked.seed, with.cases.max(500));
         match &found {
-            Some(what) => println!("caught {bug} after {} cases: {what}", with.cases),
+            Some(what) => {
+                let what = what.lines().next().unwrap_or_default();
+                println!("caught {bug} ({}) after {} cases: {what}", bug.breaks(), with.cases);
+            }
             None => println!("missed {bug} in {} cases", with.cases),
         }
         caught += u32::from(found.is_some());
@@ -193,7 +196,7 @@ fn planted(asked: &Asked) -> Result<(), String> {
         }
         total.failures.extend(without.failures);
     }
-    let hits = format!("{caught} of {} bugs caught, {skipped} skipped", Bug::ALL.len());
+    let hits = format!("{caught} of {} bugs caught, {skipped} skipped", Bug::all().count());
     report("planted", asked, &total, &hits)
 }
 

@@ -76,7 +76,6 @@ impl Generator {
                 let new = self.random.bool().then(|| self.value(0));
                 Op::Swap(0, self.key(), self.random.bool(), new)
             }
-            3_500..4_700 => Op::Get(self.space(), self.at(), self.key()),
             4_700..5_000 => Op::GetWith(self.space(), self.at(), self.key()),
             5_000..5_300 => Op::Contains(self.space(), self.at(), self.key()),
             5_300..5_500 => {
@@ -102,11 +101,10 @@ impl Generator {
             8_950..9_150 => Op::TakeSnapshot(self.slot()),
             9_150..9_300 => Op::MakeReader(self.slot(), self.space(), self.at()),
             9_300..9_400 => Op::LetGo(self.slot()),
-            9_400..9_880 if !self.whole => Op::Get(self.space(), self.at(), self.key()),
-            9_400..9_480 => Op::Create(self.random.usize(FIXED..SPACES.len())),
-            9_480..9_520 => Op::Drop(self.random.usize(FIXED..SPACES.len())),
-            9_520..9_530 => Op::CallDropped,
-            9_530..9_880 => Op::Get(self.space(), self.at(), self.key()),
+            9_400..9_480 if self.whole => Op::Create(self.random.usize(FIXED..SPACES.len())),
+            9_480..9_520 if self.whole => Op::Drop(self.random.usize(FIXED..SPACES.len())),
+            9_520..9_530 if self.whole => Op::CallDropped,
+            3_500..4_700 | 9_400..9_880 => Op::Get(self.space(), self.at(), self.key()),
             9_880..9_960 => Op::Upkeep(self.upkeep()),
             9_960..9_970 if self.whole => Op::Dump,
             9_970..9_974 => Op::Verify,

@@ -136,7 +136,9 @@ impl Reference {
             }
             Op::MoveCursor(slot, moves) => {
                 if let Some(cursor) = &mut self.cursors[*slot] {
-                    moves.iter().for_each(|step| cursor.step(step, out));
+                    for step in moves {
+                        cursor.step(step, out);
+                    }
                 }
             }
             Op::Begin(slot) => {
@@ -364,7 +366,9 @@ fn change(rows: &mut Rows, write: &Write, mut each: impl FnMut(&Bytes, Option<&B
         Write::DeleteRange(..) | Write::DeletePrefix(..) => {
             let Some(range) = touched(write) else { return };
             let keys: Vec<Bytes> = within(rows, &range).map(|(key, _)| key.clone()).collect();
-            keys.iter().for_each(|key| set(rows, key, None));
+            for key in &keys {
+                set(rows, key, None);
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ fn told(error: &Error) -> Item {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is for `map_err`")]
 fn failed(error: Error) -> Item {
     told(&error)
 }
@@ -333,7 +334,7 @@ impl Subject {
         self.checkpoints += 1;
         self.db.checkpoint(&target).map_err(failed)?;
         let (here, _) = dump(&self.db)?;
-        let read_only = self.checkpoints % 2 == 0;
+        let read_only = self.checkpoints.is_multiple_of(2);
         let copy = self
             .config
             .open(&self.disk, &target, self.checkpoints, read_only, &self.hits)

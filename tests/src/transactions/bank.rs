@@ -22,6 +22,7 @@ const ACCOUNTS: u32 = 12;
 /// All the money there is.
 const SUM: u64 = 1_000;
 
+#[expect(clippy::needless_pass_by_value, reason = "it is for `map_err`")]
 fn told(error: Error) -> Violation {
     error.to_string()
 }
@@ -72,7 +73,7 @@ fn transaction(db: &Database, accounts: &Keyspace, random: &mut Rng) -> Result<(
         1 => expect_sum("a reverse scan", accounts.iter().rev()),
         2 => {
             let snapshot = db.snapshot();
-            std::thread::yield_now();
+            super::give_way();
             expect_sum("a snapshot", accounts.at(&snapshot).map_err(told)?.range::<&[u8]>(..))
         }
         3 => {
@@ -83,14 +84,14 @@ fn transaction(db: &Database, accounts: &Keyspace, random: &mut Rng) -> Result<(
         }
         4 => {
             let tx = db.begin().map_err(told)?;
-            std::thread::yield_now();
+            super::give_way();
             expect_sum("a transaction", tx.range::<&[u8]>(accounts, ..))
         }
         5 => {
             // All that there is goes to one account, whoever had it.
             let outcome = db.transact(|tx| {
                 let all: Vec<_> = tx.range::<&[u8]>(accounts, ..).collect::<esker::Result<_>>()?;
-                std::thread::yield_now();
+                super::give_way();
                 let sum: u64 = all.iter().map(|(_, value)| amount(Some(value))).sum();
                 tx.delete_range(accounts, [0; 4], [0xFF; 4])?;
                 tx.put(accounts, to, sum.to_le_bytes())
@@ -101,7 +102,7 @@ fn transaction(db: &Database, accounts: &Keyspace, random: &mut Rng) -> Result<(
             let outcome = db.transact(|tx| {
                 let mine = amount(tx.get(accounts, from)?.as_deref());
                 let theirs = amount(tx.get(accounts, to)?.as_deref());
-                std::thread::yield_now();
+                super::give_way();
                 let moved = mine.div_ceil(2);
                 if from == to || moved == 0 {
                     return Ok(());

@@ -26,6 +26,7 @@ struct Shared {
     values: AtomicU64,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is for `map_err`")]
 fn told(error: Error) -> Violation {
     error.to_string()
 }
@@ -130,7 +131,7 @@ fn transaction(shared: &Shared, random: &mut Rng) -> Result<Observed, Violation>
             }
         }
         if random.bool() {
-            std::thread::yield_now();
+            super::give_way();
         }
     }
     let fate = if random.u8(0..20) == 0 {

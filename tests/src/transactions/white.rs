@@ -231,7 +231,7 @@ pub fn with_threads(seed: u64, bug: Option<Bug>) -> Result<Tried, Violation> {
     let hits = Arc::<Mutex<Hits>>::default();
     let mut config = Config { bug, ..Config::draw(seed, true) };
     // Real waits for a timer would be most of the time.
-    config.options.durability = if seed % 2 == 0 { Durability::Os } else { Durability::NoLog };
+    config.options.durability = if seed.is_multiple_of(2) { Durability::Os } else { Durability::NoLog };
     let disk = MemFs::new();
     let db = config.open(&disk, Path::new(DIR), 0, false, &hits).map_err(|e| e.to_string())?;
     let shared = Shared::new(db, &config)?;
@@ -275,7 +275,7 @@ fn client(shared: &Shared, seed: u64, keys: usize) -> Result<Vec<Done>, Violatio
         for _ in 0..open.left {
             shared.step(&mut open, steps.transaction_step())?;
             if random.bool() {
-                std::thread::yield_now();
+                super::give_way();
             }
         }
         let (done, error) = shared.end(open, random.u8(0..16) == 0)?;
