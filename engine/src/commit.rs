@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use esker_base::event::Event;
 use esker_base::planted::{self, Planted};
+use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::sync::{Condvar, Mutex, MutexGuard};
 use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
 use esker_wal::{LogWriter, WriteFailure};
@@ -32,6 +33,12 @@ use crate::transaction::ReadSet;
 /// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
 /// and the size of one write.
 const GROUP_BYTES_MAX: usize = 1 << 20;
+/// How many groups a leader commits before it hands the lead to somebody else: bounds what its own caller
+/// waits for others.
+const GROUPS_MAX: usize = 8;
+/// How often a writer looks for its outcome before it sleeps: for about as long as falling asleep and being
+/// woken takes, 14 µs where a pause takes 55 ns. A group takes one or two microseconds.
+const SPINS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
 const CLOSING: &str = "close() was called on this handle or a clone of it";
 
@@ -77,6 +84,8 @@ impl OwnedWork {
 /// A writer in the queue.
 struct Request {
     work: OwnedWork,
+    /// Set with the outcome: what the writer looks at before it sleeps.
+    answered: AtomicBool,
     outcome: Mutex<Outcome>,
     woken: Condvar,
 }
@@ -178,6 +187,7 @@ impl Lane {
             drop(queue);
             copied = Some(Arc::new(Request {
                 work: work.to_owned(reads)?,
+                answered: AtomicBool::new(false),
                 outcome: Mutex::new(Outcome::Waiting),
                 woken: Condvar::new(),
             }));
@@ -187,6 +197,12 @@ impl Lane {
 
     /// Wait for the outcome, or for the lead.
     fn follow(&self, core: &Core, request: &Arc<Request>) -> Result<Committed> {
+        for _ in 0..SPINS {
+            if request.answered.load(Ordering::Acquire) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
         {
             let mut outcome = request.outcome.lock();
             while matches!(*outcome, Outcome::Waiting) {
@@ -199,37 +215,40 @@ impl Lane {
         self.lead(core, request.work.as_work())
     }
 
-    /// Commit `own` and whoever has queued by now, then hand the lead on.
+    /// Commit `own` and whoever has queued by now, then whoever has queued meanwhile, until nobody is left
+    /// or enough was done for others.
     fn lead(&self, core: &Core, own: Work<'_>) -> Result<Committed> {
-        let mut turn = self.turn.lock();
-        let followers = self.take_followers(own.bytes());
-        let result = if followers.is_empty() {
-            let mut result = [None];
-            commit_group(core, &mut turn, &[own], &mut result);
-            let [result] = result;
-            result
-        } else {
-            let group: Vec<Work<'_>> =
-                std::iter::once(own).chain(followers.iter().map(|f| f.work.as_work())).collect();
-            let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
-            commit_group(core, &mut turn, &group, &mut results);
-            let mut results = results.into_iter();
-            let own = results.next().flatten();
-            for (follower, result) in followers.iter().zip(results) {
-                follower.wake(Outcome::Done(result.unwrap_or_else(unanswered)));
+        let mut result = None;
+        let mut own = Some(own);
+        let mut events = Vec::new();
+        let mut groups = 0;
+        let next = loop {
+            let mut turn = self.turn.lock();
+            let followers = self.take_followers(own);
+            let outcome = commit_and_wake(core, &mut turn, own.take(), &followers);
+            events.append(&mut turn.events);
+            drop(turn);
+            result = result.or(outcome);
+            groups += 1;
+            match self.leave(groups < GROUPS_MAX) {
+                Leaving::Stay => {}
+                Leaving::Free => break None,
+                Leaving::To(next) => break Some(next),
             }
-            own
         };
-        let events = std::mem::take(&mut turn.events);
-        drop(turn);
-        self.hand_on();
+        // Until that one runs nobody commits: hence the patience before.
+        if let Some(next) = next {
+            next.wake(Outcome::Lead);
+        }
         for event in &events {
             core.emit(event);
         }
         result.unwrap_or_else(unanswered)
     }
 
-    fn take_followers(&self, mut bytes: usize) -> Vec<Arc<Request>> {
+    /// Those who go with `own`, or without it: at least one then.
+    fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
+        let mut bytes = own.map_or(0, |own| own.bytes());
         let mut queue = self.queue.lock();
         let fits = queue
             .waiting
@@ -239,21 +258,56 @@ impl Lane {
                 bytes <= GROUP_BYTES_MAX
             })
             .count();
-        queue.waiting.drain(..fits).collect()
+        let least = usize::from(own.is_none()).min(queue.waiting.len());
+        queue.waiting.drain(..fits.max(least)).collect()
     }
 
-    /// Give the lead to the first in line, or mark the lane free.
-    fn hand_on(&self) {
-        let next = {
-            let mut queue = self.queue.lock();
-            if queue.waiting.is_empty() {
-                queue.led = false;
-                return;
-            }
-            queue.waiting.remove(0)
-        };
-        next.wake(Outcome::Lead);
+    /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
+    fn leave(&self, patient: bool) -> Leaving {
+        let mut queue = self.queue.lock();
+        if queue.waiting.is_empty() {
+            queue.led = false;
+            Leaving::Free
+        } else if patient {
+            Leaving::Stay
+        } else {
+            Leaving::To(queue.waiting.remove(0))
+        }
     }
+}
+
+/// What a leader does after a group.
+enum Leaving {
+    /// Commit the next group.
+    Stay,
+    /// Go; the lane is free.
+    Free,
+    /// Go, and hand the lead to this writer.
+    To(Arc<Request>),
+}
+
+/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the outcome of `own`.
+fn commit_and_wake(
+    core: &Core,
+    turn: &mut Turn,
+    own: Option<Work<'_>>,
+    followers: &[Arc<Request>],
+) -> Option<Result<Committed>> {
+    if let (Some(own), []) = (own, followers) {
+        let mut result = [None];
+        commit_group(core, turn, &[own], &mut result);
+        let [result] = result;
+        return result;
+    }
+    let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
+    let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
+    commit_group(core, turn, &group, &mut results);
+    let mut results = results.into_iter();
+    let result = own.and_then(|_| results.next().flatten());
+    for (follower, result) in followers.iter().zip(results) {
+        follower.wake(Outcome::Done(result.unwrap_or_else(unanswered)));
+    }
+    result
 }
 
 fn unanswered() -> Result<Committed> {
@@ -263,6 +317,7 @@ fn unanswered() -> Result<Committed> {
 impl Request {
     fn wake(&self, outcome: Outcome) {
         *self.outcome.lock() = outcome;
+        self.answered.store(true, Ordering::Release);
         self.woken.notify_one();
     }
 }
