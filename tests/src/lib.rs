@@ -15,6 +15,8 @@ pub mod damage;
 pub mod determinism;
 pub mod driver;
 pub mod dump;
+pub mod files;
+pub mod golden;
 pub mod kill;
 pub mod lies;
 pub mod many;

@@ -1,0 +1,246 @@
+//! The golden database: a small one with everything in it, made in one way only.
+//!
+//! It has every kind of file, tables on at least three levels, LZ4 and uncompressed blocks, range
+//! tombstones, merges, two keyspaces and one that was dropped, a sealed log and an active one that no
+//! table holds yet. A committed copy of each format version is opened for ever ([`fixture`]); the damage
+//! suites take it apart. The [`history`] of version 1 is frozen: its answers are those of the copy.
+
+pub mod fixture;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use esker::{
+    Compression, Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, Result, WhenStalled,
+};
+use esker_base::checksum::key_hash;
+use esker_base::event::{Event, Listener};
+use esker_vfs::mem::{MemFs, Policy};
+use esker_vfs::sim::Simulation;
+use parking_lot::Mutex;
+
+use crate::driver::Violation;
+use crate::files::Files;
+use crate::ops::{Name, Write};
+use crate::oracle::{Contents, Model};
+use crate::points::Tables;
+use crate::setup::DIR;
+
+/// Rows without an operator: raw on level 0, LZ4 below.
+const ROWS: Name = "rows";
+/// Values that are appended to.
+const LISTS: Name = "lists";
+/// Dropped in the end.
+const GONE: Name = "gone";
+
+/// The seed of the simulated world in which it is made.
+const SEED: u64 = 13;
+/// Rounds of writes that end in a flush.
+const ROUNDS: u64 = 12;
+/// Commits behind the last flush.
+const TAIL: u64 = 56;
+
+/// One step of its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// One commit of these writes.
+    Commit(Vec<Write>),
+    /// Memory becomes tables.
+    Flush,
+    /// Background work catches up.
+    Settle,
+    /// The keyspace is dropped.
+    Drop(Name),
+}
+
+/// The golden database after each commit.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The sequence number of its last operation.
+    pub last_seqno: u64,
+    /// What it holds.
+    pub contents: Contents,
+}
+
+/// A made database.
+pub struct Made {
+    /// Its files, as a kill leaves them.
+    pub files: Files,
+    /// Which tables flushes and compactions have made.
+    pub tables: Tables,
+}
+
+/// Numbers that follow from their arguments and from nothing else, not even the version of a crate.
+fn draw(what: &str, nth: u64, end: u64) -> u64 {
+    key_hash(&[what.as_bytes(), &nth.to_le_bytes()].concat()) % end
+}
+
+fn key(nth: u64) -> Vec<u8> {
+    format!("key-{nth:03}").into_bytes()
+}
+
+fn value(nth: u64, len: u64) -> Vec<u8> {
+    let words = (0..len.div_ceil(8)).map(|word| key_hash(&(nth << 16 | word).to_le_bytes()));
+    // Half compressible.
+    let bytes = words.flat_map(|word| [word.to_le_bytes()[0]; 12].into_iter().chain(word.to_be_bytes()));
+    bytes.take(usize::try_from(len).unwrap_or_default()).collect()
+}
+
+fn write(nth: u64) -> Write {
+    let at = draw("key", nth, 200);
+    match draw("kind", nth, 16) {
+        0 => Write::Delete(ROWS, key(at)),
+        1 if at < 190 => Write::DeleteRange(ROWS, key(at)..key(at + 4)),
+        2..5 => Write::Merge(LISTS, key(at / 4), value(nth, draw("len", nth, 12))),
+        5 => Write::Put(LISTS, key(at / 4), value(nth, draw("len", nth, 20))),
+        6 => Write::Delete(LISTS, key(at / 4)),
+        _ => Write::Put(ROWS, key(at), value(nth, draw("len", nth, 90))),
+    }
+}
+
+/// The history of format version 1.
+pub fn history() -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut nth = 0;
+    let mut take = |count: u64| {
+        let from = nth;
+        nth += count;
+        (from..nth).map(write).collect::<Vec<Write>>()
+    };
+    for round in 0..ROUNDS {
+        for _ in 0..6 {
+            steps.push(Step::Commit(take(8)));
+        }
+        if round == 2 {
+            let gone = (0..20).map(|nth| Write::Put(GONE, key(nth), value(nth, 30))).collect();
+            steps.push(Step::Commit(gone));
+        }
+        steps.push(Step::Flush);
+        // The last one stays where flushes leave it.
+        if round + 1 < ROUNDS {
+            steps.push(Step::Settle);
+        }
+    }
+    for nth in 0..TAIL {
+        let mut writes = take(1 + nth % 3);
+        match nth {
+            4 => writes.push(Write::Put(GONE, key(1), value(1, 10))),
+            20 => writes.push(Write::Put(ROWS, key(201), value(nth, 3_000))),
+            40 => writes.push(Write::Put(ROWS, key(202), value(nth, 1_500))),
+            _ => {}
+        }
+        steps.push(Step::Commit(writes));
+        if nth == 5 {
+            steps.push(Step::Drop(GONE));
+        }
+    }
+    steps
+}
+
+/// What the database holds after each commit, the empty one first.
+pub fn states() -> Vec<State> {
+    let mut model = Model::default();
+    for name in [ROWS, LISTS, GONE] {
+        model.create(name);
+    }
+    let mut last_seqno = 0;
+    let mut states = vec![State { last_seqno, contents: model.contents().clone() }];
+    for step in history() {
+        match step {
+            Step::Commit(writes) => {
+                writes.iter().for_each(|write| model.write(write));
+                last_seqno += writes.len() as u64;
+                states.push(State { last_seqno, contents: model.contents().clone() });
+            }
+            Step::Drop(name) => model.drop_keyspace(name),
+            Step::Flush | Step::Settle => {}
+        }
+    }
+    // The drop is in the manifest at once: whatever of the log is lost, the keyspace stays dropped.
+    for state in &mut states {
+        state.contents.remove(GONE);
+    }
+    states
+}
+
+/// The options that a golden database is opened with.
+pub fn options() -> DatabaseOptions {
+    DatabaseOptions {
+        durability: Durability::Sync,
+        when_stalled: WhenStalled::Wait,
+        memtable_bytes_max: 12 << 10,
+        sealed_memtables_max: 3,
+        cache_bytes: 16 << 10,
+        l0_tables_trigger: 2,
+        l0_tables_slowdown: 8,
+        l0_tables_stop: 12,
+        level_base_bytes: 2 << 10,
+        level_fanout: 2,
+        table_bytes: 2 << 10,
+        ..DatabaseOptions::default()
+    }
+}
+
+fn keyspace_options(name: Name) -> KeyspaceOptions {
+    let options = KeyspaceOptions { block_bytes: 512, ..KeyspaceOptions::default() };
+    match name {
+        ROWS => KeyspaceOptions { compression: vec![Compression::None, Compression::Lz4], ..options },
+        LISTS => options.with_merge_operator("append"),
+        _ => KeyspaceOptions { filter_bits_per_key: 0, ..options },
+    }
+}
+
+fn commit(db: &Database, writes: &[Write]) -> Result<()> {
+    let mut batch = db.batch();
+    let keyspace = |name: &str| -> Result<Keyspace> { db.existing_keyspace(name) };
+    for write in writes {
+        match write {
+            Write::Put(name, key, value) => batch.put(&keyspace(name)?, key, value)?,
+            Write::Delete(name, key) => batch.delete(&keyspace(name)?, key)?,
+            Write::Merge(name, key, value) => batch.merge(&keyspace(name)?, key, value)?,
+            Write::DeleteRange(name, range) => {
+                batch.delete_range(&keyspace(name)?, &range.start, &range.end)?;
+            }
+        }
+    }
+    batch.commit()
+}
+
+fn live(db: &Database, world: &Simulation) -> Result<()> {
+    for name in [ROWS, LISTS, GONE] {
+        db.keyspace(name, keyspace_options(name))?;
+    }
+    for step in history() {
+        match step {
+            Step::Commit(writes) => commit(db, &writes)?,
+            Step::Flush => db.flush()?,
+            Step::Settle => {
+                db.wait_for_compactions()?;
+                world.steps.settle();
+            }
+            Step::Drop(name) => db.drop_keyspace(name)?,
+        }
+    }
+    Ok(())
+}
+
+/// Make it anew in a world of `seed`, with the engine as it is now.
+pub fn make(seed: u64) -> std::result::Result<Made, Violation> {
+    let world = Simulation::on(MemFs::simulated(), seed);
+    let tables: Arc<Mutex<Tables>> = Arc::default();
+    let noted = Arc::clone(&tables);
+    let listener: Arc<dyn Listener> = Arc::new(move |event: &Event| noted.lock().note(event));
+    let builder = Database::builder(Path::new(DIR)).options(options()).env(world.env());
+    let db = builder.listener(listener).open().map_err(|e| format!("open: {e}"))?;
+    live(&db, &world).map_err(|e| format!("the golden history: {e}"))?;
+    let killed = world.disk.image_at(world.disk.trace_len(), Policy::Everything, 0);
+    let files = Files::of_disk(&killed)?;
+    drop(db);
+    let tables = tables.lock().clone();
+    Ok(Made { files, tables })
+}
+
+/// The golden database of the version in force, made anew.
+pub fn golden() -> std::result::Result<Made, Violation> {
+    make(SEED)
+}
