@@ -211,19 +211,17 @@ impl Core {
             return Ok(());
         }
         let number = self.versions.allocate();
-        let log = match &turn.log {
-            None => None,
-            Some(before) => {
-                let predecessor = Predecessor { number: turn.log_number, len: before.written() };
-                self.metrics.count_log(before.written());
-                Some(
-                    self.create_log(number, Some(predecessor))
-                        .map_err(|cause| Error::Aborted { cause: Box::new(cause) })?,
-                )
-            }
+        let log_bytes = turn.log.as_ref().map_or(0, LogWriter::written);
+        let log = if turn.log.is_some() {
+            let predecessor = Predecessor { number: turn.log_number, len: log_bytes };
+            self.metrics.count_log(log_bytes);
+            let log = self.create_log(number, Some(predecessor));
+            Some(log.map_err(|cause| Error::Aborted { cause: Box::new(cause) })?)
+        } else {
+            None
         };
         let sealed = Arc::clone(&self.current.load_full().active);
-        sealed.seal(turn.last_seqno);
+        sealed.seal(turn.last_seqno, log_bytes);
         let (memtable, writer) = Memtable::new();
         self.current.rotate(MemtableAndLog::new(memtable, number));
         if let Some(log) = &log {

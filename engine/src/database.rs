@@ -197,7 +197,8 @@ impl Database {
     }
 
     /// Read every byte of every table and check it against its checksums, its description and its
-    /// order; check the log's records too. Returns what was read.
+    /// order; check the manifest, and the records of every log that holds what is in no table yet. Returns
+    /// what was read.
     ///
     /// # Errors
     /// [`Error::Corruption`] or [`Error::MissingFile`] for the first damage found, naming file and

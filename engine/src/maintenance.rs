@@ -1,5 +1,6 @@
 //! What people ask of a database by hand: verify it, copy it, compact a range of it.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::core::Core;
 use crate::database::Verified;
 use crate::jobs::Carrying;
 use crate::rows::Bounds;
+use crate::superversion::SuperVersion;
 use crate::table_io;
 
 impl Core {
@@ -23,11 +25,12 @@ impl Core {
     pub(crate) fn verify(&self) -> Result<Verified> {
         self.health.check_open()?;
         let mut verified = Verified::default();
-        // The version is held, so its files stay; logs first, while none of them is flushed away.
-        let current = self.current.load_full();
-        for (number, len) in self.live_logs() {
+        // The version is held, so its tables stay; logs first, while none of them is flushed away.
+        let (current, logs) = self.live_logs();
+        for (number, len) in logs {
             self.verify_log(number, len, &mut verified)?;
         }
+        verified.bytes += self.versions.verify()?;
         for keyspace in current.version.keyspaces() {
             for (_, table) in keyspace.tree.tables() {
                 let mut cost = OpCost::default();
@@ -40,10 +43,18 @@ impl Core {
         Ok(verified)
     }
 
-    /// The logs in use, with the length that is surely written.
-    fn live_logs(&self) -> Vec<(FileNumber, u64)> {
+    /// The logs that the next open would read, with the length that is surely written: the one in use, those
+    /// whose memtable is not in tables yet, and what else the manifest asks for. And the superversion.
+    fn live_logs(&self) -> (Arc<SuperVersion>, BTreeMap<FileNumber, u64>) {
+        // No log is begun meanwhile.
         let turn = self.lane.turn();
-        turn.log.as_ref().map(|log| (turn.log_number, log.written())).into_iter().collect()
+        let current = self.current.load_full();
+        let marks = current.version.marks();
+        let mut logs: BTreeMap<FileNumber, u64> =
+            marks.closed_logs.range(marks.first_log..).map(|(number, len)| (*number, *len)).collect();
+        logs.extend(current.sealed.iter().filter_map(|layer| Some((layer.log, layer.sealed_log_bytes()?))));
+        logs.extend(turn.log.as_ref().map(|log| (turn.log_number, log.written())));
+        (current, logs)
     }
 
     fn verify_log(&self, number: FileNumber, len: u64, verified: &mut Verified) -> Result<()> {
@@ -169,8 +180,8 @@ fn link_or_copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
     target.sync()
 }
 
-/// Remove an unfinished checkpoint: only names that a checkpoint makes.
-fn discard(fs: &dyn Fs, target: &Path) {
+/// Remove an unfinished checkpoint or database: only names that a database makes.
+pub(crate) fn discard(fs: &dyn Fs, target: &Path) {
     let Ok(entries) = fs.list(target) else { return };
     for entry in entries.iter().filter(|entry| FileName::parse(&entry.name).is_some()) {
         let _ = fs.remove(&target.join(&entry.name));

@@ -299,7 +299,7 @@ impl Opening {
             .filter(|log| !log.memtable.is_empty())
             .map(|log| {
                 let layer = MemtableAndLog::new(Arc::clone(&log.memtable), log.number);
-                layer.seal(log.last_seqno);
+                layer.seal(log.last_seqno, log.len);
                 layer
             })
             .rev()

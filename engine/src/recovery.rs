@@ -24,6 +24,7 @@ use std::sync::Arc;
 use esker_base::coding::Decoder;
 use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
+use esker_manifest::limits::SEQNO_END;
 use esker_manifest::{Marks, Version};
 use esker_vfs::fs::Fs;
 use esker_wal::{LogIdentity, LogKind, LogReader};
@@ -34,6 +35,9 @@ use crate::memtable::Memtable;
 
 #[cfg(test)]
 mod tests;
+
+/// No log holds a number from here on: half of all there are stay free, for what is written after an open.
+const SEQNO_LAST: SeqNo = SeqNo(SEQNO_END.0 / 2);
 
 /// A log read back.
 pub(crate) struct RecoveredLog {
@@ -209,7 +213,7 @@ impl Replay<'_> {
         while let Some(record) = reader.next()? {
             let damaged = |what: String| Error::corruption(self.path(number), record.offset, what);
             let mut seqno = SeqNo(record.tag);
-            if seqno <= last || seqno >= crate::transaction::OWN {
+            if seqno <= last {
                 return Err(damaged(format!("a record's sequence number {seqno} follows {last}")));
             }
             let mut decoder = Decoder::new(record.payload);
@@ -218,6 +222,19 @@ impl Replay<'_> {
                     damaged(format!("operation at byte {} of the record: bad {}", e.at, e.what))
                 })?;
                 let Some(op) = op else { break };
+                if seqno >= SEQNO_LAST {
+                    return Err(damaged(format!(
+                        "sequence number {seqno} is beyond those of every database"
+                    )));
+                }
+                // Created durably before anything was written to it: the manifest has lost its end.
+                if op.keyspace >= self.version.next_keyspace() {
+                    let what = format!(
+                        "it writes to keyspace {}, which the manifest never created",
+                        op.keyspace.0
+                    );
+                    return Err(damaged(what));
+                }
                 // What a dropped keyspace held is gone with it.
                 if self.version.keyspace(op.keyspace).is_some() {
                     apply(&mut writer, op, seqno);

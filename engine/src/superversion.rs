@@ -27,17 +27,26 @@ pub(crate) struct MemtableAndLog {
     pub(crate) log: FileNumber,
     /// The last number in it once it is sealed; `u64::MAX` while it takes writes.
     sealed_at: AtomicU64,
+    /// The log's final length in bytes once it is sealed; 0 if there is no log.
+    log_bytes: AtomicU64,
 }
 
 impl MemtableAndLog {
     pub(crate) fn new(memtable: Arc<Memtable>, log: FileNumber) -> Arc<Self> {
-        Arc::new(MemtableAndLog { memtable, log, sealed_at: AtomicU64::new(u64::MAX) })
+        let (sealed_at, log_bytes) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        Arc::new(MemtableAndLog { memtable, log, sealed_at, log_bytes })
     }
 
-    /// No write after `last` will go here. The commit lane calls this before any later write is
-    /// published.
-    pub(crate) fn seal(&self, last: SeqNo) {
+    /// No write after `last` will go here, and none behind `log_bytes` into the log (0: there is none). The
+    /// commit lane calls this before any later write is published.
+    pub(crate) fn seal(&self, last: SeqNo, log_bytes: u64) {
+        self.log_bytes.store(log_bytes, Ordering::Release);
         self.sealed_at.store(last.0, Ordering::Release);
+    }
+
+    /// The log's final length in bytes, if it is sealed and has one.
+    pub(crate) fn sealed_log_bytes(&self) -> Option<u64> {
+        Some(self.log_bytes.load(Ordering::Acquire)).filter(|bytes| *bytes > 0)
     }
 
     /// The number it was sealed at.

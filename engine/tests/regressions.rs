@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker::vfs::fault::{Effect, Fault, FaultFs, Operation};
+use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
 use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
@@ -394,4 +395,78 @@ fn appending_to_a_long_value_costs_little() {
     assert_eq!(value.len(), 1_000_000);
     let written = db.metrics().counters.flushed_bytes;
     assert!(written < 10_000_000, "{written}");
+}
+
+/// Write `bytes` as the file `name` of a disk that is otherwise `disk` as a kill leaves it.
+fn with_file(disk: &MemFs, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemFs {
+    let left = killed(disk);
+    let path = Path::new(DIR).join(name);
+    let mut bytes = esker::vfs::fs::read_all(&left, &path, u64::MAX).unwrap();
+    change(&mut bytes);
+    let file = left.open_writable(&path).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.write_at(&bytes, 0).unwrap();
+    left
+}
+
+fn names(disk: &MemFs, ending: &str) -> Vec<String> {
+    let names = disk.list(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name);
+    names.filter(|name| name.ends_with(ending)).collect()
+}
+
+/// A manifest that has lost its end at a record's border does not know a keyspace that the log writes to:
+/// its rows were taken for those of a keyspace that had been dropped.
+#[test]
+fn rows_of_a_keyspace_that_the_manifest_has_forgotten_are_not_passed_over() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, DatabaseOptions { durability: Durability::Sync, ..DatabaseOptions::default() });
+    let manifest = names(&disk, ".manifest").remove(0);
+    let bytes =
+        |disk: &MemFs| esker::vfs::fs::read_all(disk, &Path::new(DIR).join(&manifest), u64::MAX).unwrap();
+    let used = bytes(&disk).iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", "value").unwrap();
+    let cut = with_file(&disk, &manifest, |bytes| bytes.truncate(used));
+    let opened = Database::builder(DIR).env(Simulation::on(cut, 1).env()).open();
+    let error = opened.unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("never created"), "{error}");
+}
+
+/// `verify` looked at the log in use and at no other, and in a database opened for reading at none.
+#[test]
+fn verify_reads_every_log_that_is_needed_and_the_manifest() {
+    let small = DatabaseOptions {
+        durability: Durability::Sync,
+        memtable_bytes_max: 12 << 10,
+        ..DatabaseOptions::default()
+    };
+    let left = (1..200).find_map(|seed| several_logs(&small, seed)).unwrap();
+    let world = Simulation::on(left.clone(), 1);
+    let options = DatabaseOptions { read_only: true, ..small };
+    let db = Database::builder(DIR).options(options).env(world.env()).open().unwrap();
+    let verified = db.verify().unwrap();
+    assert!(verified.log_records > 40, "{verified:?}");
+    for name in [names(&left, ".log"), names(&left, ".manifest"), vec!["CURRENT".to_owned()]].concat() {
+        let path = Path::new(DIR).join(&name);
+        let file = left.open_writable(&path).unwrap();
+        let mut byte = [0];
+        file.read_at(&mut byte, 62).unwrap();
+        file.write_at(&[byte[0] ^ 1], 62).unwrap();
+        let error = db.verify().unwrap_err();
+        assert!(error.is_corruption() && error.to_string().contains(name.as_str()), "{name}: {error}");
+        file.write_at(&byte, 62).unwrap();
+    }
+    db.verify().unwrap();
+}
+
+/// What a kill leaves of a world of `seed` when flushes lag behind, if they ever do there.
+fn several_logs(options: &DatabaseOptions, seed: u64) -> Option<MemFs> {
+    let disk = MemFs::simulated();
+    let world = Simulation::on(disk.clone(), seed);
+    let db = Database::builder(DIR).options(options.clone()).env(world.env()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    (0..400u32).find_map(|nth| {
+        map.put(nth.to_be_bytes(), [7; 100]).unwrap();
+        (names(&disk, ".log").len() > 2).then(|| killed(&disk))
+    })
 }

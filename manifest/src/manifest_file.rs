@@ -80,6 +80,11 @@ impl ManifestFile {
         self.log.number()
     }
 
+    /// How many bytes of it were written.
+    pub(crate) fn written(&self) -> u64 {
+        self.log.written()
+    }
+
     /// Whether it can take another record.
     pub(crate) fn takes_records(&self) -> bool {
         !self.broken

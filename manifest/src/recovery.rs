@@ -103,7 +103,8 @@ impl VersionSet {
         };
         let above = directory.greatest.max(current.manifest.0);
         let first_free = replay.state.first_free_number().max(FileNumber(above + 1));
-        let set = VersionSet::recovered(fs, dir, current, files, replay.state, first_free, read_only)?;
+        let read = (current, replay.len);
+        let set = VersionSet::recovered(fs, dir, read, files, replay.state, first_free, read_only)?;
         Ok((set, recovered))
     }
 }
@@ -123,12 +124,14 @@ struct Replay {
     records: u64,
     commits: u64,
     torn: bool,
+    /// Where its last record ends, in bytes.
+    len: u64,
 }
 
 impl Replay {
     fn new(dir: &Path, current: &Current, state: State) -> Replay {
         let path = dir.join(FileName::Manifest(current.manifest).to_string());
-        Replay { path, current: *current, state, records: 0, commits: 0, torn: false }
+        Replay { path, current: *current, state, records: 0, commits: 0, torn: false, len: 0 }
     }
 
     fn read(&mut self, fs: &dyn Fs, directory: &Directory) -> Result<()> {
@@ -143,6 +146,7 @@ impl Replay {
         }
         let tail = reader.tail();
         self.torn = tail.torn;
+        self.len = tail.valid_len;
         if self.records == 0 {
             let what = "its first record, a snapshot of everything, does not read";
             return Err(Error::corruption(&self.path, tail.valid_len, what));

@@ -45,10 +45,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use esker_base::filename::FileName;
+use esker_base::filename::{CURRENT, FileName};
 use esker_base::{DatabaseId, Error, FileNumber, Result};
 use esker_sstable::TableContext;
 use esker_vfs::fs::Fs;
+use esker_wal::LogReader;
 use parking_lot::Mutex;
 
 use crate::checkpoint::put_into_force;
@@ -83,6 +84,8 @@ pub struct VersionSet {
     reserved: AtomicU64,
     /// `None` in a database that was opened for reading only.
     committer: Option<Mutex<Committer>>,
+    /// The manifest that recovery has read, and the end of its last record; 0 for a new database.
+    read: (FileNumber, u64),
 }
 
 /// What only the commit under way touches.
@@ -190,6 +193,7 @@ impl VersionSet {
             current: ArcSwap::from_pointee(version),
             next_file: AtomicU64::new(first_free.0),
             committer: committer.map(Mutex::new),
+            read: (FIRST_MANIFEST, 0),
         }
     }
 
@@ -198,18 +202,21 @@ impl VersionSet {
     pub(crate) fn recovered(
         fs: &Arc<dyn Fs>,
         dir: &Path,
-        current: Current,
+        (current, len): (Current, u64),
         files: Arc<TableFiles>,
         mut state: State,
         first_free: FileNumber,
         read_only: bool,
     ) -> Result<VersionSet> {
         let version = state.publish();
+        let (database, read) = (current.database, (current.manifest, len));
         if read_only {
-            return Ok(VersionSet::new(fs, dir, current.database, files, version, first_free, None));
+            let set = VersionSet::new(fs, dir, database, files, version, first_free, None);
+            return Ok(VersionSet { read, ..set });
         }
         let committer = Committer { state, manifest: InForce::Read(current.manifest), poisoned: None };
-        let set = VersionSet::new(fs, dir, current.database, files, version, first_free, Some(committer));
+        let set = VersionSet::new(fs, dir, database, files, version, first_free, Some(committer));
+        let set = VersionSet { read, ..set };
         set.with_committer(|committer| set.commit_edits(committer, Vec::new()))?;
         Ok(set)
     }
@@ -279,6 +286,50 @@ impl VersionSet {
             self.commit_edits(committer, edits)
         })?;
         Ok(self.current())
+    }
+
+    /// Read `CURRENT` and the manifest in force again, up to the end of its last record, and check that they
+    /// say what they said. How many bytes that were.
+    ///
+    /// Errors: [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`].
+    pub fn verify(&self) -> Result<u64> {
+        loop {
+            let in_force = self.in_force();
+            match self.verify_manifest(in_force) {
+                // It was superseded meanwhile.
+                Err(_) if self.in_force().0 != in_force.0 => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The manifest in force, and how many bytes of it are written.
+    fn in_force(&self) -> (FileNumber, u64) {
+        let Some(committer) = &self.committer else { return self.read };
+        match &committer.lock().manifest {
+            InForce::Read(_) => self.read,
+            InForce::Written(manifest) => (manifest.number(), manifest.written()),
+        }
+    }
+
+    fn verify_manifest(&self, (number, len): (FileNumber, u64)) -> Result<u64> {
+        let current = self.dir.join(CURRENT);
+        let missing = |path: &Path, error: Error| {
+            if !error.is_not_found() {
+                return error;
+            }
+            Error::MissingFile { path: path.to_path_buf(), why: "an open needs it".to_owned() }
+        };
+        let named = current_file::read(&*self.fs, &self.dir).map_err(|error| missing(&current, error))?;
+        if named != (Current { database: self.database, manifest: number }) {
+            return Err(Error::corruption(current, 0, format!("it does not name manifest {number}")));
+        }
+        let path = self.path(FileName::Manifest(number));
+        let identity = ManifestFile::identity(self.database, number);
+        let reader = LogReader::open(&*self.fs, &path, identity, Some(len));
+        let mut reader = reader.map_err(|error| missing(&path, error))?;
+        while reader.next()?.is_some() {}
+        Ok(len.saturating_add(named.encode().len() as u64))
     }
 
     /// Wait for the commit under way, if there is one, and refuse all later ones with `why`
