@@ -10,6 +10,7 @@
 mod change;
 mod manage;
 mod read;
+mod salvage;
 mod stats;
 
 use std::path::Path;
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
         DbAction::Scan { .. } => read::scan(args, out),
         DbAction::Stats { json } => stats::stats(args, *json, out),
         DbAction::Verify { json } => manage::verify(args, *json, out),
+        DbAction::Salvage { into, json } => salvage::salvage(args, into, *json, out),
         DbAction::Compact { start, end } => manage::compact(args, start.as_deref(), end.as_deref(), out),
         DbAction::Keyspaces { json } => manage::keyspaces(args, *json, out),
         DbAction::CreateKeyspace(new) => manage::create_keyspace(args, new),

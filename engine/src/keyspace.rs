@@ -304,6 +304,11 @@ impl Keyspace {
         );
     }
 
+    /// Whether merges work here.
+    pub(crate) fn has_operator(&self) -> bool {
+        self.inner.operator.is_some()
+    }
+
     pub(crate) fn require_operator(&self) -> Result<()> {
         if self.inner.operator.is_some() {
             return Ok(());

@@ -48,6 +48,7 @@ mod read;
 mod reader;
 mod recovery;
 mod rows;
+pub mod salvage;
 mod scan;
 mod snapshot;
 mod snapshot_list;

@@ -105,6 +105,18 @@ pub enum DbAction {
         #[arg(long)]
         json: bool,
     },
+    /// Copy what is readable of a damaged database into a new one. Exit code 4 if something was not.
+    ///
+    /// The damaged database is only read, and need not open: its CURRENT and manifest may be damaged or gone.
+    /// Every file and range of keys that could not be copied is listed.
+    Salvage {
+        /// The new database's directory, which must not exist.
+        #[arg(long, value_name = "NEW")]
+        into: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Merge the tables of a range down to one level; the whole keyspace without bounds.
     Compact {
         /// The first key.

@@ -109,3 +109,43 @@ fn what_is_none_of_a_databases_files_is_told() {
     inspect(&sandbox.dir.path().join("000001.log"), &[]).failed(1, &["000001.log"]);
     inspect(sandbox.dir.path(), &[]).failed(1, &["regular file"]);
 }
+
+#[test]
+fn what_is_readable_is_salvaged_into_a_new_database() {
+    let sandbox = Sandbox::with(&[("olya", "likes skiing"), ("petya", "x"), ("vasya", "y")]);
+    let new = sandbox.dir.path().join("new");
+    let into = new.to_str().expect("text");
+    assert!(sandbox.db(&["salvage", "--into", into]).done().ends_with("0 losses\n"));
+    let scan =
+        |dir: &Path| esker(&["db".as_ref(), dir.as_os_str(), "scan".as_ref(), "--keys-only".as_ref()]);
+    assert_eq!(scan(&new).done(), "olya\npetya\nvasya\n");
+    sandbox.db(&["salvage", "--into", into]).failed(2, &["exists"]);
+
+    let table = sandbox.named("sst").remove(0);
+    flip(&table, 10);
+    let before = sandbox.files();
+    let other = sandbox.dir.path().join("other");
+    let other_text = other.to_str().expect("text");
+    let salvaged = sandbox.db(&["salvage", "--into", other_text, "--json"]);
+    assert_eq!(salvaged.code, 4, "{}", salvaged.err);
+    let report = json(&salvaged.out);
+    assert_eq!((&report["ok"], &report["rows"]["default"]), (&false.into(), &2.into()), "{report}");
+    assert_eq!(
+        (&report["losses"][0]["first_key"], &report["losses"][0]["keyspace"]),
+        (&"olya".into(), &"default".into())
+    );
+    assert_eq!(scan(&other).done(), "petya\nvasya\n");
+    assert!(before == sandbox.files(), "the source was touched");
+}
+
+#[test]
+fn a_database_without_its_manifest_is_salvaged() {
+    let sandbox = Sandbox::with(&[("olya", "x")]);
+    std::fs::remove_file(sandbox.named("manifest").remove(0)).expect("it is ours");
+    std::fs::remove_file(sandbox.path().join("CURRENT")).expect("it is ours");
+    sandbox.db(&["get", "olya"]).failed(4, &["CURRENT"]);
+    let new = sandbox.dir.path().join("new");
+    let salvaged = sandbox.db(&["salvage", "--into", new.to_str().expect("text")]);
+    assert_eq!(salvaged.code, 4, "{}", salvaged.err);
+    assert!(salvaged.out.contains("keyspace \"keyspace-1\": 1 row"), "{}", salvaged.out);
+}

@@ -1,0 +1,200 @@
+//! What there is to salvage: whose the directory is, its keyspaces, the tables and logs that count.
+//!
+//! A manifest is read as far as it goes. If it reads to its end, the tables are those it names. If it does
+//! not, they are all those in the directory but for the ones that the readable part removes: a compaction
+//! may have replaced some of them, which is reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use esker_base::filename::{CURRENT, FileName};
+use esker_base::table_meta::TableMeta;
+use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result};
+use esker_manifest::current_file::{self, Current};
+use esker_manifest::{Edit, edit};
+use esker_vfs::fs::{EntryKind, Fs, read_exact_at};
+use esker_wal::{LogIdentity, LogKind, LogReader};
+
+use super::Salvaged;
+use crate::options::KeyspaceOptions;
+
+/// Where a log's header has its database's id, and how long that is.
+const ID_AT: u64 = 16;
+const ID_BYTES: usize = 16;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Catalog {
+    /// The database, if anything says.
+    pub(super) database: Option<DatabaseId>,
+    /// Names and options by id, as far as known.
+    pub(super) keyspaces: BTreeMap<KeyspaceId, (String, KeyspaceOptions)>,
+    /// Whether `keyspaces` are all there are: entries of others belong to dropped ones.
+    pub(super) is_complete: bool,
+    /// The tables to read, with their description if the manifest has it.
+    pub(super) tables: BTreeMap<FileNumber, Option<TableMeta>>,
+    /// The logs to read.
+    pub(super) logs: BTreeSet<FileNumber>,
+}
+
+/// What the readable part of a manifest says.
+#[derive(Default)]
+struct Told {
+    keyspaces: BTreeMap<KeyspaceId, (String, Vec<u8>)>,
+    tables: BTreeMap<FileNumber, TableMeta>,
+    removed: BTreeSet<FileNumber>,
+    first_log: Option<FileNumber>,
+    closed_logs: BTreeSet<FileNumber>,
+}
+
+impl Told {
+    fn apply(&mut self, edit: Edit) {
+        match edit {
+            Edit::DropKeyspace { id } => {
+                self.keyspaces.remove(&id);
+                let dropped = self.tables.extract_if(.., |_, meta| meta.keyspace == id);
+                self.removed.extend(dropped.map(|(number, _)| number));
+            }
+            Edit::CreateKeyspace { id, name, options } => {
+                self.keyspaces.insert(id, (name, options));
+            }
+            Edit::RemoveTable { number, .. } => {
+                self.tables.remove(&number);
+                self.removed.insert(number);
+            }
+            Edit::AddTable { meta, .. } => {
+                self.removed.remove(&meta.number);
+                self.tables.insert(meta.number, meta);
+            }
+            Edit::ForgetLogs { before } => {
+                self.first_log = self.first_log.max(Some(before));
+                self.closed_logs.retain(|number| *number >= before);
+            }
+            Edit::ClosedLog { number, .. } => {
+                self.closed_logs.insert(number);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Catalog {
+    /// Find out what is in `dir`; what is wrong with `CURRENT` and the manifest goes into `report`.
+    ///
+    /// Errors: [`Error::Io`](esker_base::Error::Io) if the directory cannot be listed.
+    pub(super) fn read(fs: &dyn Fs, dir: &Path, report: &mut Salvaged) -> Result<Catalog> {
+        let mut catalog = Catalog::default();
+        let mut manifests = BTreeSet::new();
+        let mut in_directory = BTreeSet::new();
+        for entry in fs.list(dir)?.into_iter().filter(|entry| entry.kind == EntryKind::File) {
+            match FileName::parse(&entry.name) {
+                Some(FileName::Table(number)) => drop(in_directory.insert(number)),
+                Some(FileName::Log(number)) => drop(catalog.logs.insert(number)),
+                Some(FileName::Manifest(number)) => drop(manifests.insert(number)),
+                _ => {}
+            }
+        }
+        let current = current_file::read(fs, dir);
+        let current = current.inspect_err(|error| report.lose(dir, FileName::Current, error)).ok();
+        // Without CURRENT, the newest manifest: an older one is left over only by a crash.
+        let newest = manifests.last().copied();
+        let manifest = current.map(|current| current.manifest).or(newest);
+        let id = current.map(|current| current.database);
+        catalog.database =
+            id.or_else(|| newest.and_then(|number| id_in_log(fs, dir, FileName::Manifest(number))));
+        let (mut told, mut complete) = (Told::default(), false);
+        if let (Some(database), Some(number)) = (catalog.database, manifest) {
+            let identity = LogIdentity { database, number, kind: LogKind::Manifest };
+            match read_manifest(fs, dir, identity, &mut told) {
+                Ok(()) => complete = current == Some(Current { database, manifest: number }),
+                Err(error) => report.lose(dir, FileName::Manifest(number), error),
+            }
+        } else if manifest.is_none() {
+            report.losses.push(super::Loss {
+                file: dir.join(CURRENT),
+                keyspace: None,
+                keys: None,
+                what: "there is no manifest: keyspaces have lost their names and options".to_owned(),
+            });
+        }
+        catalog.take(told, complete, &in_directory, dir, report);
+        if catalog.database.is_none() {
+            let logs = &catalog.logs;
+            catalog.database = logs.iter().find_map(|log| id_in_log(fs, dir, FileName::Log(*log)));
+        }
+        Ok(catalog)
+    }
+
+    fn take(
+        &mut self,
+        told: Told,
+        complete: bool,
+        in_directory: &BTreeSet<FileNumber>,
+        dir: &Path,
+        report: &mut Salvaged,
+    ) {
+        for (id, (name, options)) in told.keyspaces {
+            let options = KeyspaceOptions::decode(&options).unwrap_or_else(|what| {
+                let what =
+                    format!("the options of keyspace {name} do not read ({what}): defaults were taken");
+                report.lose(dir, FileName::Current, what);
+                KeyspaceOptions::default()
+            });
+            self.keyspaces.insert(id, (name, options));
+        }
+        self.is_complete = complete;
+        if complete {
+            for number in told.closed_logs.iter().filter(|number| !self.logs.contains(number)) {
+                report.lose(dir, FileName::Log(*number), "it is missing, and what is in it is in no table");
+            }
+            let first = told.first_log.unwrap_or(FileNumber(0));
+            if first.0 > 0 && !self.logs.contains(&first) && !told.closed_logs.contains(&first) {
+                report.lose(dir, FileName::Log(first), "it is missing, and what is in it is in no table");
+            }
+            self.logs.retain(|number| *number >= first);
+            self.tables = told.tables.into_iter().map(|(number, meta)| (number, Some(meta))).collect();
+            return;
+        }
+        let described = told.tables.keys().copied().collect::<BTreeSet<FileNumber>>();
+        let mut descriptions = told.tables;
+        let all = in_directory.union(&described).filter(|number| !told.removed.contains(number));
+        self.tables = all.map(|number| (*number, descriptions.remove(number))).collect();
+        if !self.tables.is_empty() {
+            let what = "it does not say which tables are in force: all were read, among them perhaps some \
+                        that a compaction had replaced, so that deleted rows may be back";
+            report.lose(dir, FileName::Current, what);
+        }
+    }
+
+    /// Whether there is nothing to read at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.keyspaces.is_empty() && self.tables.is_empty() && self.logs.is_empty()
+    }
+}
+
+/// Read the manifest `identity` into `told`, up to the first thing wrong with it.
+fn read_manifest(fs: &dyn Fs, dir: &Path, identity: LogIdentity, told: &mut Told) -> Result<()> {
+    let path = dir.join(identity.file_name().to_string());
+    let mut reader = LogReader::open(fs, &path, identity, None)?;
+    let mut records = 0;
+    while let Some(record) = reader.next()? {
+        for edit in edit::decode(record.payload) {
+            told.apply(edit.map_err(|error| {
+                let at = record.offset.saturating_add(error.at as u64);
+                esker_base::Error::corruption(&path, at, format!("bad {}", error.what))
+            })?);
+        }
+        records += 1;
+    }
+    if records == 0 {
+        return Err(esker_base::Error::corruption(&path, 0, "its first record does not read"));
+    }
+    Ok(())
+}
+
+/// The database that the header of the log or manifest `name` names.
+fn id_in_log(fs: &dyn Fs, dir: &Path, name: FileName) -> Option<DatabaseId> {
+    let file = fs.open(&dir.join(name.to_string())).ok()?;
+    let bytes = read_exact_at(&*file, ID_AT, ID_BYTES).ok()?;
+    Some(DatabaseId(bytes.try_into().ok()?))
+}

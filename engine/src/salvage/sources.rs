@@ -1,0 +1,245 @@
+//! Entries out of tables and logs, in the order of keys, over what is damaged.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use esker_base::coding::Decoder;
+use esker_base::filename::FileName;
+use esker_base::range_tombstone::RangeTombstone;
+use esker_base::{FileNumber, KeyspaceId, Kind, Result, SeqNo};
+use esker_sstable::TableReader;
+use esker_vfs::fs::Fs;
+use esker_wal::{LogIdentity, LogKind, LogReader};
+
+use super::catalog::Catalog;
+use super::{Loss, Salvaged};
+use crate::batch::decode_op;
+
+/// One version of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) key: Vec<u8>,
+    pub(super) seqno: SeqNo,
+    pub(super) kind: Kind,
+    pub(super) value: Vec<u8>,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.key, Reverse(self.seqno)).cmp(&(&other.key, Reverse(other.seqno)))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What the directory holds of one keyspace.
+#[derive(Default)]
+pub(super) struct Source {
+    pub(super) tables: Vec<(FileNumber, Arc<TableReader>)>,
+    /// From the logs, sorted.
+    pub(super) logged: Vec<Entry>,
+    pub(super) tombstones: Vec<RangeTombstone>,
+}
+
+/// Everything readable, by keyspace. Damage found on the way goes into `report`.
+pub(super) fn gather(
+    fs: &Arc<dyn Fs>,
+    dir: &Path,
+    catalog: &Catalog,
+    report: &mut Salvaged,
+) -> BTreeMap<KeyspaceId, Source> {
+    let mut sources: BTreeMap<KeyspaceId, Source> = BTreeMap::new();
+    let mut database = catalog.database;
+    for (&number, meta) in &catalog.tables {
+        let name = FileName::Table(number);
+        let opened = TableReader::open_unlisted(fs, &dir.join(name.to_string()));
+        let reader = match opened {
+            Ok(reader) => reader,
+            Err(error) => {
+                let known = meta.as_ref();
+                report.losses.push(Loss {
+                    file: dir.join(name.to_string()),
+                    keyspace: known.map(|meta| catalog.name_of(meta.keyspace)),
+                    keys: known.map(|meta| (meta.bounds.smallest.clone(), meta.bounds.largest.clone())),
+                    what: error.to_string(),
+                });
+                continue;
+            }
+        };
+        let identity = reader.identity();
+        if *database.get_or_insert(identity.database) != identity.database || identity.number != number {
+            report.lose(dir, name, "it is a table of another database, or under another's name");
+            continue;
+        }
+        if !catalog.counts(identity.keyspace) {
+            continue;
+        }
+        report.tables += 1;
+        let source = sources.entry(identity.keyspace).or_default();
+        source.tombstones.extend(reader.tombstones().tombstones());
+        source.tables.push((number, Arc::new(reader)));
+    }
+    for &number in &catalog.logs {
+        let Some(database) = database else { break };
+        let identity = LogIdentity { database, number, kind: LogKind::WriteAhead };
+        if let Err(error) = read_log(&**fs, dir, identity, catalog, &mut sources, &mut report.log_records) {
+            let what = format!("{error}; what follows in it was not read");
+            report.lose(dir, FileName::Log(number), what);
+        }
+    }
+    for source in sources.values_mut() {
+        source.logged.sort_unstable();
+    }
+    sources
+}
+
+/// Read the log `identity` up to its end or the first thing wrong with it.
+fn read_log(
+    fs: &dyn Fs,
+    dir: &Path,
+    identity: LogIdentity,
+    catalog: &Catalog,
+    sources: &mut BTreeMap<KeyspaceId, Source>,
+    records: &mut u64,
+) -> Result<()> {
+    let path = dir.join(identity.file_name().to_string());
+    let mut reader = LogReader::open(fs, &path, identity, None)?;
+    while let Some(record) = reader.next()? {
+        let mut decoder = Decoder::new(record.payload);
+        let mut seqno = SeqNo(record.tag);
+        loop {
+            let op = decode_op(&mut decoder).map_err(|error| {
+                let what = format!("operation at byte {} of the record: bad {}", error.at, error.what);
+                esker_base::Error::corruption(&path, record.offset, what)
+            })?;
+            let Some(op) = op else { break };
+            if seqno >= SeqNo::MAX {
+                let what = "its sequence number is beyond those of every database";
+                return Err(esker_base::Error::corruption(&path, record.offset, what));
+            }
+            if catalog.counts(op.keyspace) {
+                let source = sources.entry(op.keyspace).or_default();
+                let (key, value) = (op.key.to_vec(), op.value.to_vec());
+                if op.kind == Kind::RangeDelete {
+                    source.tombstones.push(RangeTombstone { start: key, end: value, seqno });
+                } else {
+                    source.logged.push(Entry { key, seqno, kind: op.kind, value });
+                }
+            }
+            seqno = SeqNo(seqno.0 + 1);
+        }
+        *records += 1;
+    }
+    Ok(())
+}
+
+/// The entries of one table or of the logs, one block in memory.
+struct Lane {
+    /// `None` for the logs.
+    table: Option<(FileNumber, Arc<TableReader>)>,
+    next_block: usize,
+    rows: VecDeque<Entry>,
+    /// The last key handed out.
+    last: Vec<u8>,
+}
+
+/// All entries of a keyspace, by key, the newest version first.
+pub(super) struct Merged<'a> {
+    lanes: Vec<Lane>,
+    heads: BinaryHeap<Reverse<(Entry, usize)>>,
+    dir: &'a Path,
+    keyspace: String,
+}
+
+impl<'a> Merged<'a> {
+    /// What `source` holds of the keyspace `keyspace`.
+    pub(super) fn new(source: &mut Source, dir: &'a Path, keyspace: String, report: &mut Salvaged) -> Self {
+        let logged = Lane {
+            table: None,
+            next_block: 0,
+            rows: std::mem::take(&mut source.logged).into(),
+            last: Vec::new(),
+        };
+        let tables = source.tables.drain(..).map(|table| Lane {
+            table: Some(table),
+            next_block: 0,
+            rows: VecDeque::new(),
+            last: Vec::new(),
+        });
+        let lanes = std::iter::once(logged).chain(tables).collect();
+        let mut merged = Merged { lanes, heads: BinaryHeap::new(), dir, keyspace };
+        for lane in 0..merged.lanes.len() {
+            merged.refill(lane, report);
+        }
+        merged
+    }
+
+    /// The next entry.
+    pub(super) fn next(&mut self, report: &mut Salvaged) -> Option<Entry> {
+        let Reverse((entry, lane)) = self.heads.pop()?;
+        self.refill(lane, report);
+        Some(entry)
+    }
+
+    /// Whether the next entry is a version of `key`.
+    pub(super) fn goes_on(&self, key: &[u8]) -> bool {
+        self.heads.peek().is_some_and(|Reverse((entry, _))| entry.key == key)
+    }
+
+    /// Put the next entry of lane number `nth` among the heads.
+    fn refill(&mut self, nth: usize, report: &mut Salvaged) {
+        let (dir, keyspace) = (self.dir, &self.keyspace);
+        let Some(lane) = self.lanes.get_mut(nth) else { return };
+        while lane.rows.is_empty() && lane.read_block(dir, keyspace, report) {}
+        if let Some(entry) = lane.rows.pop_front() {
+            lane.last.clone_from(&entry.key);
+            self.heads.push(Reverse((entry, nth)));
+        }
+    }
+}
+
+impl Lane {
+    /// Read the next block; whether there was one, readable or not.
+    fn read_block(&mut self, dir: &Path, keyspace: &str, report: &mut Salvaged) -> bool {
+        let Some((number, reader)) = &self.table else { return false };
+        let block = self.next_block;
+        if block >= reader.block_count() {
+            return false;
+        }
+        self.next_block += 1;
+        let rows = &mut self.rows;
+        let read = reader.salvage_block(block, |key, seqno, kind, value| {
+            rows.push_back(Entry { key: key.to_vec(), seqno, kind, value: value.to_vec() });
+        });
+        if let Err(error) = read {
+            let first = if self.last.is_empty() { &reader.meta().bounds.smallest } else { &self.last };
+            let end = reader.block_end(block).unwrap_or_default();
+            report.losses.push(Loss {
+                file: dir.join(FileName::Table(*number).to_string()),
+                keyspace: Some(keyspace.to_owned()),
+                keys: Some((first.clone(), end.clone())),
+                what: error.to_string(),
+            });
+            self.last = end;
+        }
+        true
+    }
+}
+
+impl Catalog {
+    /// What the keyspace `id` is called.
+    pub(super) fn name_of(&self, id: KeyspaceId) -> String {
+        self.keyspaces.get(&id).map_or_else(|| format!("keyspace-{}", id.0), |(name, _)| name.clone())
+    }
+
+    /// Whether entries of keyspace `id` count: not if it is known to have been dropped.
+    pub(super) fn counts(&self, id: KeyspaceId) -> bool {
+        !self.is_complete || self.keyspaces.contains_key(&id)
+    }
+}

@@ -1,0 +1,152 @@
+//! The new database: each key's newest visible value, put into a keyspace of the same name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use esker_base::range_tombstone::Fragments;
+use esker_base::{Kind, MergeOperator, Result, SeqNo};
+use esker_vfs::Env;
+
+use super::catalog::Catalog;
+use super::sources::{Entry, Merged, Source, gather};
+use super::{Loss, Salvaged};
+use crate::batch::Batch;
+use crate::database::Database;
+use crate::keyspace::Keyspace;
+use crate::maintenance::discard;
+
+/// A batch is committed at this size, in bytes.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Make the database `into` from what `catalog` lists in `from`.
+pub(super) fn write(
+    env: &Env,
+    from: &Path,
+    into: &Path,
+    catalog: &Catalog,
+    operators: Vec<Arc<dyn MergeOperator>>,
+    report: &mut Salvaged,
+) -> Result<()> {
+    let sources = gather(&env.fs, from, catalog, report);
+    let mut builder = Database::builder(into).env(env.clone());
+    for operator in operators {
+        builder = builder.merge_operator(operator);
+    }
+    let made = builder.open().and_then(|db| {
+        fill(&db, from, catalog, sources, report)?;
+        db.close()
+    });
+    made.inspect_err(|_| discard(&*env.fs, into))
+}
+
+fn fill(
+    db: &Database,
+    from: &Path,
+    catalog: &Catalog,
+    mut sources: BTreeMap<esker_base::KeyspaceId, Source>,
+    report: &mut Salvaged,
+) -> Result<()> {
+    let ids: Vec<_> = catalog.keyspaces.keys().chain(sources.keys()).copied().collect();
+    for id in ids {
+        let name = catalog.name_of(id);
+        if report.rows.contains_key(&name) {
+            continue;
+        }
+        let options = catalog.keyspaces.get(&id).map(|(_, options)| options.clone()).unwrap_or_default();
+        let keyspace = db.keyspace(&name, options)?;
+        let mut source = sources.remove(&id).unwrap_or_default();
+        let tombstones = Fragments::build(&std::mem::take(&mut source.tombstones));
+        let merged = Merged::new(&mut source, from, name.clone(), report);
+        let mut copy =
+            Copy { db, keyspace, tombstones, batch: db.batch(), batch_bytes: 0, rows: 0, dir: from };
+        copy.all(merged, report)?;
+        report.rows.insert(name, copy.rows);
+    }
+    Ok(())
+}
+
+/// One keyspace on its way.
+struct Copy<'a> {
+    db: &'a Database,
+    keyspace: Keyspace,
+    tombstones: Fragments,
+    batch: Batch,
+    batch_bytes: usize,
+    rows: u64,
+    dir: &'a Path,
+}
+
+impl Copy<'_> {
+    fn all(&mut self, mut merged: Merged<'_>, report: &mut Salvaged) -> Result<()> {
+        while let Some(newest) = merged.next(report) {
+            let key = newest.key.clone();
+            let covered = self.tombstones.covering(&key, SeqNo::MAX);
+            // Compaction gives the oldest version of a key the number 0.
+            let is_covered = |seqno: SeqNo| covered.is_some_and(|tombstone| seqno < tombstone);
+            let mut operands: Vec<Vec<u8>> = Vec::new();
+            let mut base = None;
+            let mut open = true;
+            let mut last = None;
+            let mut entry = Some(newest);
+            while let Some(Entry { seqno, kind, value, .. }) = entry {
+                // The same write may be in a table and in a log, or in a compaction's input and output.
+                let again = last.replace(seqno) == Some(seqno);
+                if open && !again {
+                    open = !is_covered(seqno) && kind == Kind::Merge;
+                    match kind {
+                        _ if is_covered(seqno) => {}
+                        Kind::Merge => operands.push(value),
+                        Kind::Put => base = Some(value),
+                        Kind::Delete | Kind::RangeDelete => {}
+                    }
+                }
+                entry = if merged.goes_on(&key) { merged.next(report) } else { None };
+            }
+            self.row(&key, base.as_deref(), &operands, report)?;
+        }
+        self.commit()
+    }
+
+    /// Put one row: a base and the operands on it, newest first.
+    fn row(
+        &mut self,
+        key: &[u8],
+        base: Option<&[u8]>,
+        operands: &[Vec<u8>],
+        report: &mut Salvaged,
+    ) -> Result<()> {
+        if base.is_none() && operands.is_empty() {
+            return Ok(());
+        }
+        if !operands.is_empty() && !self.keyspace.has_operator() {
+            report.losses.push(Loss {
+                file: self.dir.to_path_buf(),
+                keyspace: Some(self.keyspace.name().to_owned()),
+                keys: Some((key.to_vec(), key.to_vec())),
+                what: format!("{} operands of a merge operator that is not known any more", operands.len()),
+            });
+        }
+        let mut bytes = key.len();
+        if let Some(base) = base {
+            bytes += base.len();
+            self.batch.put(&self.keyspace, key, base)?;
+        }
+        if self.keyspace.has_operator() {
+            for operand in operands.iter().rev() {
+                bytes += operand.len();
+                self.batch.merge(&self.keyspace, key, operand)?;
+            }
+        } else if base.is_none() {
+            return Ok(());
+        }
+        self.rows += 1;
+        self.batch_bytes += bytes;
+        if self.batch_bytes >= BATCH_BYTES { self.commit() } else { Ok(()) }
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.batch_bytes = 0;
+        std::mem::replace(&mut self.batch, self.db.batch()).commit()
+    }
+}
