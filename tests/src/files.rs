@@ -15,6 +15,16 @@ use crate::setup::DIR;
 /// Zeros that a log or manifest keeps behind its last record: its reserved space, cut short.
 const ZEROS_KEPT: usize = 64;
 
+/// Whether `name` is that of a log.
+pub fn is_log(name: &str) -> bool {
+    matches!(FileName::parse(name), Some(FileName::Log(_)))
+}
+
+/// Whether `name` is that of a table.
+pub fn is_table(name: &str) -> bool {
+    matches!(FileName::parse(name), Some(FileName::Table(_)))
+}
+
 /// The files of a directory, by name. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files(BTreeMap<String, Arc<[u8]>>);

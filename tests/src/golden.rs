@@ -148,7 +148,9 @@ pub fn states() -> Vec<State> {
     for step in history() {
         match step {
             Step::Commit(writes) => {
-                writes.iter().for_each(|write| model.write(write));
+                for write in &writes {
+                    model.write(write);
+                }
                 last_seqno += writes.len() as u64;
                 states.push(State { last_seqno, contents: model.contents().clone() });
             }
@@ -238,6 +240,36 @@ pub fn make(seed: u64) -> std::result::Result<Made, Violation> {
     drop(db);
     let tables = tables.lock().clone();
     Ok(Made { files, tables })
+}
+
+/// Other directories to mix files from: a database of another id with the same history, and this one at
+/// `earlier` moments before its end.
+///
+/// # Errors
+/// What the engine did wrong.
+pub fn others(earlier: usize) -> std::result::Result<Vec<Files>, Violation> {
+    let foreign = Simulation::on(MemFs::simulated(), SEED);
+    // An id follows from the moment of creation.
+    foreign.clock.advance(std::time::Duration::from_secs(1));
+    let run = |world: &Simulation| {
+        let builder = Database::builder(Path::new(DIR)).options(options()).env(world.env());
+        let db = builder.open().map_err(|e| format!("open: {e}"))?;
+        live(&db, world).map_err(|e| format!("the golden history: {e}"))?;
+        // As a kill leaves it.
+        let calls = world.disk.trace_len();
+        drop(db);
+        Ok::<usize, Violation>(calls)
+    };
+    let calls = run(&foreign)?;
+    let mut others = vec![Files::of_disk(&foreign.disk.image_at(calls, Policy::Everything, 0))?];
+    let own = Simulation::on(MemFs::simulated(), SEED);
+    let calls = run(&own)?;
+    // The first calls make the directory.
+    for nth in 1..=earlier {
+        let at = calls * nth / (earlier + 1);
+        others.push(Files::of_disk(&own.disk.image_at(at, Policy::Everything, 0))?);
+    }
+    Ok(others)
 }
 
 /// The golden database of the version in force, made anew.

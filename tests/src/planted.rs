@@ -36,8 +36,8 @@ pub enum Plant {
 enum Hunter {
     /// The crash suite, in these modes.
     Crash(&'static [Mode]),
-    /// Bits flipped in a log.
-    Bits,
+    /// Damage anywhere in the golden database.
+    Damage,
     /// The model suite.
     Model,
     /// The metamorphic suite.
@@ -68,7 +68,7 @@ const fn engine(name: &'static str, breaks: &'static str, bug: Planted, hunter: 
 /// All of them.
 #[rustfmt::skip]
 const BUGS: &[Entry] = &[
-    lie("damage-is-a-tail", "rule 1", Lie::DamageIsATail, Hunter::Bits),
+    lie("damage-is-a-tail", "rule 1", Lie::DamageIsATail, Hunter::Damage),
     lie("recovery-unsynced", "rule 2, P3", Lie::RecoverySync, Hunter::Scenario(scenarios::recovered_twice)),
     lie("nameless-files", "rule 3", Lie::DirectorySync, Hunter::Crash(&[Mode::Sync, Mode::Os])),
     lie("log-removed-early", "rule 3", Lie::LogRemovedFirst, Hunter::Crash(&[Mode::Sync, Mode::Os])),
@@ -153,7 +153,11 @@ impl Bug {
                 // A thread of its own: the engine's bugs are chosen by thread.
                 crash_many(setup, count, effort, 1)
             }
-            Hunter::Bits => damage::flip_bits(&Setup { bug, ..Setup::new(seed, Mode::Sync) }, count),
+            Hunter::Damage => {
+                const ONE: damage::Effort = damage::Effort { threads: 1, failures_max: 1 };
+                let hunted = damage::many(seed, None, count.min(5_000), ONE, bug.and_then(Bug::lie));
+                hunted.expect("the golden database is there").0
+            }
             Hunter::Model => one_by_one(seed, count.saturating_mul(5), |seed| model::history(seed, bug)),
             Hunter::Metamorphic => one_by_one(seed, count / 40, |seed| metamorphic::script(seed, bug, 1)),
             Hunter::Transactions => {

@@ -76,7 +76,7 @@ fn the_committed_copy_has_everything_in_it() {
     assert_eq!(db.keyspaces(), ["lists", "rows"]);
     assert!(metrics.sealed_memtables > 0, "logs that no table holds");
 
-    let tables = files.iter().filter(|(name, _)| name.ends_with(".sst"));
+    let tables = files.iter().filter(|(name, _)| esker_tests::files::is_table(name));
     let codecs: Vec<u8> = tables.map(|(_, bytes)| codec_of_first_block(bytes)).collect();
     assert!(codecs.contains(&0) && codecs.contains(&1), "raw and LZ4 blocks: {codecs:?}");
 }

@@ -11,7 +11,7 @@ use esker_tests::case::{Case, Failure};
 use esker_tests::crash::{Effort, Outcome, crash_many, in_turn, replay};
 use esker_tests::planted::Bug;
 use esker_tests::setup::{Mode, Setup};
-use esker_tests::{determinism, kill, rows};
+use esker_tests::{damage, determinism, hostile, kill, rows};
 
 #[derive(Parser)]
 #[command(about = "Runs the reliability suites at any size")]
@@ -40,6 +40,13 @@ enum Suite {
     Transactions(Asked),
     /// A script under 64 configurations with upkeep anywhere: --count cases, one script in one configuration each.
     Metamorphic(Asked),
+    /// Damage of every kind in every place of the golden database.
+    Damage(Sweep),
+    /// Directories made to do harm, their checksums made right.
+    Hostile(Sweep),
+    /// Runs hostile cases for its parent.
+    #[command(hide = true)]
+    HostileChild(HostileChild),
     /// Works until it is killed.
     #[command(hide = true)]
     KillChild(Child),
@@ -76,6 +83,39 @@ struct Asked {
     dir: Option<PathBuf>,
 }
 
+/// What a suite of numbered cases is asked.
+#[derive(Args)]
+struct Sweep {
+    /// How many cases; without --first they are drawn, and --first 0 without it is every one.
+    #[arg(long)]
+    count: Option<u64>,
+    /// Go through the cases in order, from this one on.
+    #[arg(long)]
+    first: Option<u64>,
+    /// Draws the cases, and what is random in them.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only this case, as a failure names it.
+    #[arg(long)]
+    case: Option<u64>,
+    /// Threads.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Stop after this many failures.
+    #[arg(long, default_value_t = 10)]
+    failures: usize,
+}
+
+#[derive(Args)]
+struct HostileChild {
+    #[arg(long)]
+    seed: u64,
+    #[arg(long)]
+    count: u64,
+    #[arg(long)]
+    fault: Option<hostile::Fault>,
+}
+
 #[derive(Args)]
 struct Child {
     #[arg(long, default_value_t = 0)]
@@ -109,6 +149,9 @@ fn main() -> ExitCode {
         Suite::Transactions(asked) => {
             histories("transactions", &asked, 50_000, esker_tests::transactions::histories)
         }
+        Suite::Damage(asked) => damaged(&asked),
+        Suite::Hostile(asked) => hostiles(&asked),
+        Suite::HostileChild(child) => hostile::work(child.seed, child.count, child.fault),
         Suite::KillChild(child) => kill::work(&child.dir, child.seed, child.mode, child.round),
         Suite::RowsChild(child) => rows::work(&child.dir, child.count),
     };
@@ -127,13 +170,17 @@ fn modes(asked: &Asked) -> Vec<Mode> {
 
 /// Print what was found; `hits` says what the cases have met.
 fn report(suite: &str, asked: &Asked, outcome: &Outcome, hits: &str) -> Result<(), String> {
+    closing(suite, asked.seed, outcome, hits)
+}
+
+fn closing(suite: &str, seed: u64, outcome: &Outcome, hits: &str) -> Result<(), String> {
     for failure in &outcome.failures {
         println!("violation: {}", failure.what);
         println!("  replay: soak {suite} {}", failure.replay);
     }
     let violations = outcome.failures.len();
     println!("{} histories, {} moments; {hits}", outcome.histories, outcome.moments);
-    println!("{suite}: {} cases, {violations} violations, seed {}", outcome.cases, asked.seed);
+    println!("{suite}: {} cases, {violations} violations, seed {seed}", outcome.cases);
     if violations == 0 { Ok(()) } else { Err(format!("{suite}: there were violations")) }
 }
 
@@ -165,6 +212,29 @@ fn histories(
 ) -> Result<(), String> {
     let outcome = run(asked.seed, asked.count.unwrap_or(count), asked.threads, asked.failures);
     report(suite, asked, &outcome, &format!("went through points: {}", outcome.hits))
+}
+
+fn damaged(asked: &Sweep) -> Result<(), String> {
+    if let Some(case) = asked.case {
+        return damage::replay(asked.seed, case).map(|()| println!("the case holds"));
+    }
+    let count = asked.count.unwrap_or(if asked.first.is_some() { u64::MAX } else { 20_000 });
+    let effort = damage::Effort { threads: asked.threads, failures_max: asked.failures };
+    let (outcome, verdicts) = damage::many(asked.seed, asked.first, count, effort, None)?;
+    println!("{verdicts}");
+    closing("damage", asked.seed, &outcome, &format!("damaged at points: {}", outcome.hits))
+}
+
+fn hostiles(asked: &Sweep) -> Result<(), String> {
+    if let Some(case) = asked.case {
+        return hostile::replay(case).map(|()| println!("the case holds"));
+    }
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let first = asked.seed.wrapping_add(asked.first.unwrap_or(0));
+    let report = hostile::many(&exe, first, asked.count.unwrap_or(20_000), asked.threads as u64, None);
+    println!("{}", report.ends);
+    let hits = format!("changed at points: {}", report.outcome.hits);
+    closing("hostile", asked.seed, &report.outcome, &hits)
 }
 
 fn planted(asked: &Asked) -> Result<(), String> {

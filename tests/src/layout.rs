@@ -1,0 +1,184 @@
+//! Where the pieces of a database's files lie, read from the bytes by the format descriptions alone, and
+//! their checksums, made right again after a change.
+//!
+//! Nothing here is the engine's code: a mistake in its decoders is not repeated. Any bytes will do; pieces
+//! that make no sense are left out.
+
+use std::ops::Range;
+
+use esker_base::checksum::ChecksumSeed;
+use esker_base::filename::{CURRENT, FileName};
+use esker_base::{DatabaseId, FileNumber};
+
+/// Bytes of a log's header.
+pub const LOG_HEADER: usize = 64;
+/// Bytes of a record's header.
+pub const RECORD_HEADER: usize = 29;
+/// Bytes behind the payload of a table's block.
+pub const TRAILER: usize = 9;
+/// Bytes of a table's footer.
+pub const FOOTER: usize = 104;
+
+/// A fragment of a log record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Where its header stands.
+    pub offset: usize,
+    /// Where its payload ends.
+    pub end: usize,
+    /// 1 full, 2 first, 3 middle, 4 last.
+    pub kind: u8,
+    /// Its owner's tag.
+    pub tag: u64,
+    /// Everything before this offset was durable when it was written.
+    pub durable: u64,
+}
+
+/// Where the parts of a table lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableParts {
+    /// Data blocks, trailers included.
+    pub blocks: Vec<Range<usize>>,
+    /// Tombstones, filter, index, properties; empty if absent.
+    pub parts: [Range<usize>; 4],
+}
+
+/// `N` bytes at `at`.
+pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+/// A little-endian number at `at`.
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u32::from_le_bytes(array(bytes, at)?)).ok()
+}
+
+/// A little-endian number at `at`.
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(array(bytes, at)?))
+}
+
+/// The fragments of a log or manifest, one behind the other, up to the first that cannot be one.
+pub fn fragments(bytes: &[u8]) -> Vec<Fragment> {
+    let mut all = Vec::new();
+    let mut offset = LOG_HEADER;
+    while let Some(fragment) = fragment(bytes, offset) {
+        offset = fragment.end;
+        all.push(fragment);
+    }
+    all
+}
+
+fn fragment(bytes: &[u8], offset: usize) -> Option<Fragment> {
+    let len = u32_at(bytes, offset + 8)?;
+    let [kind] = array(bytes, offset + 12)?;
+    let end = offset.checked_add(RECORD_HEADER)?.checked_add(len)?;
+    let (tag, durable) = (u64_at(bytes, offset + 13)?, u64_at(bytes, offset + 21)?);
+    ((1..=4).contains(&kind) && end <= bytes.len()).then_some(Fragment { offset, end, kind, tag, durable })
+}
+
+/// The parts of a table, as its footer and index place them.
+pub fn table(bytes: &[u8]) -> Option<TableParts> {
+    let footer = bytes.len().checked_sub(FOOTER)?;
+    let part = |at: usize| {
+        let start = usize::try_from(u64_at(bytes, footer + at)?).ok()?;
+        let end = start.checked_add(u32_at(bytes, footer + at + 8)?)?;
+        (end <= footer).then_some(start..end)
+    };
+    let parts = [part(36)?, part(48)?, part(60)?, part(72)?];
+    let index = bytes.get(parts[2].clone())?;
+    let count = u32_at(index, 0)?;
+    let prefix = usize::from(u16::from_le_bytes(array(index, 5)?));
+    let mut blocks = Vec::new();
+    let mut start = 0;
+    for block in 0..count {
+        let end = u32_at(index, 7 + prefix + block * 4).and_then(|len| usize::checked_add(start, len))?;
+        if end > parts[0].start {
+            break;
+        }
+        blocks.push(start..end);
+        start = end;
+    }
+    Some(TableParts { blocks, parts })
+}
+
+/// The stretches of a file that have a checksum of their own, whatever the file is.
+pub fn pieces(name: &str, bytes: &[u8]) -> Vec<Range<usize>> {
+    match FileName::parse(name) {
+        Some(FileName::Log(_) | FileName::Manifest(_)) => {
+            let header = 0..LOG_HEADER.min(bytes.len());
+            std::iter::once(header).chain(fragments(bytes).iter().map(|f| f.offset..f.end)).collect()
+        }
+        Some(FileName::Table(_)) => {
+            let Some(TableParts { mut blocks, parts }) = table(bytes) else { return Vec::new() };
+            blocks.extend(parts.into_iter().filter(|part| !part.is_empty()));
+            blocks.push(bytes.len() - FOOTER..bytes.len());
+            blocks
+        }
+        _ => std::iter::once(0..bytes.len()).collect(),
+    }
+}
+
+/// Make every checksum in file `name` of `database` what it would be had the engine written these bytes.
+pub fn repair(name: &str, bytes: &mut [u8], database: DatabaseId) {
+    let seed = |number: FileNumber| ChecksumSeed::new(database, number);
+    match FileName::parse(name) {
+        Some(FileName::Log(number) | FileName::Manifest(number)) => repair_log(bytes, seed(number)),
+        Some(FileName::Table(number)) => repair_table(bytes, seed(number)),
+        _ if name == CURRENT => repair_current(bytes),
+        _ => {}
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u32) {
+    if let Some(target) = bytes.get_mut(at..at + 4) {
+        target.copy_from_slice(&value.to_le_bytes());
+    }
+}
+
+fn repair_log(bytes: &mut [u8], seed: ChecksumSeed) {
+    if bytes.len() < LOG_HEADER {
+        return;
+    }
+    // The log's header is checked with the id and number written in it.
+    if let (Some(id), Some(number)) = (array(bytes, 16), u64_at(bytes, 32)) {
+        let own = ChecksumSeed::new(DatabaseId(id), FileNumber(number));
+        put(bytes, 60, own.checksum(0, &[&bytes[..60]]));
+    }
+    for Fragment { offset, end, .. } in fragments(bytes) {
+        let payload =
+            seed.checksum((offset + RECORD_HEADER) as u64, &[&bytes[offset + RECORD_HEADER..end]]);
+        put(bytes, offset + 4, payload);
+        let header = seed.checksum(offset as u64, &[&bytes[offset + 4..offset + RECORD_HEADER]]);
+        put(bytes, offset, header);
+    }
+}
+
+fn repair_table(bytes: &mut [u8], seed: ChecksumSeed) {
+    if let Some(TableParts { blocks, parts }) = table(bytes) {
+        for piece in blocks.into_iter().chain(parts).filter(|piece| piece.len() > TRAILER) {
+            let checked = piece.start..piece.end - 4;
+            put(bytes, checked.end, seed.checksum(piece.start as u64, &[&bytes[checked.clone()]]));
+        }
+    }
+    if let Some(footer) = bytes.len().checked_sub(FOOTER) {
+        put(bytes, footer + 92, seed.checksum(footer as u64, &[&bytes[footer..footer + 92]]));
+    }
+}
+
+fn repair_current(bytes: &mut [u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Some(at) = text.find("check ") else { return };
+    let mut lines = text.lines().skip(1);
+    let id = lines.next().and_then(|line| u128::from_str_radix(line.strip_prefix("id ")?, 16).ok());
+    let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
+    let (Some(id), Some(number)) = (id, number) else { return };
+    let seed = ChecksumSeed::new(DatabaseId(id.to_be_bytes()), FileNumber(number));
+    let check = format!("{:08x}", seed.checksum(0, &[&bytes[..at]]));
+    if let Some(target) = bytes.get_mut(at + 6..at + 14) {
+        target.copy_from_slice(check.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! What is repaired without a change stays as it is: the checksums here are the engine's.
+
+use super::{fragments, pieces, repair, table};
+use crate::golden::fixture;
+
+#[test]
+fn repairing_what_is_whole_changes_nothing() {
+    let files = fixture::files(1).expect("it is committed");
+    let database = files.database().expect("CURRENT names it");
+    for (name, bytes) in files.iter() {
+        let mut repaired = bytes.to_vec();
+        repair(name, &mut repaired, database);
+        assert!(repaired == bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_checksum_that_was_destroyed_is_made_again() {
+    let files = fixture::files(1).expect("it is committed");
+    let database = files.database().expect("CURRENT names it");
+    for (name, bytes) in files.iter() {
+        for piece in pieces(name, bytes) {
+            let at = match name.rsplit('.').next() {
+                Some("sst") if piece.end == bytes.len() => piece.end - 12,
+                Some("sst" | "CURRENT") => piece.end - 4,
+                _ if piece.start == 0 => 60,
+                _ => piece.start,
+            };
+            let mut damaged = bytes.to_vec();
+            damaged[at] = if damaged[at] == b'0' { b'1' } else { b'0' };
+            assert!(damaged != bytes);
+            repair(name, &mut damaged, database);
+            assert!(damaged == bytes, "{name} at {at}");
+        }
+    }
+}
+
+#[test]
+fn pieces_cover_what_is_used() {
+    let files = fixture::files(1).expect("it is committed");
+    for (name, bytes) in files.iter() {
+        let mut end = 0;
+        for piece in pieces(name, bytes) {
+            assert_eq!(piece.start, end, "{name}");
+            end = piece.end;
+        }
+        assert!(bytes[end..].iter().all(|byte| *byte == 0), "{name} from {end} on");
+        match name.rsplit('.').next() {
+            Some("sst") => assert!(table(bytes).is_some_and(|table| !table.blocks.is_empty())),
+            Some("log" | "manifest") => assert!(!fragments(bytes).is_empty()),
+            _ => {}
+        }
+    }
+}
