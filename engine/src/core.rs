@@ -250,8 +250,9 @@ impl Core {
         let room = self.options.memtable_bytes_max.min(LOG_ALLOCATION_MAX);
         let create = |room| LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room);
         match create(room) {
-            // A nearly full disk may still hold the next few commits: go on without a reservation.
-            Err(error) if error.is_no_space() => create(0),
+            // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
+            // space that was not reserved might be that of a deleted log after a crash.
+            Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
             made => made,
         }
     }
@@ -308,3 +309,6 @@ const RANGE_TOMBSTONES_MAX: u64 = 1_000;
 
 /// The most a log is allocated ahead: a memtable of several GiB must not claim that much disk at once.
 const LOG_ALLOCATION_MAX: u64 = 128 << 20;
+
+/// The least a log is allocated, for its header to stand in.
+const LOG_ALLOCATION_MIN: u64 = 4 << 10;

@@ -1,6 +1,6 @@
 //! Opening: lock, manifest, logs, and only then anything that changes the directory.
 //!
-//! Durability order of a writable open: the recovered logs are synced; logs that do not count are
+//! Durability order of a writable open: the recovered logs are made durable; logs that do not count are
 //! removed; a new log is created and its name made durable; one manifest edit records the recovered
 //! logs' lengths and which log is the first needed; then writes are let in. A crash anywhere on the
 //! way leaves a directory that opens to the same state.
@@ -213,9 +213,6 @@ impl Opening {
             }
             None => {
                 fs.create_dir(&self.dir)?;
-                if let Some(parent) = self.dir.parent().filter(|p| !p.as_os_str().is_empty()) {
-                    fs.sync_dir(parent)?;
-                }
             }
         }
         let exists = fs.stat(&self.dir.join(filename::CURRENT))?.is_some();
@@ -223,6 +220,9 @@ impl Opening {
             return Err(not_there("it has no CURRENT file"));
         }
         if !self.options.read_only {
+            if !exists {
+                self.make_name_durable()?;
+            }
             return fs.lock(&lock).map(Some);
         }
         // A reader changes nothing, not even by creating a lock file; one that is there it honours.
@@ -233,6 +233,20 @@ impl Opening {
                 Err(Error::Io { .. }) => Ok(None),
                 Err(locked) => Err(locked),
             },
+        }
+    }
+
+    /// Make the directory's own name durable before a database is created in it: this open may have created
+    /// it, or one before that came no further.
+    fn make_name_durable(&self) -> Result<()> {
+        let Some(parent) = self.dir.parent() else { return Ok(()) };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match self.env.fs.sync_dir(parent) {
+            // Somebody made the directory for us where we may not look.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                Ok(())
+            }
+            synced => synced,
         }
     }
 
@@ -353,8 +367,7 @@ impl Opening {
 /// Make what was recovered durable and begin a log after it.
 fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
     for log in &logs.kept {
-        let path = core.dir.join(FileName::Log(log.number).to_string());
-        core.env.fs.open_writable(&path)?.sync()?;
+        log.make_durable(&*core.env.fs, &core.dir)?;
     }
     if !logs.discarded.is_empty() {
         for number in &logs.discarded {

@@ -14,8 +14,11 @@
 //!    the chain.
 //! 5. Sequence numbers ascend over the whole chain.
 //!
-//! What was read is synced again before it is acted on, and its length recorded: a state that was
-//! seen once is never lost by the next crash.
+//! What was read is made durable before it is acted on, and its length recorded: a state that was
+//! seen once is never lost by the next crash. A sync alone would not do: after one that has failed, the
+//! system may show bytes that are not on the disk, take them for clean, and say Ok to every later sync.
+//! So what is not known to have been durable is written again, in place and byte for byte, and the file
+//! is cut at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +29,7 @@ use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
 use esker_manifest::limits::SEQNO_END;
 use esker_manifest::{Marks, Version};
-use esker_vfs::fs::Fs;
+use esker_vfs::fs::{Fs, read_exact_at};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use crate::batch::decode_op;
@@ -44,6 +47,8 @@ pub(crate) struct RecoveredLog {
     pub(crate) number: FileNumber,
     /// Up to the end of its last whole record, in bytes.
     pub(crate) len: u64,
+    /// Up to where it is known to have been durable, in bytes; at most `len`.
+    pub(crate) durable: u64,
     pub(crate) memtable: Arc<Memtable>,
     pub(crate) last_seqno: SeqNo,
 }
@@ -57,6 +62,26 @@ pub(crate) struct RecoveredLogs {
     pub(crate) last_seqno: SeqNo,
     /// The last number before all of these logs.
     first_seqno: SeqNo,
+}
+
+impl RecoveredLog {
+    /// Make it durable to its last whole record, whatever syncs before have failed.
+    pub(crate) fn make_durable(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
+        const PIECE_BYTES: u64 = 1 << 20;
+        let file = fs.open_writable(&dir.join(FileName::Log(self.number).to_string()))?;
+        let mut at = self.durable;
+        while at < self.len {
+            let len = usize::try_from((self.len - at).min(PIECE_BYTES)).unwrap_or(0);
+            file.write_at(&read_exact_at(&*file, at, len)?, at)?;
+            at += len as u64;
+        }
+        if self.durable < self.len {
+            // The length as well: a change is what has it written.
+            file.set_len(self.len + 1)?;
+            file.set_len(self.len)?;
+        }
+        file.sync()
+    }
 }
 
 impl RecoveredLogs {
@@ -200,9 +225,13 @@ impl Replay<'_> {
 
     fn open(&self, number: FileNumber, marks: &Marks) -> Result<LogReader> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
+        LogReader::open(self.fs, &self.path(number), identity, Self::closed_len(number, marks))
+    }
+
+    /// The length of log `number`, if the manifest knows it: then it was durable before.
+    fn closed_len(number: FileNumber, marks: &Marks) -> Option<u64> {
         let clean = marks.clean_close.filter(|(log, _)| *log == number).map(|(_, len)| len);
-        let closed_len = marks.closed_logs.get(&number).copied().or(clean);
-        LogReader::open(self.fs, &self.path(number), identity, closed_len)
+        marks.closed_logs.get(&number).copied().or(clean)
     }
 
     /// Replay one log into a memtable of its own.
@@ -244,8 +273,11 @@ impl Replay<'_> {
             }
         }
         let tail = reader.tail();
-        let ending = Ending { len: tail.valid_len, blank: tail.valid_len == 0 };
-        Ok((RecoveredLog { number, len: tail.valid_len, memtable, last_seqno: last }, ending))
+        let len = tail.valid_len;
+        let closed = Self::closed_len(number, marks).is_some();
+        let durable = if closed { len } else { tail.durable_seen.min(len) };
+        let ending = Ending { len, blank: len == 0 };
+        Ok((RecoveredLog { number, len, durable, memtable, last_seqno: last }, ending))
     }
 
     /// Log `number` ends early, at `len`: err if a later log proves that it had been durable.

@@ -470,3 +470,119 @@ fn several_logs(options: &DatabaseOptions, seed: u64) -> Option<MemFs> {
         (names(&disk, ".log").len() > 2).then(|| killed(&disk))
     })
 }
+
+/// Refuses every operand, and panics when asked who it is if it was told to.
+struct Nameless(std::sync::atomic::AtomicBool);
+
+impl esker::MergeOperator for Nameless {
+    fn name(&self) -> &'static str {
+        assert!(!self.0.load(std::sync::atomic::Ordering::Relaxed), "I forgot");
+        "nameless"
+    }
+    fn fold(&self, _key: &[u8], _base: Option<&[u8]>, _operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        Err("no".to_string())
+    }
+}
+
+/// An operator's name is a callback too: its panic in the commit lane left the lane led by nobody, and every
+/// later writer waiting.
+#[test]
+fn an_operator_that_panics_at_its_name_does_not_take_the_lane_with_it() {
+    let env = esker::vfs::Env::memory().unwrap();
+    let operator = Arc::new(Nameless(false.into()));
+    let db = Database::builder(DIR).env(env).merge_operator(operator.clone()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("nameless")).unwrap();
+    map.put("key", "base").unwrap();
+    operator.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    map.merge("key", "operand").unwrap();
+    map.put("other", "value").unwrap();
+    assert!(matches!(map.get("key"), Err(Error::CallbackPanicked { .. })));
+    operator.0.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(map.get("key"), Err(Error::Merge { .. })));
+}
+
+/// A panic in the commit lane, whatever its cause, is an answer to its writer and no hang for the others.
+#[test]
+fn a_panic_in_the_commit_lane_stops_writes() {
+    let disk = MemFs::simulated();
+    let (db, fs) = open_failing(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    fs.plan(Fault::when(|call| {
+        let log = call.path.extension().is_some_and(|it| it == "log");
+        assert!(!log || call.operation != Operation::Write, "the filesystem panics");
+        false
+    }));
+    assert!(matches!(map.put("b", "2"), Err(Error::InDoubt { .. })));
+    fs.clear();
+    assert!(matches!(map.put("c", "3"), Err(Error::Poisoned { .. })));
+    assert_eq!(map.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    drop((map, db));
+    let db = open(&disk, DatabaseOptions::default());
+    let map = db.existing_keyspace("map").unwrap();
+    assert_eq!(map.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(map.get("c").unwrap(), None);
+}
+
+/// After a failed sync the system may show bytes that are not on the disk and never write them: an open that
+/// acts on them writes them again first. A power loss right after it took them away, and the database, which
+/// knew the log's length by then, refused to open.
+#[test]
+fn what_is_read_after_a_failed_sync_is_written_again() {
+    let disk = MemFs::simulated();
+    let options = || DatabaseOptions { durability: Durability::Sync, ..DatabaseOptions::default() };
+    let (db, fs) = open_failing(&disk, options());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    fs.plan(Fault::when(|call| call.operation == Operation::SyncData));
+    assert!(matches!(map.put("b", "2"), Err(Error::InDoubt { .. })));
+    drop((map, db));
+    let db = open(&disk, options());
+    let seen = db.existing_keyspace("map").unwrap().get("b").unwrap();
+    let lost = disk.image_at(disk.trace_len(), Policy::Strict, 0);
+    let db = open(&lost, options());
+    let map = db.existing_keyspace("map").unwrap();
+    assert_eq!(map.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(map.get("b").unwrap(), seen, "what one open has shown, the next one shows");
+}
+
+/// An open that made the directory and got no further has not made its name durable; the one after it found
+/// the directory there and did not either, and a power loss took the database.
+#[test]
+fn the_name_of_a_directory_that_is_there_is_made_durable() {
+    let disk = MemFs::simulated();
+    disk.create_dir(DIR.as_ref()).unwrap();
+    let options = || DatabaseOptions { durability: Durability::Sync, ..DatabaseOptions::default() };
+    let db = open(&disk, options());
+    db.keyspace("map", KeyspaceOptions::default()).unwrap().put("a", "1").unwrap();
+    let db = open(&disk.image_at(disk.trace_len(), Policy::Strict, 0), options());
+    let map = db.existing_keyspace("map").unwrap();
+    assert_eq!(map.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// A write that was undone syncs its own log alone. What that log then said to be durable was taken for proof
+/// that the one before it had been, and when power took the end of that one, the open was refused.
+#[test]
+fn an_undone_write_proves_nothing_about_older_logs() {
+    let disk = MemFs::simulated();
+    let options = || DatabaseOptions { memtable_bytes_max: 16 << 10, ..DatabaseOptions::default() };
+    let (db, fs) = open_failing(&disk, options());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    // A rotation, the flush of which comes no further.
+    fs.plan(Fault::when(|call| call.path.extension().is_some_and(|it| it == "sst")).sticky());
+    assert!(db.flush().is_err());
+    map.put("b", "2").unwrap();
+    let failing = |call: &esker::vfs::fault::Call<'_>| {
+        call.operation == Operation::Write && call.path.extension().is_some_and(|it| it == "log")
+    };
+    fs.plan(Fault::when(failing));
+    assert!(matches!(map.put("c", "3"), Err(Error::Aborted { .. })));
+    map.put("d", "4").unwrap();
+    let point = disk.crash_point(disk.trace_len());
+    for seed in 0..20 {
+        for policy in Policy::ALL {
+            open(&point.image(policy, seed), options());
+        }
+    }
+}

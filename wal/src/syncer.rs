@@ -79,19 +79,19 @@ impl Shared {
         }
     }
 
-    /// Sync; with `always`, even if everything published is durable already.
-    pub(crate) fn sync(&self, always: bool) -> Result<u64> {
+    /// Sync, unless everything published is durable already.
+    fn sync(&self) -> Result<u64> {
         self.check()?;
         let wanted = self.written.load(Ordering::Acquire);
         let durable = self.durable();
-        if durable >= wanted && !always {
+        if durable >= wanted {
             return Ok(durable);
         }
         let _turn = self.turn.lock();
         // The sync waited for may have failed, or have covered what this one is for.
         self.check()?;
         let durable = self.durable();
-        if durable >= wanted && !always {
+        if durable >= wanted {
             return Ok(durable);
         }
         let written = self.written.load(Ordering::Acquire);
@@ -103,6 +103,15 @@ impl Shared {
         }
         self.durable.store(written, Ordering::Release);
         Ok(written)
+    }
+
+    /// Sync this log alone. It publishes nothing: what a log says is durable is taken for proof that the logs
+    /// before it are, and those this does not sync.
+    pub(crate) fn sync_alone(&self) -> Result<()> {
+        self.check()?;
+        let _turn = self.turn.lock();
+        self.check()?;
+        self.file.sync_data().inspect_err(|cause| self.poison(cause))
     }
 }
 
@@ -125,7 +134,7 @@ impl LogSyncer {
     /// Errors: the first failure as it is ([`Error::Io`]), every later call [`Error::Poisoned`], also
     /// when it was the writer that failed.
     pub fn sync(&self) -> Result<u64> {
-        self.shared.sync(false)
+        self.shared.sync()
     }
 
     /// Everything before this offset, in bytes, survives power loss (given a durable name).

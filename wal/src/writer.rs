@@ -218,7 +218,7 @@ impl LogWriter {
     fn undo(&self, end: u64, cause: Error) -> WriteFailure {
         let file = &self.shared.file;
         let blanked = self.blank(end).or_else(|_| file.set_len(self.written));
-        if blanked.and_then(|()| self.shared.sync(true)).is_ok() {
+        if blanked.and_then(|()| self.shared.sync_alone()).is_ok() {
             return WriteFailure::Undone(cause);
         }
         self.shared.poison(&cause);

@@ -167,7 +167,7 @@ impl Inode {
             for number in
                 sectors.start() * SECTOR_BYTES / PAGE_BYTES..=sectors.end() * SECTOR_BYTES / PAGE_BYTES
             {
-                if content.page(number).is_some() || stale.is_empty() {
+                if content.page(number).is_some() || stale.is_empty() || self.reserved(number, taken) {
                     continue;
                 }
                 // Any assignment of pages will do, as long as it is the same each time.
@@ -180,6 +180,15 @@ impl Inode {
                 }
             }
         }
+    }
+
+    /// Whether page `number` was reserved and the disk knows: filesystems keep a note of what was reserved and
+    /// not written, and show zeros there.
+    fn reserved(&self, number: u64, taken: &Taken) -> bool {
+        let known = self.pending.iter().take(taken.length.map_or(0, |last| last + 1));
+        known
+            .into_iter()
+            .any(|pending| matches!(pending.change, Change::Reserve(len) if len > number * PAGE_BYTES))
     }
 }
 
