@@ -112,7 +112,9 @@ fn contained<T>(call: impl FnOnce() -> T) -> Result<T> {
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "no message".to_owned());
         // Rule 10: the payload is a value of the user's, and its drop may panic as well.
-        drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
+        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(again);
+        }
         Error::CallbackPanicked { callback: "the merge operator", message }
     })
 }

@@ -9,7 +9,8 @@
 //! 1. A commit that fails before its log record is written has no effect and takes no number.
 //! 2. If writing the log fails and the record is provably not there, the commit is `Aborted` and the
 //!    lane goes on; otherwise it is `InDoubt` and the lane takes no more writes.
-//! 3. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
+//! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the lane takes no more writes.
+//! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
 //! Locks: `queue` for a few instructions; `turn` for the length of one group, including its write but
 //! no sync. A leader holds nothing else.
@@ -26,6 +27,7 @@ use esker_wal::{LogWriter, WriteFailure};
 use crate::batch::{Op, Ops};
 use crate::core::Core;
 use crate::memtable::MemtableWriter;
+use crate::operators::contained;
 use crate::options::Durability;
 use crate::sync_lane::LogPosition;
 use crate::transaction::ReadSet;
@@ -295,13 +297,13 @@ fn commit_and_wake(
 ) -> Option<Result<Committed>> {
     if let (Some(own), []) = (own, followers) {
         let mut result = [None];
-        commit_group(core, turn, &[own], &mut result);
+        commit_contained(core, turn, &[own], &mut result);
         let [result] = result;
         return result;
     }
     let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
     let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
-    commit_group(core, turn, &group, &mut results);
+    commit_contained(core, turn, &group, &mut results);
     let mut results = results.into_iter();
     let result = own.and_then(|_| results.next().flatten());
     for (follower, result) in followers.iter().zip(results) {
@@ -320,6 +322,22 @@ impl Request {
         self.answered.store(true, Ordering::Release);
         self.woken.notify_one();
     }
+}
+
+/// [`commit_group`]. A panic in it must not leave the lane led by nobody, and its followers waiting: the
+/// group is in doubt, and writes stop.
+fn commit_contained(
+    core: &Core,
+    turn: &mut Turn,
+    group: &[Work<'_>],
+    results: &mut [Option<Result<Committed>>],
+) {
+    let outcome = contained(|| commit_group(core, turn, group, results));
+    let Err(message) = outcome else { return };
+    let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
+    turn.events.extend(core.stop_writes_quietly(&cause));
+    let in_doubt = Error::InDoubt { cause: Box::new(cause) };
+    results.fill_with(|| Some(Err(in_doubt.clone())));
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.

@@ -142,15 +142,20 @@ pub(crate) fn fold(
     let Some(operator) = operator else {
         return Err(failed("(none)", "the keyspace was created without a merge operator".to_string()));
     };
-    match contained(|| operator.fold(key, base, operands)) {
-        // A value that could not be written is refused like any other (compactions do the same).
-        Ok(Ok(value)) if value.len() > VALUE_BYTES_MAX => {
-            let why = format!("it made a value of {} bytes, {VALUE_BYTES_MAX} are the most", value.len());
-            Err(failed(operator.name(), why))
-        }
-        Ok(outcome) => outcome.map_err(|why| failed(operator.name(), why)),
-        Err(message) => Err(Error::CallbackPanicked { callback: "the merge operator", message }),
-    }
+    // Its name is the user's code as well.
+    let call = || {
+        let why = match operator.fold(key, base, operands) {
+            Ok(value) if value.len() <= VALUE_BYTES_MAX => return Ok(value),
+            // A value that could not be written is refused like any other (compactions do the same).
+            Ok(value) => {
+                format!("it made a value of {} bytes, {VALUE_BYTES_MAX} are the most", value.len())
+            }
+            Err(why) => why,
+        };
+        Err(failed(operator.name(), why))
+    };
+    contained(call)
+        .unwrap_or_else(|message| Err(Error::CallbackPanicked { callback: "the merge operator", message }))
 }
 
 /// Call the user's code; a panic's text becomes the error.
