@@ -47,6 +47,10 @@ pub enum Planted {
     PanicOnDamage,
     /// Damage in one table closes the database.
     DamageSpreads,
+    /// A panic of a callback in a read goes on to the reader.
+    PanicEscapes,
+    /// The time that a flush took is computed as if clocks never went back.
+    UncheckedElapsed,
 }
 
 #[cfg(feature = "planted")]

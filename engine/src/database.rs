@@ -117,6 +117,7 @@ impl Database {
         }
         let changing = core.keyspace_changes.lock();
         if self.stored_options(name)?.is_none() {
+            core.check_in_place()?;
             let id = core.versions.current().next_keyspace();
             let edit = Edit::CreateKeyspace { id, name: name.to_string(), options: options.encode() };
             core.versions.commit(vec![edit]).inspect_err(|e| core.note_manifest_failure(e))?;
@@ -158,6 +159,7 @@ impl Database {
             Some(state) => state.id,
             None => return Err(Error::NoSuchKeyspace { name: name.to_string() }),
         };
+        core.check_in_place()?;
         // The manifest is ahead of the log: what came before the drop must not be lost without it.
         core.persist()?;
         core.versions
@@ -259,12 +261,30 @@ impl Core {
         self.health.check()
     }
 
-    /// A failed manifest commit: the version set says by poisoning itself whether writes must stop.
+    /// A failed manifest commit: the version set says by poisoning itself whether writes must stop. They do
+    /// at once: the directory's sync that failed there was one for the logs' names too, and the next would
+    /// say Ok and prove nothing.
     pub(crate) fn note_manifest_failure(&self, error: &Error) {
-        let stopped = matches!(error, Error::Poisoned { .. } | Error::InDoubt { .. });
+        let stopped = matches!(error, Error::Poisoned { .. } | Error::InDoubt { .. })
+            || self.versions.poisoned().is_some();
         if stopped && self.health.check_open().is_ok() {
             self.stop_writes(error);
         }
+    }
+
+    /// Err, and stop writes, if the directory or its lock file is not where this handle has locked it any more
+    /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
+    /// Asked before each commit of the manifest.
+    pub(crate) fn check_in_place(&self) -> Result<()> {
+        let in_place = self.lock.lock().as_ref().map_or(Ok(true), |lock| lock.still_in_place())?;
+        if in_place {
+            return Ok(());
+        }
+        let why =
+            "its directory was moved or replaced, or this is a forked child; open it again where it is";
+        let error = Error::Poisoned { cause: Box::new(Error::Closed { why }) };
+        self.stop_writes(&error);
+        Err(error)
     }
 
     fn wait_until_settled(&self) -> Result<()> {
@@ -314,6 +334,7 @@ impl Core {
                 None => return Ok(()),
             }
         };
+        self.check_in_place()?;
         self.versions.commit(vec![Edit::CleanClose { log, len }])?;
         Ok(())
     }

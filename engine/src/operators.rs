@@ -107,7 +107,8 @@ impl Operators {
         ];
         let mut by_name = BTreeMap::new();
         for operator in built_in.into_iter().chain(own) {
-            let name = operator.name().to_string();
+            let name = contained(|| operator.name().to_string())
+                .map_err(|message| Error::CallbackPanicked { callback: "the merge operator", message })?;
             if name.is_empty() || by_name.insert(name.clone(), operator).is_some() {
                 return Err(Error::invalid(format!("merge operator name {name:?} is empty or taken")));
             }
@@ -160,6 +161,9 @@ pub(crate) fn fold(
 
 /// Call the user's code; a panic's text becomes the error.
 pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    if planted::is(Planted::PanicEscapes) {
+        return Ok(call());
+    }
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
         let message = payload
             .downcast_ref::<&str>()

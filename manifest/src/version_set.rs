@@ -332,6 +332,11 @@ impl VersionSet {
         Ok(len.saturating_add(named.encode().len() as u64))
     }
 
+    /// Why no commit is taken any more, if none is. Waits for a commit under way.
+    pub fn poisoned(&self) -> Option<Error> {
+        self.committer.as_ref()?.lock().poisoned.clone()
+    }
+
     /// Wait for the commit under way, if there is one, and refuse all later ones with `why`
     /// ([`Error::Poisoned`]): the directory is about to be unlocked.
     pub fn close(&self, why: Error) {

@@ -62,6 +62,8 @@ impl Carrying {
     /// Put the outputs in the inputs' place; a trivial move has none.
     fn install(&self, output: Option<&RunOutput>) -> Result<()> {
         let (core, plan) = (&self.core, &self.plan);
+        // What was written goes with the directory it was written to.
+        core.check_in_place()?;
         let written = output.map(|output| output.tables.as_slice()).unwrap_or_default();
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile took its tables with it.

@@ -99,6 +99,7 @@ impl Work {
     }
 
     fn install(&mut self, core: &Arc<Core>) -> Result<()> {
+        core.check_in_place()?;
         let current = core.current.load_full();
         let newer = current.sealed.iter().rev().find(|m| m.log > self.source.log);
         let mut first_needed = newer.map_or(current.active.log, |m| m.log);
@@ -138,7 +139,13 @@ impl Work {
         }
         collect_garbage(core);
         let bytes = tables.iter().map(|t| t.file_bytes).sum();
-        let took = core.env.clock.monotonic().saturating_sub(self.began);
+        let now = core.env.clock.monotonic();
+        #[expect(clippy::unchecked_time_subtraction, reason = "that is the bug")]
+        let took = if planted::is(Planted::UncheckedElapsed) {
+            now - self.began
+        } else {
+            now.saturating_sub(self.began)
+        };
         core.pressure.drained(self.source.memtable.bytes(), took);
         core.metrics().count_flush(bytes, took);
         core.note_progress();
