@@ -38,7 +38,7 @@ pub struct Recording {
 struct Open {
     world: Simulation,
     db: Database,
-    keyspaces: BTreeMap<Name, Keyspace>,
+    keyspaces: Keyspaces,
     durability: Durability,
 }
 
@@ -169,12 +169,12 @@ impl Driver<'_> {
         let synced = self.open.as_ref().is_some_and(|open| open.durability == Durability::Sync);
         match op {
             Op::Write(write) => {
-                self.commit(|model| model.write(write), synced, |open| write_alone(open, write))
+                self.commit(|model| model.write(write), synced, |open| write_alone(&open.keyspaces, write))
             }
             Op::Batch(writes, sync) => self.commit(
                 |model| writes.iter().for_each(|write| model.write(write)),
                 synced || *sync,
-                |open| write_batch(open, writes, *sync),
+                |open| write_batch(&open.db, &open.keyspaces, writes, *sync),
             ),
             Op::Transaction(reads, writes) => self.transaction(reads, writes, synced),
             Op::Persist => self.durably(|open| open.db.persist()),
@@ -241,27 +241,11 @@ impl Driver<'_> {
             |model| writes.iter().for_each(|write| model.write(write)),
             synced,
             |open| {
-                open.db.transact(|tx| {
-                    for ((name, key), expected) in reads.iter().zip(&expected) {
-                        let got = tx.get(&open.keyspaces[name], key)?;
-                        if got.as_deref() != expected.as_deref() {
-                            wrong = Some(format!("a transaction read {got:?}, not {expected:?}"));
-                        }
-                    }
-                    for write in writes {
-                        match write {
-                            Write::Put(name, key, value) => tx.put(&open.keyspaces[name], key, value)?,
-                            Write::Delete(name, key) => tx.delete(&open.keyspaces[name], key)?,
-                            Write::Merge(name, key, value) => {
-                                tx.merge(&open.keyspaces[name], key, value)?;
-                            }
-                            Write::DeleteRange(name, range) => {
-                                tx.delete_range(&open.keyspaces[name], &range.start, &range.end)?;
-                            }
-                        }
-                    }
-                    Ok(())
-                })
+                let got = transact(&open.db, &open.keyspaces, reads, writes)?;
+                if got != expected {
+                    wrong = Some(format!("a transaction read {got:?}, not {expected:?}"));
+                }
+                Ok(())
             },
         )?;
         wrong.map_or(Ok(()), Err)
@@ -297,29 +281,65 @@ impl Driver<'_> {
     }
 }
 
-fn write_alone(open: &Open, write: &Write) -> esker::Result<()> {
+/// The keyspaces that are open, by name.
+pub(crate) type Keyspaces = BTreeMap<Name, Keyspace>;
+
+/// Do one write by itself.
+pub(crate) fn write_alone(keyspaces: &Keyspaces, write: &Write) -> esker::Result<()> {
     match write {
-        Write::Put(name, key, value) => open.keyspaces[name].put(key, value),
-        Write::Delete(name, key) => open.keyspaces[name].delete(key),
-        Write::DeleteRange(name, range) => open.keyspaces[name].delete_range(range.clone()),
-        Write::Merge(name, key, value) => open.keyspaces[name].merge(key, value),
+        Write::Put(name, key, value) => keyspaces[name].put(key, value),
+        Write::Delete(name, key) => keyspaces[name].delete(key),
+        Write::DeleteRange(name, range) => keyspaces[name].delete_range(range.clone()),
+        Write::Merge(name, key, value) => keyspaces[name].merge(key, value),
     }
 }
 
-fn write_batch(open: &Open, writes: &[Write], sync: bool) -> esker::Result<()> {
-    let mut batch = open.db.batch();
+/// Do `writes` in one batch.
+pub(crate) fn write_batch(
+    db: &Database,
+    keyspaces: &Keyspaces,
+    writes: &[Write],
+    sync: bool,
+) -> esker::Result<()> {
+    let mut batch = db.batch();
     if sync {
         batch.durability(Durability::Sync);
     }
     for write in writes {
         match write {
-            Write::Put(name, key, value) => batch.put(&open.keyspaces[name], key, value)?,
-            Write::Delete(name, key) => batch.delete(&open.keyspaces[name], key)?,
-            Write::Merge(name, key, value) => batch.merge(&open.keyspaces[name], key, value)?,
+            Write::Put(name, key, value) => batch.put(&keyspaces[name], key, value)?,
+            Write::Delete(name, key) => batch.delete(&keyspaces[name], key)?,
+            Write::Merge(name, key, value) => batch.merge(&keyspaces[name], key, value)?,
             Write::DeleteRange(name, range) => {
-                batch.delete_range(&open.keyspaces[name], &range.start, &range.end)?;
+                batch.delete_range(&keyspaces[name], &range.start, &range.end)?;
             }
         }
     }
     batch.commit()
+}
+
+/// Read, then do `writes`, in one transaction; what was read.
+pub(crate) fn transact(
+    db: &Database,
+    keyspaces: &Keyspaces,
+    reads: &[(Name, Vec<u8>)],
+    writes: &[Write],
+) -> esker::Result<Vec<Option<Vec<u8>>>> {
+    db.transact(|tx| {
+        let mut got = Vec::new();
+        for (name, key) in reads {
+            got.push(tx.get(&keyspaces[name], key)?.map(|value| value.to_vec()));
+        }
+        for write in writes {
+            match write {
+                Write::Put(name, key, value) => tx.put(&keyspaces[name], key, value)?,
+                Write::Delete(name, key) => tx.delete(&keyspaces[name], key)?,
+                Write::Merge(name, key, value) => tx.merge(&keyspaces[name], key, value)?,
+                Write::DeleteRange(name, range) => {
+                    tx.delete_range(&keyspaces[name], &range.start, &range.end)?;
+                }
+            }
+        }
+        Ok(got)
+    })
 }

@@ -25,7 +25,7 @@ use crate::setup::{Mode, Setup, keyspace_options};
 const OPS: usize = 20_000;
 
 /// The operations of child number `round`: those of a history that a model follows without a database.
-fn operations(seed: u64, mode: Mode, round: u64) -> Vec<Op> {
+pub(crate) fn operations(seed: u64, mode: Mode, round: u64) -> Vec<Op> {
     let all = history(seed.wrapping_add(round), OPS, mode.always_logs());
     let fixed = |write: &Write| match write {
         Write::Put(name, ..)
@@ -43,7 +43,8 @@ fn operations(seed: u64, mode: Mode, round: u64) -> Vec<Op> {
         .collect()
 }
 
-fn options(seed: u64, mode: Mode) -> DatabaseOptions {
+/// How a real directory is opened.
+pub(crate) fn options(seed: u64, mode: Mode) -> DatabaseOptions {
     let options = Setup::new(seed, mode).options;
     DatabaseOptions { durability: mode.durability(0), compaction_threads: 2, ..options }
 }
@@ -77,7 +78,8 @@ pub fn work(dir: &Path, seed: u64, mode: Mode, round: u64) -> Result<(), Violati
     std::io::stdin().read_line(&mut String::new()).map(drop).map_err(|e| e.to_string())
 }
 
-fn commit(db: &Database, writes: &[Write], sync: bool) -> esker::Result<()> {
+/// Do `writes` in one batch.
+pub(crate) fn commit(db: &Database, writes: &[Write], sync: bool) -> esker::Result<()> {
     let mut batch = db.batch();
     if sync {
         batch.durability(esker::Durability::Sync);
@@ -102,9 +104,33 @@ pub(crate) fn start(exe: &Path, arguments: &[String]) -> Result<Child, Violation
     command.spawn().map_err(|e| format!("cannot start {}: {e}", exe.display()))
 }
 
+/// Let a child of `exe` have the database in `dir` open; whether this process is refused meanwhile.
+pub fn held_by_another(exe: &Path, dir: &Path) -> Result<bool, Violation> {
+    let arguments =
+        ["kill-child", "--seed", "1", "--mode", "os", "--round", "0", "--dir"].map(str::to_owned);
+    let arguments: Vec<String> = arguments.into_iter().chain([dir.display().to_string()]).collect();
+    let mut child = start(exe, &arguments)?;
+    let mut first = String::new();
+    let out = child.stdout.take().ok_or("the child has no output")?;
+    BufReader::new(out).read_line(&mut first).map_err(|e| e.to_string())?;
+    let refused = matches!(Database::open(dir), Err(esker::Error::Locked { .. }));
+    child.kill().and_then(|()| child.wait()).map_err(|e| e.to_string())?;
+    Ok(refused && first.trim() == "open")
+}
+
+/// Start `exe` as [`start`] does, under `ulimit` with the arguments `limit`.
+fn start_limited(exe: &Path, arguments: &[String], limit: &str) -> Result<Child, Violation> {
+    let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let shell: Vec<String> = ["-c".to_owned(), script, exe.display().to_string()]
+        .into_iter()
+        .chain(arguments.to_vec())
+        .collect();
+    start(Path::new("sh"), &shell)
+}
+
 /// Let `child` live for `time` after it has opened the database, kill it, and return its lines.
 #[expect(clippy::disallowed_methods, reason = "a real process takes real time")]
-fn kill_after(mut child: Child, time: Duration) -> Result<Vec<String>, Violation> {
+fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Vec<String>, Violation> {
     let out = child.stdout.take().ok_or("the child has no output")?;
     let mut lines = BufReader::new(out).lines().map_while(Result::ok);
     let first = lines.next();
@@ -113,24 +139,39 @@ fn kill_after(mut child: Child, time: Duration) -> Result<Vec<String>, Violation
     std::thread::sleep(time);
     child.kill().map_err(|e| format!("kill: {e}"))?;
     let status = child.wait().map_err(|e| format!("wait: {e}"))?;
-    if let Some(code) = status.code() {
+    if let Some(code) = status.code().filter(|_| !limited) {
         return Err(format!("the child ended by itself, with {code}: what it says is above"));
     }
     let rest = reader.join().map_err(|_| "the reader of the child's output panicked")?;
     match first.as_deref() {
         Some("open") => Ok(rest),
+        // It did not even come to that: nothing was acknowledged.
+        None if limited => Ok(Vec::new()),
         other => Err(format!("the child said {other:?} first")),
     }
 }
 
 /// Kill `cycles` children of `exe`, one after the other, over a database in `dir`, which is empty.
 pub fn cycles(exe: &Path, dir: &Path, seed: u64, mode: Mode, cycles: u64) -> Outcome {
+    cycles_limited(exe, dir, seed, mode, cycles, None)
+}
+
+/// [`cycles`], each child under a `limit` of its resources (arguments of `ulimit`): it may end by itself, with
+/// an error or a signal, and what it had acknowledged is there all the same.
+pub fn cycles_limited(
+    exe: &Path,
+    dir: &Path,
+    seed: u64,
+    mode: Mode,
+    cycles: u64,
+    limit: Option<&str>,
+) -> Outcome {
     let mut outcome = Outcome { histories: 1, ..Outcome::default() };
     let mut random = Rng::with_seed(seed);
     let mut model = Model::default();
     for round in 0..cycles {
         outcome.cases += 1;
-        if let Err(what) = cycle(exe, dir, seed, mode, round, &mut model, &mut random) {
+        if let Err(what) = cycle(exe, dir, seed, mode, round, limit, &mut model, &mut random) {
             let replay = format!("--seed {seed} --mode {mode} --count {cycles}");
             outcome.failures.push(Failure { replay, what: format!("round {round}: {what}") });
             break;
@@ -139,12 +180,14 @@ pub fn cycles(exe: &Path, dir: &Path, seed: u64, mode: Mode, cycles: u64) -> Out
     outcome
 }
 
+#[expect(clippy::too_many_arguments, reason = "one caller, and each is a thing of its own")]
 fn cycle(
     exe: &Path,
     dir: &Path,
     seed: u64,
     mode: Mode,
     round: u64,
+    limit: Option<&str>,
     model: &mut Model,
     random: &mut Rng,
 ) -> Result<(), Violation> {
@@ -154,7 +197,11 @@ fn cycle(
         .chain([round.to_string(), "--dir".to_owned(), dir.display().to_string()])
         .collect::<Vec<String>>();
     let time = Duration::from_micros(random.u64(0..40_000));
-    let acknowledged = kill_after(start(exe, &arguments)?, time)?.len();
+    let child = match limit {
+        Some(limit) => start_limited(exe, &arguments, limit)?,
+        None => start(exe, &arguments)?,
+    };
+    let acknowledged = kill_after(child, time, limit.is_some())?.len();
     for name in FIXED {
         model.create(name);
     }

@@ -8,13 +8,17 @@
 //! Every case follows from a seed; a failure says the one command that replays it.
 #![forbid(unsafe_code)]
 
+pub mod callbacks;
 pub mod case;
 pub mod check;
+pub mod clock;
 pub mod crash;
 pub mod damage;
 pub mod determinism;
 pub mod driver;
 pub mod dump;
+pub mod enospc;
+pub mod fault;
 pub mod files;
 pub mod fuzz;
 pub mod golden;
@@ -30,8 +34,13 @@ pub mod ops;
 pub mod oracle;
 pub mod planted;
 pub mod points;
+#[cfg(unix)]
+pub mod powercut;
+pub mod real;
 pub mod rows;
 pub mod scenarios;
 pub mod script;
 pub mod setup;
+pub mod spread;
+pub mod survivor;
 pub mod transactions;

@@ -28,6 +28,12 @@ pub enum Lie {
     RecoverySync,
     /// A lock is given to whoever asks.
     Lock,
+    /// A sync that fails is tried again, and the Ok of the second believed.
+    SyncRetried,
+    /// Writes to logs that fail say Ok.
+    LogWriteIgnored,
+    /// A full disk says that the device has failed.
+    FullIsBroken,
 }
 
 /// A filesystem that tells one lie about another.
@@ -102,6 +108,16 @@ fn offset_of(error: &esker_base::Error) -> Option<u64> {
     }
 }
 
+/// What is said of `result` by a system that takes a full disk for a broken one.
+fn broken<T>(lie: Lie, path: &Path, result: Result<T>) -> Result<T> {
+    match result {
+        Err(full) if lie == Lie::FullIsBroken && full.is_no_space() => {
+            Err(esker_base::Error::io("write", path, std::io::Error::other("the device has failed")))
+        }
+        other => other,
+    }
+}
+
 /// Sync the manifest that waits for it.
 fn catch_up(late: &Mutex<Option<Arc<dyn File>>>) -> Result<()> {
     match late.lock().take() {
@@ -113,7 +129,7 @@ fn catch_up(late: &Mutex<Option<Arc<dyn File>>>) -> Result<()> {
 impl Fs for LyingFs {
     fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
         catch_up(&self.late)?;
-        Ok(self.wrap(path, self.inner.create(path)?, None))
+        Ok(self.wrap(path, broken(self.lie, path, self.inner.create(path))?, None))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
@@ -182,9 +198,10 @@ impl Fs for LyingFs {
 }
 
 impl LyingFile {
-    fn sync_with(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn sync_with(&self, sync: impl Fn() -> Result<()>) -> Result<()> {
         match (self.lie, self.kind) {
             (Lie::LogSync, Some(FileName::Log(_))) => Ok(()),
+            (Lie::SyncRetried, _) => sync().or_else(|_| sync()),
             (Lie::LogRemovedFirst, Some(FileName::Manifest(_))) => {
                 catch_up(&self.late)?;
                 *self.late.lock() = Some(Arc::clone(&self.inner));
@@ -215,7 +232,9 @@ impl File for LyingFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.inner.write_at(bytes, offset)
+        let written = broken(self.lie, self.path(), self.inner.write_at(bytes, offset));
+        let ignored = self.lie == Lie::LogWriteIgnored && matches!(self.kind, Some(FileName::Log(_)));
+        if ignored { Ok(()) } else { written }
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -223,7 +242,7 @@ impl File for LyingFile {
     }
 
     fn allocate(&self, len: u64) -> Result<()> {
-        self.inner.allocate(len)
+        broken(self.lie, self.path(), self.inner.allocate(len))
     }
 
     fn sync_data(&self) -> Result<()> {

@@ -139,6 +139,35 @@ impl Oracle {
         self.issued.push((calls, self.commits()));
     }
 
+    /// The last commit that was issued failed for good: it is no state any more, before or after a crash
+    /// from now on.
+    pub fn retract(&mut self) {
+        self.truncate(self.commits() - 1);
+    }
+
+    /// Only the first `commits` commits are left, and nothing else will ever be there again.
+    pub fn truncate(&mut self, commits: usize) {
+        self.hashes.truncate(commits + 1);
+        self.catalogs.truncate(commits + 1);
+        self.issued.truncate(commits);
+        for mark in &mut self.durable {
+            mark.1 = mark.1.min(commits);
+        }
+    }
+
+    /// Of the last commit's keyspaces these are there: their creation may be durable ahead of the rows that
+    /// tell one commit from another, and those without rows tell nothing.
+    pub fn observe(&mut self, keyspaces: BTreeSet<String>) {
+        if let Some(last) = self.catalogs.last_mut() {
+            *last = Arc::new(keyspaces);
+        }
+    }
+
+    /// How many commits are durable by now.
+    pub fn durable(&self) -> usize {
+        self.durable.last().map_or(0, |mark| mark.1)
+    }
+
     /// Everything issued so far is durable; the disk has seen `calls` calls.
     pub fn all_durable(&mut self, calls: usize) {
         self.durable.push((calls, self.commits()));

@@ -13,10 +13,11 @@ use esker_base::planted::Planted;
 
 use crate::case::Failure;
 use crate::crash::{Effort, Outcome, contained, crash_many};
+use crate::fault::{Sweep, sweep_many};
 use crate::lies::Lie;
 use crate::scenarios::{self, Scenario};
 use crate::setup::{Mode, Setup};
-use crate::{damage, metamorphic, model, transactions};
+use crate::{callbacks, clock, damage, enospc, metamorphic, model, transactions};
 
 /// A bug: its place in [`BUGS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,14 @@ enum Hunter {
     Metamorphic,
     /// The transactions suite.
     Transactions,
+    /// The I/O error sweep; with `true`, of syncs alone.
+    Fault(bool),
+    /// Full disks.
+    Enospc,
+    /// Panics of callbacks.
+    Callbacks,
+    /// Clocks that leap.
+    Clock,
     /// A scenario.
     Scenario(Scenario),
 }
@@ -73,6 +82,11 @@ const BUGS: &[Entry] = &[
     lie("nameless-files", "rule 3", Lie::DirectorySync, Hunter::Crash(&[Mode::Sync, Mode::Os])),
     lie("log-removed-early", "rule 3", Lie::LogRemovedFirst, Hunter::Crash(&[Mode::Sync, Mode::Os])),
     lie("acknowledged-early", "rule 4, P1", Lie::LogSync, Hunter::Crash(&[Mode::Sync])),
+    lie("sync-retried", "rule 4", Lie::SyncRetried, Hunter::Fault(true)),
+    lie("log-write-ignored", "P5", Lie::LogWriteIgnored, Hunter::Fault(false)),
+    lie("full-is-broken", "a full disk", Lie::FullIsBroken, Hunter::Enospc),
+    engine("panic-escapes", "rule 10", Planted::PanicEscapes, Hunter::Callbacks),
+    engine("unchecked-elapsed", "clocks", Planted::UncheckedElapsed, Hunter::Clock),
     engine("sync-tried-again", "rule 4, P5", Planted::SyncTriedAgain, Hunter::Scenario(scenarios::after_a_failed_sync)),
     engine("placeless-checksum", "rule 5", Planted::PlacelessChecksum, Hunter::Scenario(scenarios::misplaced_block)),
     engine("healed-cursor", "rule 6", Planted::HealedCursor, Hunter::Scenario(scenarios::failed_cursor)),
@@ -143,6 +157,10 @@ impl Bug {
     /// `planted`. Afterwards this thread has no bug.
     pub fn hunt(self, planted: bool, seed: u64, count: u64) -> Outcome {
         let bug = planted.then_some(self);
+        let any = |nth: u64| {
+            let mode = Mode::ALL[usize::try_from(nth % Mode::ALL.len() as u64).expect("an index")];
+            Setup { bug, ..Setup::new(seed.wrapping_add(nth), mode) }
+        };
         let outcome = match BUGS[self.0].hunter {
             Hunter::Crash(modes) => {
                 let setup = |nth: u64| {
@@ -163,6 +181,13 @@ impl Bug {
             Hunter::Transactions => {
                 one_by_one(seed, count.saturating_mul(4), |seed| transactions::history(seed, bug))
             }
+            Hunter::Fault(only_syncs) => {
+                let sweep = Sweep { per_history: 500, skip: 0, only_syncs, failures_max: 1 };
+                sweep_many(any, count.min(3_000), sweep, 1).outcome
+            }
+            Hunter::Enospc => enospc::simulated(any, count.min(200), 1, 1).outcome,
+            Hunter::Callbacks => callbacks::sweep(any, count.min(1_000), 100, 1).0,
+            Hunter::Clock => clock::sweep(any, count.min(200), 100, 1),
             Hunter::Scenario(scenario) => {
                 let setup = Setup { bug, ..Setup::new(seed, Mode::Sync) };
                 let mut outcome = Outcome { cases: 1, histories: 1, ..Outcome::default() };

@@ -76,6 +76,15 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Which kind of job has made table `number`.
+    pub(crate) fn maker(&self, number: FileNumber) -> Point {
+        match (self.flushed.contains(&number), self.compacted.contains(&number)) {
+            (true, _) => Point::Flush,
+            (_, true) => Point::Compaction,
+            _ => Point::Other,
+        }
+    }
+
     /// Take note of `event`.
     pub fn note(&mut self, event: &Event) {
         match event {

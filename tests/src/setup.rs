@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, Result};
 use esker_base::event::Listener;
+use esker_vfs::fs::Fs;
 use esker_vfs::sim::Simulation;
 use fastrand::Rng;
 
+use crate::clock::Jump;
 use crate::lies::LyingFs;
 use crate::planted::Bug;
 
@@ -88,6 +90,8 @@ pub struct Setup {
     pub options: DatabaseOptions,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
+    /// What the clock does, if it does not just go on.
+    pub jump: Option<Jump>,
 }
 
 impl Setup {
@@ -109,7 +113,7 @@ impl Setup {
             table_bytes: 4 << 10,
             ..DatabaseOptions::default()
         };
-        Setup { seed, mode, options, bug: None }
+        Setup { seed, mode, options, bug: None, jump: None }
     }
 
     /// Open the database on `world`'s disk, for the `nth` time in its history.
@@ -119,13 +123,27 @@ impl Setup {
         nth: u64,
         listener: Option<Arc<dyn Listener>>,
     ) -> Result<Database> {
+        self.open_over(world, world.env().fs, nth, listener)
+    }
+
+    /// [`Setup::open`] with the files of `fs`, which may be those of `world` with faults.
+    pub fn open_over(
+        &self,
+        world: &Simulation,
+        fs: Arc<dyn Fs>,
+        nth: u64,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Result<Database> {
         if let Some(bug) = self.bug {
             bug.plant_in_engine();
         }
-        let env = match self.bug.and_then(Bug::lie) {
-            None => world.env(),
-            Some(lie) => world.env_over(Arc::new(LyingFs::new(world.env().fs, lie))),
+        let mut env = match self.bug.and_then(Bug::lie) {
+            None => world.env_over(fs),
+            Some(lie) => world.env_over(Arc::new(LyingFs::new(fs, lie))),
         };
+        if let Some(jump) = &self.jump {
+            env.clock = jump.over(env.clock);
+        }
         let options = DatabaseOptions { durability: self.mode.durability(nth), ..self.options.clone() };
         let builder = Database::builder(Path::new(DIR)).options(options).env(env);
         match listener {

@@ -9,9 +9,12 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use esker_tests::case::{Case, Failure};
 use esker_tests::crash::{Effort, Outcome, crash_many, in_turn, replay};
+use esker_tests::fault::{self, Sweep, sweep_many};
 use esker_tests::planted::Bug;
+use esker_tests::powercut::{self, Stop};
+use esker_tests::real;
 use esker_tests::setup::{Mode, Setup};
-use esker_tests::{damage, determinism, hostile, kill, rows};
+use esker_tests::{callbacks, clock, damage, determinism, enospc, hostile, kill, rows};
 
 #[derive(Parser)]
 #[command(about = "Runs the reliability suites at any size")]
@@ -41,12 +44,28 @@ enum Suite {
     /// A script under 64 configurations with upkeep anywhere: --count cases, one script in one configuration each.
     Metamorphic(Asked),
     /// Damage of every kind in every place of the golden database.
-    Damage(Sweep),
+    Damage(Cases),
     /// Directories made to do harm, their checksums made right.
-    Hostile(Sweep),
+    Hostile(Cases),
     /// Runs hostile cases for its parent.
     #[command(hide = true)]
     HostileChild(HostileChild),
+    /// I/O errors at every call of a history, in every way, for once and for good.
+    Fault(Asked),
+    /// Full disks, simulated.
+    Enospc(Asked),
+    /// Syncs that fail, at every one of a history, simulated.
+    Badsync(Asked),
+    /// Panics in the user's code, wherever the engine calls it.
+    Callbacks(Asked),
+    /// Clocks that jump, stand still or run backwards.
+    Clock(Asked),
+    /// Power cuts of a real filesystem (needs root).
+    Powercut(Asked),
+    /// A real filesystem on a disk that fails (needs root).
+    BadsyncReal(Asked),
+    /// Real processes that run out of descriptors, address space or file length.
+    Exhaustion(Asked),
     /// Works until it is killed.
     #[command(hide = true)]
     KillChild(Child),
@@ -72,6 +91,9 @@ struct Asked {
     /// Only this case of the history of the seed and mode, as a failure names it.
     #[arg(long, value_name = "CALLS@CHOICE", requires = "mode")]
     case: Option<String>,
+    /// Pass over so many cases of the first history.
+    #[arg(long, default_value_t = 0)]
+    skip: usize,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -85,7 +107,7 @@ struct Asked {
 
 /// What a suite of numbered cases is asked.
 #[derive(Args)]
-struct Sweep {
+struct Cases {
     /// How many cases; without --first they are drawn, and --first 0 without it is every one.
     #[arg(long)]
     count: Option<u64>,
@@ -152,6 +174,14 @@ fn main() -> ExitCode {
         Suite::Damage(asked) => damaged(&asked),
         Suite::Hostile(asked) => hostiles(&asked),
         Suite::HostileChild(child) => hostile::work(child.seed, child.count, child.fault),
+        Suite::Fault(asked) => faulty("fault", &asked, 5_000, false),
+        Suite::Badsync(asked) => faulty("badsync", &asked, 5_000, true),
+        Suite::Enospc(asked) => full(&asked),
+        Suite::Callbacks(asked) => panics(&asked),
+        Suite::Clock(asked) => leaps(&asked),
+        Suite::Powercut(asked) => stopped("powercut", &asked, Stop::Power, 200),
+        Suite::BadsyncReal(asked) => stopped("badsync-real", &asked, Stop::NoBacking, 20),
+        Suite::Exhaustion(asked) => exhausted(&asked),
         Suite::KillChild(child) => kill::work(&child.dir, child.seed, child.mode, child.round),
         Suite::RowsChild(child) => rows::work(&child.dir, child.count),
     };
@@ -214,7 +244,7 @@ fn histories(
     report(suite, asked, &outcome, &format!("went through points: {}", outcome.hits))
 }
 
-fn damaged(asked: &Sweep) -> Result<(), String> {
+fn damaged(asked: &Cases) -> Result<(), String> {
     if let Some(case) = asked.case {
         return damage::replay(asked.seed, case).map(|()| println!("the case holds"));
     }
@@ -225,7 +255,7 @@ fn damaged(asked: &Sweep) -> Result<(), String> {
     closing("damage", asked.seed, &outcome, &format!("damaged at points: {}", outcome.hits))
 }
 
-fn hostiles(asked: &Sweep) -> Result<(), String> {
+fn hostiles(asked: &Cases) -> Result<(), String> {
     if let Some(case) = asked.case {
         return hostile::replay(case).map(|()| println!("the case holds"));
     }
@@ -235,6 +265,85 @@ fn hostiles(asked: &Sweep) -> Result<(), String> {
     println!("{}", report.ends);
     let hits = format!("changed at points: {}", report.outcome.hits);
     closing("hostile", asked.seed, &report.outcome, &hits)
+}
+
+fn faulty(suite: &str, asked: &Asked, count: u64, only_syncs: bool) -> Result<(), String> {
+    if let (Some(text), Some(mode)) = (&asked.case, asked.mode) {
+        let setup = Setup::new(asked.seed, mode);
+        return fault::replay(&setup, text.parse()?).map(|()| println!("the case holds"));
+    }
+    let (per_history, skip) = (asked.per_history, asked.skip);
+    let sweep = Sweep { per_history, skip, only_syncs, failures_max: asked.failures };
+    let modes = modes(asked);
+    let swept = sweep_many(in_turn(asked.seed, &modes), asked.count.unwrap_or(count), sweep, asked.threads);
+    let hits = format!("failed at points: {}; {:?}", swept.outcome.hits, swept.counts);
+    report(suite, asked, &swept.outcome, &hits)
+}
+
+fn full(asked: &Asked) -> Result<(), String> {
+    if let (Some(nth), Some(mode)) = (&asked.case, asked.mode) {
+        let nth = nth.parse().map_err(|_| format!("{nth:?} is no number"))?;
+        return enospc::replay(&Setup::new(asked.seed, mode), nth).map(|()| println!("the case holds"));
+    }
+    let modes = modes(asked);
+    let count = asked.count.unwrap_or(500);
+    let swept = enospc::simulated(in_turn(asked.seed, &modes), count, asked.threads, asked.failures);
+    report(
+        "enospc",
+        asked,
+        &swept.outcome,
+        &format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts),
+    )
+}
+
+fn panics(asked: &Asked) -> Result<(), String> {
+    if let (Some(case), Some(mode)) = (&asked.case, asked.mode) {
+        return callbacks::replay(&Setup::new(asked.seed, mode), case).map(|()| println!("the case holds"));
+    }
+    let modes = modes(asked);
+    let count = asked.count.unwrap_or(5_000);
+    let (outcome, by) =
+        callbacks::sweep(in_turn(asked.seed, &modes), count, asked.per_history, asked.threads);
+    report("callbacks", asked, &outcome, &format!("panicked first in {by:?}"))
+}
+
+fn leaps(asked: &Asked) -> Result<(), String> {
+    if let (Some(case), Some(mode)) = (&asked.case, asked.mode) {
+        return clock::replay(&Setup::new(asked.seed, mode), case).map(|()| println!("the case holds"));
+    }
+    let modes = modes(asked);
+    let count = asked.count.unwrap_or(2_000);
+    let outcome = clock::sweep(in_turn(asked.seed, &modes), count, asked.per_history, asked.threads);
+    report("clock", asked, &outcome, "a leap each, which the engine saw")
+}
+
+fn stopped(suite: &str, asked: &Asked, stop: Stop, count: u64) -> Result<(), String> {
+    if let Some(why) = real::unavailable() {
+        println!("{suite}: SKIPPED, this machine does not let it: {why}");
+        return Ok(());
+    }
+    let dir = scratch(asked)?;
+    let mut modes = modes(asked);
+    modes.retain(|mode| *mode != Mode::Mixed);
+    let count = asked.count.unwrap_or(count);
+    let outcome = powercut::stop_many(dir.path(), stop, asked.seed, &modes, count, None);
+    report(suite, asked, &outcome, "a mount and a recovery each")
+}
+
+/// What `ulimit` leaves a child: descriptors, blocks of a file's length, kilobytes of address space.
+const LIMITS: [&str; 8] = ["-n 10", "-n 16", "-n 24", "-n 64", "-f 8", "-f 64", "-v 60000", "-v 200000"];
+
+fn exhausted(asked: &Asked) -> Result<(), String> {
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut total = Outcome::default();
+    for limit in LIMITS {
+        for mode in modes(asked).into_iter().filter(|mode| *mode != Mode::Mixed) {
+            let dir = scratch(asked)?;
+            let (db, count) = (dir.path().join("db"), asked.count.unwrap_or(4));
+            total.add(kill::cycles_limited(&exe, &db, asked.seed, mode, count, Some(limit)));
+        }
+    }
+    report("exhaustion", asked, &total, &format!("children under {LIMITS:?}"))
 }
 
 fn planted(asked: &Asked) -> Result<(), String> {

@@ -1,0 +1,97 @@
+//! What fails under a database, at the size that every change can wait for. `soak` runs it at any size.
+
+use esker_tests::crash::{Outcome, in_turn};
+use esker_tests::fault::{Sweep, sweep_many};
+use esker_tests::lies::Lie;
+use esker_tests::points::Point;
+use esker_tests::powercut::{Stop, stop_many};
+use esker_tests::setup::Mode;
+use esker_tests::{callbacks, clock, enospc};
+
+fn expect_none(suite: &str, outcome: &Outcome) {
+    println!("{suite}: {} cases; at points: {}", outcome.cases, outcome.hits);
+    if let Some(failure) = outcome.failures.first() {
+        panic!("{}\n  replay: soak {suite} {}", failure.what, failure.replay);
+    }
+}
+
+#[test]
+fn errors_at_calls_all_over_many_histories() {
+    let sweep = Sweep { per_history: 150, skip: 0, only_syncs: false, failures_max: 1 };
+    let swept = sweep_many(in_turn(100, &Mode::ALL), 1_500, sweep, 2);
+    expect_none("fault", &swept.outcome);
+    assert!(swept.outcome.cases >= 1_500);
+    for point in Point::ALL.into_iter().take(6) {
+        assert!(swept.outcome.hits.of(point) > 10, "{point:?}: {}", swept.outcome.hits.of(point));
+    }
+    let counts = swept.counts;
+    for (what, count) in [
+        ("aborted", counts.aborted),
+        ("in doubt", counts.in_doubt),
+        ("refused", counts.refused),
+        ("unread", counts.unread),
+        ("unopened", counts.unopened),
+        ("stopped", counts.stopped),
+    ] {
+        assert!(count > 10, "{what}: {count}");
+    }
+}
+
+#[test]
+fn syncs_that_fail_are_believed_never_again() {
+    let sweep = Sweep { per_history: 80, skip: 0, only_syncs: true, failures_max: 1 };
+    expect_none("badsync", &sweep_many(in_turn(200, &Mode::ALL), 400, sweep, 2).outcome);
+}
+
+#[test]
+fn full_disks_are_left_behind_without_reopening() {
+    let swept = enospc::simulated(in_turn(300, &Mode::ALL), 100, 2, 1);
+    expect_none("enospc", &swept.outcome);
+    assert!(swept.counts.aborted > 20, "{:?}", swept.counts);
+}
+
+#[test]
+fn panics_of_callbacks_are_contained() {
+    let (outcome, by) = callbacks::sweep(in_turn(400, &Mode::ALL), 400, 50, 2);
+    expect_none("callbacks", &outcome);
+    for what in ["fold", "listener", "transaction", "get_with", "scan"] {
+        assert!(by.contains_key(what), "{what} never panicked: {by:?}");
+    }
+}
+
+#[test]
+fn clocks_may_do_as_they_like() {
+    expect_none("clock", &clock::sweep(in_turn(500, &Mode::ALL), 100, 20, 2));
+}
+
+/// A directory for real filesystems, or a visible skip.
+fn bench(suite: &str) -> Option<tempfile::TempDir> {
+    if let Some(why) = esker_tests::real::unavailable() {
+        println!("{suite}: SKIPPED, this machine does not let it: {why}");
+        return None;
+    }
+    tempfile::tempdir().ok()
+}
+
+#[test]
+fn real_power_cuts_take_nothing_durable() {
+    let Some(dir) = bench("powercut") else { return };
+    let modes = [Mode::Sync, Mode::Interval, Mode::Os, Mode::NoLog];
+    expect_none("powercut", &stop_many(dir.path(), Stop::Power, 1, &modes, 12, None));
+}
+
+#[test]
+fn a_commit_acknowledged_early_is_caught_by_a_real_power_cut() {
+    let Some(dir) = bench("powercut") else { return };
+    let outcome = stop_many(dir.path(), Stop::Power, 1, &[Mode::Sync], 30, Some(Lie::LogSync));
+    assert_eq!(outcome.failures.len(), 1, "not found in {} power cuts", outcome.cases);
+}
+
+#[test]
+fn a_real_disk_that_fails_takes_nothing_durable() {
+    let Some(dir) = bench("badsync-real") else { return };
+    expect_none(
+        "badsync-real",
+        &stop_many(dir.path(), Stop::NoBacking, 1, &[Mode::Sync, Mode::Os], 4, None),
+    );
+}

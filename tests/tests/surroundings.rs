@@ -1,0 +1,171 @@
+//! What is around a database: other files, other handles, another directory in its place, a disk that stalls
+//! or lies. Each test is a row of the fault model.
+#![expect(clippy::disallowed_methods, reason = "real files and processes around a database")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+use esker_tests::crash::record;
+use esker_tests::kill;
+use esker_tests::setup::{Mode, Setup};
+use esker_tests::survivor::reading::everything;
+use esker_vfs::fault::{FaultFs, Operation};
+use esker_vfs::fs::{Fs, read_all};
+use esker_vfs::mem::{MemFs, Policy};
+use esker_vfs::sim::Simulation;
+
+const DIR: &str = "/db";
+
+fn options() -> DatabaseOptions {
+    DatabaseOptions { memtable_bytes_max: 12 << 10, table_bytes: 4 << 10, ..DatabaseOptions::default() }
+}
+
+fn fill(db: &Database) {
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    for n in 0..300u32 {
+        map.put(n.to_be_bytes(), vec![7; 200]).expect("put");
+    }
+}
+
+/// Row 14: files that are not the database's are left alone.
+#[test]
+fn a_thousand_unknown_files_are_left_alone() {
+    let world = Simulation::new(1);
+    let disk = &world.disk;
+    disk.create_dir(Path::new(DIR)).expect("made");
+    let name = |n: u32| match n % 4 {
+        0 => format!("{DIR}/junk-{n}"),
+        1 => format!("{DIR}/{n:06}.sst.bak"),
+        2 => format!("{DIR}/CURRENT.{n}"),
+        _ => format!("{DIR}/.{n:06}.log"),
+    };
+    for n in 0..1000 {
+        let file = disk.create(Path::new(&name(n))).expect("created");
+        file.write_at(name(n).as_bytes(), 0).expect("written");
+    }
+    for seed in 0..2 {
+        let world = Simulation::on(disk.clone(), seed);
+        let db = Database::builder(DIR).options(options()).env(world.env()).open().expect("opened");
+        fill(&db);
+        db.existing_keyspace("map").expect("there").compact_range::<&[u8]>(..).expect("compacted");
+        db.close().expect("closed");
+    }
+    for n in 0..1000 {
+        let bytes = read_all(disk, Path::new(&name(n)), 100).expect("still there");
+        assert_eq!(bytes, name(n).as_bytes());
+    }
+}
+
+/// Row 15: a second handle is refused at once, in this process and in another.
+#[test]
+fn a_second_handle_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let held = Database::open(dir.path().join("db")).expect("opened");
+    assert!(matches!(Database::open(dir.path().join("db")), Err(Error::Locked { .. })));
+    held.close().expect("closed");
+    let exe = Path::new(env!("CARGO_BIN_EXE_soak"));
+    let other = dir.path().join("other");
+    assert!(kill::held_by_another(exe, &other).expect("the other process runs"));
+    Database::open(&other).expect("free again").close().expect("closed");
+}
+
+/// Row 16: once the directory is another one, nothing is changed in it, and writes stop.
+#[test]
+fn a_directory_that_was_replaced_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (place, moved) = (dir.path().join("db"), dir.path().join("moved"));
+    let db = Database::builder(&place).options(options()).open().expect("opened");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    map.put("a", "1").expect("put");
+    std::fs::rename(&place, &moved).expect("moved");
+    std::fs::create_dir(&place).expect("made");
+    let refused = db.keyspace("more", KeyspaceOptions::default());
+    assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
+    assert!(matches!(map.put("b", "2"), Err(Error::Poisoned { .. })));
+    assert_eq!(map.get("a").expect("reads go on").as_deref(), Some(&b"1"[..]));
+    assert!(db.close().is_err());
+    assert_eq!(std::fs::read_dir(&place).expect("there").count(), 0, "the new directory is empty still");
+    let db = Database::open(&moved).expect("opened where it is");
+    let map = db.existing_keyspace("map").expect("there");
+    assert_eq!(map.get("a").expect("read").as_deref(), Some(&b"1"[..]));
+}
+
+/// Row 17: an open for reading makes no call that changes anything (it takes the lock that is there).
+#[test]
+fn an_open_for_reading_changes_nothing() {
+    let world = Simulation::new(3);
+    let db = Database::builder(DIR).options(options()).env(world.env()).open().expect("opened");
+    fill(&db);
+    let killed = world.disk.image_at(world.disk.trace_len(), Policy::Everything, 0);
+    let world = Simulation::on(killed.clone(), 4);
+    let fs = FaultFs::over(&killed, Arc::clone(&world.clock));
+    let env = world.env_over(Arc::new(fs.clone()));
+    let reading = DatabaseOptions { read_only: true, ..options() };
+    let db = Database::builder(DIR).options(reading).env(env).open().expect("opened");
+    assert_eq!(db.existing_keyspace("map").expect("there").iter().count(), 300);
+    db.verify().expect("verified");
+    db.close().expect("closed");
+    assert_eq!((fs.changing_calls() - fs.count(Operation::Lock), killed.trace_len()), (0, 0));
+    assert!(fs.calls() > 10);
+}
+
+/// Row 24: a disk that takes seconds for each call stops nobody for good, and no read of what is in memory.
+#[test]
+fn a_disk_that_stalls_is_waited_for() {
+    let world = Simulation::new(5);
+    let fs = FaultFs::over(&world.disk, Arc::clone(&world.clock));
+    for operation in [Operation::Sync, Operation::SyncData, Operation::SyncDir, Operation::Write] {
+        fs.set_latency(operation, Duration::from_secs(4));
+    }
+    let env = world.env_over(Arc::new(fs.clone()));
+    let options = DatabaseOptions { durability: Durability::Sync, ..options() };
+    let db = Database::builder(DIR).options(options).env(env).open().expect("opened");
+    fill(&db);
+    let map = db.existing_keyspace("map").expect("there");
+    map.put("hot", "x").expect("put");
+    let reads = fs.count(Operation::Read);
+    assert_eq!(map.get("hot").expect("read").as_deref(), Some(&b"x"[..]));
+    assert_eq!(fs.count(Operation::Read), reads, "what is in memory needs no disk");
+    assert_eq!(map.iter().count(), 301);
+    db.close().expect("closed");
+}
+
+/// Row 25: after a power loss, a disk that has lied about every sync may have lost anything; what is shown is
+/// a state that was there once, or an error that says what is damaged.
+#[test]
+fn a_disk_that_lies_about_syncs_is_found_out_or_shows_a_prefix() {
+    let (mut refused, mut shown) = (0, 0);
+    for seed in 0..10 {
+        let mode = Mode::ALL[usize::try_from(seed % 5).expect("an index")];
+        let setup = Setup::new(seed, mode);
+        let recording = record(&setup).expect("nothing is wrong yet");
+        let disk = MemFs::simulated();
+        disk.set_sync_lies(true);
+        let ops = esker_tests::fault::operations(&setup);
+        let mut survivor = esker_tests::survivor::Survivor::new(&setup, &disk, Arc::new(disk.clone()));
+        survivor.open().expect("holds").expect("opened");
+        for op in &ops {
+            survivor.op(op).expect("holds while there is power");
+        }
+        for nth in 0..30u64 {
+            let calls = disk.trace_len() * usize::try_from(nth + 1).expect("small") / 30;
+            let policy = Policy::ALL[usize::try_from(nth).expect("small") % Policy::ALL.len()];
+            let image = disk.crash_point(calls).image(policy, nth);
+            match setup.open(&Simulation::on(image, nth), nth, None) {
+                Err(_) => refused += 1,
+                Ok(db) => match everything(&db).expect("no lies of ours") {
+                    Err(_) => refused += 1,
+                    Ok(found) => {
+                        let hash = esker_tests::oracle::contents_hash(&found);
+                        let known = recording.oracle.find_anywhere(hash);
+                        assert!(!known.is_empty(), "seed {seed}, {policy:?}:{nth} after {calls} calls");
+                        shown += 1;
+                    }
+                },
+            }
+        }
+    }
+    assert!(refused > 0 && shown > 0, "{refused} refused, {shown} shown");
+}
