@@ -401,16 +401,17 @@ fn appending_to_a_long_value_costs_little() {
 fn with_file(disk: &MemFs, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemFs {
     let left = killed(disk);
     let path = Path::new(DIR).join(name);
-    let mut bytes = esker::vfs::fs::read_all(&left, &path, u64::MAX).unwrap();
+    let mut bytes = esker::vfs::fs::read_all(&left, &path, u64::MAX).expect("the simulated disk works");
     change(&mut bytes);
-    let file = left.open_writable(&path).unwrap();
-    file.set_len(bytes.len() as u64).unwrap();
-    file.write_at(&bytes, 0).unwrap();
+    let file = left.open_writable(&path).expect("the simulated disk works");
+    file.set_len(bytes.len() as u64).expect("the simulated disk works");
+    file.write_at(&bytes, 0).expect("the simulated disk works");
     left
 }
 
 fn names(disk: &MemFs, ending: &str) -> Vec<String> {
-    let names = disk.list(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name);
+    let names =
+        disk.list(Path::new(DIR)).expect("the simulated disk works").into_iter().map(|entry| entry.name);
     names.filter(|name| name.ends_with(ending)).collect()
 }
 
@@ -463,10 +464,14 @@ fn verify_reads_every_log_that_is_needed_and_the_manifest() {
 fn several_logs(options: &DatabaseOptions, seed: u64) -> Option<MemFs> {
     let disk = MemFs::simulated();
     let world = Simulation::on(disk.clone(), seed);
-    let db = Database::builder(DIR).options(options.clone()).env(world.env()).open().unwrap();
-    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let db = Database::builder(DIR)
+        .options(options.clone())
+        .env(world.env())
+        .open()
+        .expect("the simulated disk works");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("the simulated disk works");
     (0..400u32).find_map(|nth| {
-        map.put(nth.to_be_bytes(), [7; 100]).unwrap();
+        map.put(nth.to_be_bytes(), [7; 100]).expect("the simulated disk works");
         (names(&disk, ".log").len() > 2).then(|| killed(&disk))
     })
 }
