@@ -51,7 +51,7 @@ pub(super) fn salvage(args: &DbArgs, into: &Path, json: bool, out: Out<'_>) -> R
     for (name, rows) in &salvaged.rows {
         say!(out, "keyspace {name:?}: {}", output::counted(*rows, "row"))?;
     }
-    let losses = output::counted(salvaged.losses.len() as u64, "loss");
+    let losses = output::counted(salvaged.losses.len() as u64, "gap");
     let tables = output::counted(salvaged.tables, "table");
     let records = output::counted(salvaged.log_records, "log record");
     say!(out, "read {tables} and {records}; {losses}")?;

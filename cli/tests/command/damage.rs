@@ -115,7 +115,7 @@ fn what_is_readable_is_salvaged_into_a_new_database() {
     let sandbox = Sandbox::with(&[("olya", "likes skiing"), ("petya", "x"), ("vasya", "y")]);
     let new = sandbox.dir.path().join("new");
     let into = new.to_str().expect("text");
-    assert!(sandbox.db(&["salvage", "--into", into]).done().ends_with("0 losses\n"));
+    assert!(sandbox.db(&["salvage", "--into", into]).done().ends_with("0 gaps\n"));
     let scan =
         |dir: &Path| esker(&["db".as_ref(), dir.as_os_str(), "scan".as_ref(), "--keys-only".as_ref()]);
     assert_eq!(scan(&new).done(), "olya\npetya\nvasya\n");
