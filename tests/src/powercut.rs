@@ -4,7 +4,10 @@
 //! must find every commit that was durable, nothing that never was, and no reason to refuse.
 //!
 //! The same with a disk that fails instead of one that stops: the file lies in a memory filesystem that is
-//! too small for it, so that syncs fail at some point, and later ones may say Ok.
+//! too small for it, so that syncs fail at some point, and later ones may say Ok. Nothing may be acknowledged
+//! after the first that failed. What a next mount finds is another matter: the filesystem loses metadata
+//! that it had called durable, whole directories among it. So each such disk lives once, and what the
+//! database makes of the rest is one of its states, or an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -148,15 +151,43 @@ impl Bench {
         if let Some(what) = done.after {
             return Err(what);
         }
-        // Reads of what was in memory or in the cache go on; others may err, but not lie.
+        let read = done.read.ok();
+        let found = self.found(seed, mode);
+        match (stop, found) {
+            (Stop::Power, found) => {
+                let heard = before.unwrap_or(done.acknowledged);
+                find(model, &ops, mode, (heard, done.acknowledged), &found?, read.as_ref())
+            }
+            (Stop::NoBacking, Ok(found)) => {
+                find(model, &ops, mode, (0, done.acknowledged), &found, read.as_ref())
+            }
+            (Stop::NoBacking, Err(_)) => Ok(()),
+        }
+    }
+
+    /// Leave the disk next to nothing to grow into.
+    fn cut_off(&self, random: &mut Rng) -> Result<(), Violation> {
+        let mut refused = String::new();
+        for _ in 0..20 {
+            let room = random.u64(0..4) * (256 << 10);
+            match self.backing.resize(used_bytes(&self.image)? + room) {
+                Ok(()) => return Ok(()),
+                // It has grown beyond that meanwhile.
+                Err(what) => refused = what,
+            }
+        }
+        Err(refused)
+    }
+
+    /// What is there after the disk had stopped.
+    fn found(&self, seed: u64, mode: Mode) -> Result<Contents, Violation> {
         let mount = Mount::image(&self.disk, &self.image)?;
         let db = open(&self.disk, options(seed, mode), None).map_err(|e| format!("open after it: {e}"))?;
         let found = dump(&db)?;
         db.verify().map_err(|e| format!("verify: {e}"))?;
         db.close().map_err(|e| format!("close: {e}"))?;
         mount.unmount()?;
-        let heard = before.unwrap_or(done.acknowledged);
-        find(model, &ops, mode, (heard, done.acknowledged), &found, done.read.ok().as_ref())
+        Ok(found)
     }
 
     /// Let `work` run and the disk stop under it.
@@ -175,10 +206,7 @@ impl Bench {
             std::thread::sleep(Duration::from_micros(random.u64(0..30_000)));
             match stop {
                 Stop::Power => cut_power(&self.disk, || before = Some(progress.load(Ordering::Relaxed)))?,
-                Stop::NoBacking => {
-                    let used = used_bytes(&self.image)?;
-                    self.backing.resize(used + random.u64(0..4) * (256 << 10))?;
-                }
+                Stop::NoBacking => self.cut_off(random)?,
             }
             let done = working.join().map_err(|_| "the writer panicked".to_owned())?;
             Ok((done, before))
@@ -254,7 +282,7 @@ pub fn stop_many(
     count: u64,
     lie: Option<Lie>,
 ) -> Outcome {
-    const ROUNDS: u64 = 10;
+    let rounds = if stop == Stop::Power { 10 } else { 1 };
     let mut outcome = Outcome::default();
     let mut nth = 0;
     while outcome.cases < count && outcome.failures.is_empty() {
@@ -265,7 +293,7 @@ pub fn stop_many(
         let ran = tempfile::tempdir_in(work).map_err(|e| e.to_string()).and_then(|dir| {
             let bench = Bench::new(dir.path(), stop)?;
             let mut model = Model::default();
-            for round in 0..ROUNDS.min(count - outcome.cases) {
+            for round in 0..rounds.min(count - outcome.cases) {
                 outcome.cases += 1;
                 let lived = bench.round(stop, seed, mode, round, lie, &mut model);
                 lived.map_err(|what| format!("round {round}: {what}"))?;
@@ -274,7 +302,7 @@ pub fn stop_many(
             backing.unmount().map_err(|what| format!("{}: {what}", memory.display()))
         });
         if let Err(what) = ran {
-            let replay = format!("--seed {seed} --mode {mode} --count {ROUNDS}");
+            let replay = format!("--seed {seed} --mode {mode} --count {rounds}");
             outcome.failures.push(Failure { replay, what });
         }
     }
