@@ -77,14 +77,16 @@ impl Picker<'_> {
     }
 
     /// Merge `stack` (indices into level 0, oldest first) into the base level, or as many of its oldest
-    /// tables as fit a job.
+    /// tables as fit a job. But no fewer than it takes to be worth it: what they lie on is written anew
+    /// however few they are.
     pub(crate) fn stack_down(&self, stack: &[usize], reason: Reason) -> Option<Plan> {
         let mut take = stack.len();
         loop {
             let upper = self.with_older(&stack[..take])?;
             let bounds = hull(&upper)?;
             let lower = self.overlapping(self.score.base_level, &bounds);
-            if take > 1 && bytes(&upper) + bytes(&lower) > self.settings.job_bytes_max {
+            let beyond = bytes(&upper) + bytes(&lower) > self.settings.job_bytes_max;
+            if take > 1 && beyond && bytes(&upper) > bytes(&lower) {
                 take = take.div_ceil(2);
                 continue;
             }

@@ -116,6 +116,8 @@ impl Drop for Carrying {
     fn drop(&mut self) {
         // A run that was not finished removes what it wrote.
         self.run = None;
+        // The last to hold the inputs, if no reader does: they go now, not with the next garbage.
+        self.plan.inputs.clear();
         self.core.jobs.busy().end(self.claim);
         collect_garbage(&self.core);
         self.core.note_progress();
