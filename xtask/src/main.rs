@@ -25,7 +25,8 @@ usage: cargo xtask COMMAND [--skip STEP]...
   ci      check, and what is slower: downstream crate, packaging, zstd, Miri, loom models,
           planted bugs, lab smoke
   audit   licences, sources, duplicates and bans of every dependency
-  tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe
+  tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe,
+          docs/reliability.md
 
   soak SUITE --count N --seed S
           a suite of tests/ at length, in a release build; without a suite, which there are

@@ -6,6 +6,7 @@ mod formats;
 mod links;
 mod marks;
 mod modules;
+mod reliability;
 mod sizes;
 mod source;
 pub(crate) mod tree;
@@ -33,6 +34,7 @@ pub(crate) fn run() -> Outcome {
     problems.extend(links::check(&tree));
     problems.extend(marks::check(&tree));
     problems.extend(formats::check(&tree));
+    problems.extend(reliability::check(&tree));
     problems.extend(unsafety::check(&tree));
     let (files, lines) =
         tree.sources().fold((0, 0), |(files, lines), (_, text)| (files + 1, lines + text.lines().count()));
