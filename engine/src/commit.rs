@@ -499,6 +499,10 @@ impl Core {
     ) -> Result<()> {
         let durability = self.effective_durability(durability)?;
         self.check_writable()?;
+        if durability == Durability::Sync {
+            // A sync takes a thousand times as long as this.
+            self.check_process()?;
+        }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
         let committed = self.lane().commit(self, work, reads)?;

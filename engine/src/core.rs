@@ -210,6 +210,10 @@ impl Core {
         if old.is_empty() {
             return Ok(());
         }
+        if let Some(error) = self.forked() {
+            turn.events.extend(self.stop_writes_quietly(&error));
+            return Err(error);
+        }
         let number = self.versions.allocate();
         let log_bytes = turn.log.as_ref().map_or(0, LogWriter::written);
         let log = if turn.log.is_some() {
@@ -263,6 +267,7 @@ impl Core {
         if self.options.read_only || planted::is(Planted::IdlePersist) {
             return Ok(());
         }
+        self.check_process()?;
         if self.options.durability == Durability::NoLog {
             return self.flush(SealReason::Asked);
         }
@@ -281,6 +286,7 @@ impl Core {
     /// Seal the memtable and return when everything in memory by now is in tables.
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
+        self.check_process()?;
         let (waiting_for, events) = {
             let mut turn = self.lane.turn();
             self.rotate(&mut turn, reason)?;

@@ -272,6 +272,24 @@ impl Core {
         }
     }
 
+    /// What a forked child hears: it shares the logs' descriptors with its parent and has none of the threads.
+    ///
+    /// A system call, so it is asked where the disk is waited for or files are made, not before each write:
+    /// by commits that sync, rotations, flushes, `persist`, compactions by hand and `close`.
+    pub(crate) fn forked(&self) -> Option<Error> {
+        let ours = self.lock.lock().as_ref().is_none_or(|lock| lock.held_by_this_process());
+        let why = "this is a forked child of the process that opened it, which goes on with it";
+        (!ours).then(|| Error::Poisoned { cause: Box::new(Error::Closed { why }) })
+    }
+
+    /// Err, and stop writes, in a forked child.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.forked().map_or(Ok(()), |error| {
+            self.stop_writes(&error);
+            Err(error)
+        })
+    }
+
     /// Err, and stop writes, if the directory or its lock file is not where this handle has locked it any more
     /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
     /// Asked before each commit of the manifest.
@@ -291,6 +309,7 @@ impl Core {
         if self.options.read_only {
             return self.health.check_open();
         }
+        self.check_process()?;
         let _settling = self.jobs.settle();
         loop {
             let seen = self.progress.epoch();
@@ -306,6 +325,11 @@ impl Core {
     pub(crate) fn close(&self) -> Result<()> {
         if self.health.check_open().is_err() {
             return Ok(());
+        }
+        if let Some(error) = self.forked() {
+            // Everything is the parent's: its files, and the lock that a close would let go of.
+            self.health.close();
+            return if self.options.read_only { Ok(()) } else { Err(error) };
         }
         let outcome = if self.options.read_only { Ok(()) } else { self.flush_and_mark() };
         self.jobs.close();

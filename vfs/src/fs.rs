@@ -83,6 +83,9 @@ pub trait FileLock: Send + Sync {
     /// Whether the locked file still stands under its name (rule: a directory moved or replaced under
     /// an open database stops its writes).
     fn still_in_place(&self) -> Result<bool>;
+    /// Whether this process took it: a forked child shares the descriptor, but not the lock. Costs a system
+    /// call where there are processes.
+    fn held_by_this_process(&self) -> bool;
 }
 
 /// An open file. All methods take `&self`: one thread may sync while another writes behind the

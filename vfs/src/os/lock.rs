@@ -83,8 +83,12 @@ fn open(path: &Path) -> io::Result<(fs::File, sys::Identity)> {
 }
 
 impl FileLock for OsLock {
+    fn held_by_this_process(&self) -> bool {
+        std::process::id() == self.process
+    }
+
     fn still_in_place(&self) -> Result<bool> {
-        if std::process::id() != self.process {
+        if !self.held_by_this_process() {
             return Ok(false);
         }
         match sys::identity_at(&self.path) {

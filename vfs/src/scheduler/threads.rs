@@ -27,6 +27,8 @@ pub struct Threads {
     workers: Mutex<Vec<JoinHandle<()>>>,
     worker_ids: Vec<ThreadId>,
     compaction_width: usize,
+    /// Where the threads are: none of them comes along into a forked child.
+    process: u32,
 }
 
 /// The jobs of one lane.
@@ -61,6 +63,7 @@ impl Threads {
             workers: Mutex::default(),
             worker_ids: Vec::new(),
             compaction_width: compaction_threads,
+            process: std::process::id(),
         };
         // Names fit the 15 bytes that Linux shows.
         threads.start(Lane::Flush, "esker-flush".to_owned())?;
@@ -195,7 +198,12 @@ impl Scheduler for Threads {
 
     /// Called from a job's step, this does not wait for the steps under way: one of them is the
     /// caller.
+    ///
+    /// In a forked child there is nobody to stop, and locks may be held by threads that are not there.
     fn stop(&self) {
+        if std::process::id() != self.process {
+            return;
+        }
         for queue in self.queues() {
             queue.state.lock().stopping = true;
             queue.work.notify_all();
@@ -230,5 +238,7 @@ impl Scheduler for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.stop();
+        // Only in a forked child are there some left, and there they name no thread.
+        std::mem::take(self.workers.get_mut()).into_iter().for_each(std::mem::forget);
     }
 }
