@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 
 use crate::SeqNo;
 
+#[cfg(test)]
+mod tests;
+
 /// One deletion of a range, owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeTombstone {
@@ -56,7 +59,56 @@ impl Fragments {
     /// assert_eq!(fragments.covering(b"h", SeqNo(8)), Some(SeqNo(5)));
     /// assert_eq!(fragments.covering(b"z", SeqNo::MAX), None);
     /// ```
+    ///
+    /// Tombstones within each other take memory by the square of their number: what comes from disk is built
+    /// by [`build_newest`](Self::build_newest), or [`collapsed`](Self::collapsed) first.
     pub fn build(tombstones: &[RangeTombstone]) -> Fragments {
+        Self::sweep(tombstones, |open| {
+            let mut seqnos: Vec<SeqNo> = open.iter().rev().map(|&(seqno, _)| seqno).collect();
+            seqnos.dedup();
+            seqnos
+        })
+    }
+
+    /// The same for readers that see all of `tombstones`: each fragment has the newest number alone, and the
+    /// whole takes memory in proportion to `tombstones`.
+    ///
+    /// ```
+    /// use esker_base::range_tombstone::{Fragments, RangeTombstone};
+    /// use esker_base::SeqNo;
+    /// let cover = |s: &str, e: &str, n| RangeTombstone { start: s.into(), end: e.into(), seqno: SeqNo(n) };
+    /// let fragments = Fragments::build_newest(&[cover("a", "m", 5), cover("g", "z", 9)]);
+    /// assert_eq!(fragments.covering(b"h", SeqNo::MAX), Some(SeqNo(9)));
+    /// assert_eq!(fragments.covering(b"h", SeqNo(8)), None);
+    /// ```
+    pub fn build_newest(tombstones: &[RangeTombstone]) -> Fragments {
+        Self::sweep(tombstones, |open| open.last().map(|&(seqno, _)| seqno).into_iter().collect())
+    }
+
+    /// These fragments without the numbers that nobody tells from a newer one, and how many those are: of two
+    /// neighbours (older, newer) in a fragment that are `together`, the newer stays.
+    pub fn collapsed(&self, together: impl Fn(SeqNo, SeqNo) -> bool) -> (Fragments, u64) {
+        let mut left_out = 0;
+        let list = self.list.iter().map(|fragment| {
+            let mut seqnos: Vec<SeqNo> = Vec::new();
+            for &seqno in &fragment.seqnos {
+                if seqnos.last().is_some_and(|&newer| together(seqno, newer)) {
+                    left_out += 1;
+                } else {
+                    seqnos.push(seqno);
+                }
+            }
+            Fragment { start: fragment.start.clone(), end: fragment.end.clone(), seqnos }
+        });
+        let list = list.collect();
+        (Fragments { list }, left_out)
+    }
+
+    /// Cut `tombstones` at each other's bounds; `numbers` says what a fragment keeps of those over it.
+    fn sweep(
+        tombstones: &[RangeTombstone],
+        numbers: impl Fn(&BTreeSet<(SeqNo, usize)>) -> Vec<SeqNo>,
+    ) -> Fragments {
         // Sweep over the bounds, keeping the set of tombstones that are open at each.
         let mut bounds: Vec<(&[u8], bool, SeqNo)> = Vec::with_capacity(tombstones.len() * 2);
         for tombstone in tombstones.iter().filter(|t| t.start < t.end) {
@@ -71,9 +123,7 @@ impl Fragments {
         let mut from: &[u8] = &[];
         for (at, starts, seqno) in bounds {
             if at > from && !open.is_empty() {
-                let mut seqnos: Vec<SeqNo> = open.iter().rev().map(|&(seqno, _)| seqno).collect();
-                seqnos.dedup();
-                list.push(Fragment { start: from.to_vec(), end: at.to_vec(), seqnos });
+                list.push(Fragment { start: from.to_vec(), end: at.to_vec(), seqnos: numbers(&open) });
             }
             from = at;
             let copies = open.range((seqno, 0)..=(seqno, usize::MAX)).count();

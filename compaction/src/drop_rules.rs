@@ -67,23 +67,31 @@ impl Stripes {
 #[derive(Debug)]
 pub struct RangeDeletes {
     fragments: Fragments,
+    /// Tombstones that no reader tells from a newer one over the same keys.
+    left_out: u64,
     /// The first fragment that does not end before the last key asked for.
     at: usize,
 }
 
 impl RangeDeletes {
-    /// All tombstones of `inputs` together.
-    pub fn new(inputs: &[Arc<Fragments>]) -> RangeDeletes {
-        let mut some = inputs.iter().filter(|fragments| !fragments.is_empty());
-        let fragments = match (some.next(), some.next()) {
-            (None, _) => Fragments::default(),
-            (Some(only), None) => Fragments::clone(only),
-            _ => {
-                let all: Vec<RangeTombstone> = inputs.iter().flat_map(|f| f.tombstones()).collect();
-                Fragments::build(&all)
-            }
+    /// All tombstones of `inputs` together, the newest of each stripe: however many numbers the fragments of a
+    /// damaged or hostile table have, there are at most as many of each as there are stripes.
+    pub fn new(inputs: &[Arc<Fragments>], stripes: &Stripes) -> RangeDeletes {
+        let mut left_out = 0;
+        let mut collapsed: Vec<Fragments> = Vec::new();
+        for input in inputs.iter().filter(|fragments| !fragments.is_empty()) {
+            let (fragments, less) = input.collapsed(|older, newer| stripes.together(older, newer));
+            left_out += less;
+            collapsed.push(fragments);
+        }
+        let fragments = if collapsed.len() > 1 {
+            let all: Vec<RangeTombstone> = collapsed.iter().flat_map(Fragments::tombstones).collect();
+            drop(collapsed);
+            Fragments::build(&all)
+        } else {
+            collapsed.pop().unwrap_or_default()
         };
-        RangeDeletes { fragments, at: 0 }
+        RangeDeletes { fragments, left_out, at: 0 }
     }
 
     /// The numbers of the tombstones that cover `key`, newest first.
@@ -105,7 +113,7 @@ impl RangeDeletes {
 
     /// What the output must keep (rules 2 and 3), and how many tombstones that leaves out.
     pub fn retained(&self, stripes: &Stripes, below: &Below) -> (Vec<Fragment>, u64) {
-        let mut dropped = 0;
+        let mut dropped = self.left_out;
         let mut kept = Vec::new();
         for fragment in self.fragments.list() {
             let bottom = !below.may_hold_within(&fragment.start, &fragment.end);

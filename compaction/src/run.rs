@@ -158,7 +158,7 @@ impl<C: Cursor> MergeRun<C> {
         let stripes = Stripes::new(input.snapshots);
         let tombstones: Vec<Arc<Fragments>> =
             input.sources.iter().flat_map(|source| source.tombstones.iter().cloned()).collect();
-        let ranges = RangeDeletes::new(&tombstones);
+        let ranges = RangeDeletes::new(&tombstones, &stripes);
         let (retained, range_tombstones_dropped) = ranges.retained(&stripes, &input.below);
         let zero = input.output_level > 0 && input.below.is_nothing();
         let (cursors, promised): (Vec<C>, Vec<Vec<TableMeta>>) =

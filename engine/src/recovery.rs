@@ -272,6 +272,7 @@ impl Replay<'_> {
                 seqno = SeqNo(seqno.0 + 1);
             }
         }
+        memtable.finish();
         let tail = reader.tail();
         let len = tail.valid_len;
         let closed = Self::closed_len(number, marks).is_some();

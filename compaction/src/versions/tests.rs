@@ -18,7 +18,8 @@ impl Emit for Kept {
 
 fn versions(snapshots: &[u64], below: Below) -> Versions {
     let stripes = Stripes::new(snapshots.iter().copied().map(SeqNo).collect());
-    Versions::new(stripes, RangeDeletes::new(&[]), below, false, Some(Arc::new(Append)))
+    let ranges = RangeDeletes::new(&[], &stripes);
+    Versions::new(stripes, ranges, below, false, Some(Arc::new(Append)))
 }
 
 fn give(versions: &mut Versions, kept: &mut Kept, seqno: u64, kind: Kind, value: &[u8]) {

@@ -99,6 +99,19 @@ impl Memtable {
         self.directory.get(keyspace)?.tombstones.fragments()
     }
 
+    /// Nothing is added any more, and every reader sees everything: so it is after recovery, whatever the log
+    /// held.
+    pub(crate) fn finish(&self) {
+        if self.range_tombstones() == 0 {
+            return;
+        }
+        for keyspace in self.keyspaces() {
+            if let Some(found) = self.directory.get(keyspace) {
+                found.tombstones.finish();
+            }
+        }
+    }
+
     /// The newest range tombstone over `key`. For whoever holds the writer: nobody adds any meanwhile.
     pub(crate) fn newest_cover(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<SeqNo> {
         if self.range_tombstones() == 0 {

@@ -51,6 +51,34 @@ fn a_second_kill_loses_nothing() {
     }
 }
 
+/// Range deletions within each other, as many as a log has, are recovered into memory in proportion to it.
+#[test]
+fn nested_range_deletions_are_recovered_in_little_memory() {
+    const DEPTH: u32 = 2_000;
+    let disk = MemFs::simulated();
+    let db = open(&disk, Durability::Os);
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    map.put("a", "1").expect("put");
+    let mut batch = db.batch();
+    for n in 0..DEPTH {
+        batch.delete_range(&map, n.to_be_bytes(), (3 * DEPTH - n).to_be_bytes()).expect("added");
+    }
+    batch.commit().expect("committed");
+    let left = killed(&disk);
+
+    let db = open(&left, Durability::Os);
+    let map = db.existing_keyspace("map").expect("there");
+    let current = db.core().current.load_full();
+    let [sealed] = &current.sealed[..] else { panic!("one log was recovered") };
+    let fragments = sealed.memtable.tombstones(map.id()).expect("there are some");
+    assert_eq!(fragments.list().len(), 2 * DEPTH as usize - 1);
+    assert!(fragments.list().iter().all(|fragment| fragment.seqnos.len() == 1));
+    assert_eq!(keys(&db, "map"), [b"a".to_vec()]);
+    map.put(5u32.to_be_bytes(), "2").expect("put");
+    db.flush().expect("flushed");
+    assert_eq!(keys(&db, "map"), [5u32.to_be_bytes().to_vec(), b"a".to_vec()]);
+}
+
 /// A log whose name never reached the disk takes the logs after it along, not the database.
 #[test]
 fn a_log_whose_name_was_lost_ends_the_chain() {

@@ -82,7 +82,8 @@ pub(super) fn gather(
         }
         report.tables += 1;
         let source = sources.entry(identity.keyspace).or_default();
-        source.tombstones.extend(reader.tombstones().tombstones());
+        // Nobody reads an earlier state of what is salvaged.
+        source.tombstones.extend(reader.tombstones().collapsed(|_, _| true).0.tombstones());
         source.tables.push((number, Arc::new(reader)));
     }
     for &number in &catalog.logs {

@@ -56,7 +56,7 @@ fn fill(
         let options = catalog.keyspaces.get(&id).map(|(_, options)| options.clone()).unwrap_or_default();
         let keyspace = db.keyspace(&name, options)?;
         let mut source = sources.remove(&id).unwrap_or_default();
-        let tombstones = Fragments::build(&std::mem::take(&mut source.tombstones));
+        let tombstones = Fragments::build_newest(&std::mem::take(&mut source.tombstones));
         let merged = Merged::new(&mut source, from, name.clone(), report);
         let mut copy =
             Copy { db, keyspace, tombstones, batch: db.batch(), batch_bytes: 0, rows: 0, dir: from };
