@@ -2,7 +2,9 @@
 //! space again.
 //!
 //! Simulated, space runs out at a random moment of a history and returns a few operations later. For real,
-//! a small filesystem in memory is filled, and somebody else's file makes room ([`crate::real`]).
+//! a small filesystem in memory is filled, and somebody else's file makes room ([`real`]).
+
+pub mod real;
 
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;

@@ -107,6 +107,17 @@ pub fn unavailable() -> Option<String> {
     try_it().err()
 }
 
+/// Why this machine cannot mount filesystems in memory, if it cannot.
+pub fn no_memory_mounts() -> Option<String> {
+    let try_it = || -> Result<(), Violation> {
+        let work = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let dir = work.path().join("memory");
+        make_dir(&dir)?;
+        Mount::memory(&dir, 1 << 20)?.unmount()
+    };
+    try_it().err()
+}
+
 /// Make the directory `dir`.
 #[expect(clippy::disallowed_methods, reason = "a directory of the test's own, under no engine")]
 pub fn make_dir(dir: &Path) -> Result<(), Violation> {

@@ -25,7 +25,7 @@ fn power_loss_at_every_call_of_many_histories() {
 #[test]
 fn power_loss_in_the_recovery_from_power_loss() {
     let effort = Effort { per_history: Some(40), depth: 2, failures_max: 1 };
-    expect_none("nested", &crash_many(in_turn(1_000, &Mode::ALL), 4_000, effort, 2));
+    expect_none("nested", &crash_many(in_turn(1_000, &Mode::ALL), 2_500, effort, 2));
 }
 
 #[test]

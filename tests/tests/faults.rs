@@ -51,6 +51,19 @@ fn full_disks_are_left_behind_without_reopening() {
 }
 
 #[test]
+fn real_full_disks_are_left_behind_without_reopening() {
+    if let Some(why) = esker_tests::real::no_memory_mounts() {
+        println!("enospc-real: SKIPPED, this machine does not let it: {why}");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let modes = [Mode::Sync, Mode::Interval, Mode::Os, Mode::NoLog];
+    let (outcome, (aborted, refused)) = enospc::real::disks(dir.path(), 1, &modes, 8);
+    expect_none("enospc-real", &outcome);
+    assert!(aborted + refused > 100, "{aborted} commits were aborted, {refused} refused");
+}
+
+#[test]
 fn panics_of_callbacks_are_contained() {
     let (outcome, by) = callbacks::sweep(in_turn(400, &Mode::ALL), 400, 50, 2);
     expect_none("callbacks", &outcome);

@@ -23,7 +23,7 @@ usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
   ci      check, and what is slower: downstream crate, packaging, zstd, Miri, loom models,
-          planted bugs, lab smoke
+          planted bugs, soaks in a release build, lab smoke
   audit   licences, sources, duplicates and bans of every dependency
   tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe,
           docs/reliability.md

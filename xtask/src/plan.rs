@@ -25,8 +25,9 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 7] = [
+    let slower: [Step; 8] = [
         ("planted", planted),
+        ("soaks", soaks),
         ("zstd", zstd),
         ("downstream", downstream),
         ("package", package),
@@ -36,7 +37,7 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
     ];
     match command {
         "check" => Some(check.to_vec()),
-        "ci" => Some([check, slower].concat()),
+        "ci" => Some([&check[..], &slower[..]].concat()),
         "audit" => Some(vec![("audit", audit::run)]),
         "tidy" => Some(vec![("tidy", tidy::run)]),
         _ => None,
@@ -84,6 +85,35 @@ fn planted() -> Outcome {
     let mut command = cargo(&["test", "--package", "esker-tests", "--locked", "--features", "planted"]);
     command.args(["--test", "planted"]);
     run(command)
+}
+
+/// The suites of `tests/` in a release build, larger than `cargo test` runs them: together they take less than
+/// four minutes on two cores.
+const SOAKS: [(&str, u32); 15] = [
+    ("crash", 20_000),
+    ("nested", 10_000),
+    ("fault", 2_000),
+    ("badsync", 300),
+    ("enospc", 150),
+    ("enospc-real", 16),
+    ("damage", 10_000),
+    ("hostile", 2_000),
+    ("model", 300_000),
+    ("metamorphic", 640),
+    ("transactions", 20_000),
+    ("callbacks", 500),
+    ("clock", 300),
+    ("powercut", 40),
+    ("exhaustion", 1),
+];
+
+/// Every suite of [`SOAKS`], one after the other.
+fn soaks() -> Outcome {
+    run_all(SOAKS.iter().map(|(suite, count)| {
+        let mut command = cargo(&["run", "--release", "--quiet", "--locked", "--package", "esker-tests"]);
+        command.args(["--bin", "soak", "--", suite, "--count"]).arg(count.to_string());
+        command
+    }))
 }
 
 /// A suite of `tests/` at length; whether it held.

@@ -54,6 +54,8 @@ enum Suite {
     Fault(Asked),
     /// Full disks, simulated.
     Enospc(Asked),
+    /// Full disks, for real (needs root).
+    EnospcReal(Asked),
     /// Syncs that fail, at every one of a history, simulated.
     Badsync(Asked),
     /// Panics in the user's code, wherever the engine calls it.
@@ -177,6 +179,7 @@ fn main() -> ExitCode {
         Suite::Fault(asked) => faulty("fault", &asked, 5_000, false),
         Suite::Badsync(asked) => faulty("badsync", &asked, 5_000, true),
         Suite::Enospc(asked) => full(&asked),
+        Suite::EnospcReal(asked) => really_full(&asked),
         Suite::Callbacks(asked) => panics(&asked),
         Suite::Clock(asked) => leaps(&asked),
         Suite::Powercut(asked) => stopped("powercut", &asked, Stop::Power, 200),
@@ -294,6 +297,20 @@ fn full(asked: &Asked) -> Result<(), String> {
         &swept.outcome,
         &format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts),
     )
+}
+
+fn really_full(asked: &Asked) -> Result<(), String> {
+    if let Some(why) = real::no_memory_mounts() {
+        println!("enospc-real: SKIPPED, this machine does not let it: {why}");
+        return Ok(());
+    }
+    let dir = scratch(asked)?;
+    let mut modes = modes(asked);
+    modes.retain(|mode| *mode != Mode::Mixed);
+    let count = asked.count.unwrap_or(64);
+    let (outcome, (aborted, refused)) = enospc::real::disks(dir.path(), asked.seed, &modes, count);
+    let hits = format!("a disk each; {aborted} commits aborted, {refused} refused");
+    report("enospc-real", asked, &outcome, &hits)
 }
 
 fn panics(asked: &Asked) -> Result<(), String> {
