@@ -23,6 +23,9 @@ use crate::snapshot::Snapshot;
 /// called or the last handle (keyspaces, snapshots and batches hold one) is dropped; `close` tells
 /// whether that went well.
 ///
+/// A child made by `fork` may read through the handle it inherits and must not write: calls that sync, flush or
+/// close err there, other commits may damage what its parent writes. Open the database after the fork.
+///
 /// ```
 /// use esker::{Database, KeyspaceOptions};
 /// # let dir = tempfile::tempdir()?;
