@@ -61,10 +61,6 @@ fn options(seed: u64, mode: Mode) -> DatabaseOptions {
     }
 }
 
-fn told(error: Error) -> Violation {
-    error.to_string()
-}
-
 impl Writer {
     /// Write one row; whether that was acknowledged. Any other answer than those of a full disk is a violation.
     fn write(&mut self, map: &Keyspace) -> Result<bool, Violation> {
@@ -164,7 +160,7 @@ fn all(
 /// Hold the whole of `map` against what was acknowledged.
 fn compare(map: &Keyspace, writers: &[Writer]) -> Result<(), Violation> {
     let mut expected = writers.iter().flat_map(|writer| &writer.rows);
-    for row in map.iter() {
+    for row in map {
         let (key, value) = row.map_err(|e| format!("a scan answers {e}"))?;
         let there = expected.next();
         if there.is_none_or(|(k, v)| k[..] != key[..] || v[..] != value[..]) {
@@ -182,7 +178,7 @@ fn compare(map: &Keyspace, writers: &[Writer]) -> Result<(), Violation> {
 #[expect(clippy::disallowed_types, reason = "a file of somebody else's")]
 fn take_space(path: &Path, bytes: u64) -> Result<(), Violation> {
     let mut file = std::fs::File::create(path).map_err(|e| e.to_string())?;
-    let block = [7; 1 << 16];
+    let block = vec![7; 1 << 16];
     for _ in 0..bytes >> 16 {
         if file.write_all(&block).is_err() {
             break;
@@ -206,7 +202,7 @@ fn one(work: &Path, seed: u64, mode: Mode) -> Result<(u64, u64), Violation> {
 
     let open = || Database::builder(disk.join("db")).options(options(seed, mode)).open();
     let db = open().map_err(|e| format!("open: {e}"))?;
-    let map = db.keyspace("rows", KeyspaceOptions::default()).map_err(told)?;
+    let map = db.keyspace("rows", KeyspaceOptions::default()).map_err(|e| e.to_string())?;
     let writer = |number| Writer {
         number,
         random: Rng::with_seed(seed ^ (number << 32)),
@@ -242,7 +238,7 @@ fn one(work: &Path, seed: u64, mode: Mode) -> Result<(u64, u64), Violation> {
         drop(tried);
         mounted.resize(size + ENOUGH)?;
         db = open().map_err(|e| format!("open with space: {e}"))?;
-        map = db.existing_keyspace("rows").map_err(told)?;
+        map = db.existing_keyspace("rows").map_err(|e| e.to_string())?;
     } else if taken < ENOUGH || random.bool() {
         mounted.resize(size + ENOUGH)?;
     } else {
@@ -257,9 +253,9 @@ fn one(work: &Path, seed: u64, mode: Mode) -> Result<(u64, u64), Violation> {
     db.close().map_err(|e| format!("close: {e}"))?;
     drop(map);
     let db = open().map_err(|e| format!("open again: {e}"))?;
-    compare(&db.existing_keyspace("rows").map_err(told)?, &writers)
+    compare(&db.existing_keyspace("rows").map_err(|e| e.to_string())?, &writers)
         .map_err(|what| format!("opened again, {what}"))?;
-    db.close().map_err(told)?;
+    db.close().map_err(|e| e.to_string())?;
     mounted.unmount()?;
     Ok(writers.iter().fold((0, 0), |(a, r), writer| (a + writer.aborted, r + writer.refused)))
 }
