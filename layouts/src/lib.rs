@@ -11,7 +11,9 @@
 //! - [`engine`] is esker itself behind those traits, [`map`] the reference store, a multi-version
 //!   `BTreeMap` in memory;
 //! - [`conformance`] is the suite every store has to pass;
-//! - [`followers`] keeps "who reads whom" in six layouts, from one column per friend to hashed row keys.
+//! - [`followers`] keeps "who reads whom" in six layouts, from one column per friend to hashed row keys;
+//! - [`wide`] is a table whose rows have any columns, in families: changes of a row are atomic, results
+//!   come by ranges of columns, filtered and in pages.
 //!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
@@ -22,7 +24,11 @@ mod error;
 pub mod followers;
 pub mod kv;
 pub mod map;
+mod ordered_merge;
+#[cfg(test)]
+mod testing;
 pub mod tuple;
+pub mod wide;
 
 pub use error::{Error, Result};
 pub use esker::OpCost;

@@ -1,0 +1,419 @@
+//! Queries over rows and columns, page by page.
+
+use super::filter::intersection;
+use super::{Family, Filter, LAYOUT, WideTable};
+use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
+use crate::ordered_merge::OrderedMerge;
+use crate::tuple::{KeyError, Space, pack, unpack};
+use crate::{Error, OpCost, Result};
+
+/// How many unwanted cells in a row a scan walks over before it seeks instead.
+const SKIP_AFTER: u32 = 16;
+
+/// A cell as a query returns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The row's key.
+    pub row: Vec<u8>,
+    /// The family's name.
+    pub family: String,
+    /// The column's name.
+    pub column: Vec<u8>,
+    /// The value; empty if the query asked for keys only.
+    pub value: Bytes,
+}
+
+/// A part of a query's cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Cells by row, then family in the table's order, then column; all of it backwards in reverse.
+    pub cells: Vec<Cell>,
+    /// Where to go on if a limit ended the page; `None` if there is nothing more. A page that goes on
+    /// may still be the last one with cells, and with a limit on what is looked at it may be empty.
+    pub next: Option<PageToken>,
+}
+
+/// The place of the last cell a page looked at. The next page starts right behind it, whatever was
+/// written meanwhile; read in the same view, the pages are those of one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageToken {
+    row: Vec<u8>,
+    family: u64,
+    column: Vec<u8>,
+}
+
+impl PageToken {
+    /// The token as bytes, to hand it to a client.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        pack(&(self.row.as_slice(), self.family, self.column.as_slice()))
+    }
+
+    /// The token that [`to_bytes`](Self::to_bytes) wrote; [`Error::Key`] for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<PageToken> {
+        let (row, family, column) = unpack(bytes)?;
+        Ok(PageToken { row, family, column })
+    }
+}
+
+/// Which cells to return, in which direction and portions.
+///
+/// ```
+/// use esker_layouts::wide::{Filter, Query};
+/// // Rows of user QQ12 that have a game whose name starts with "c"; ten rows or 64 KiB at a time.
+/// let query = Query::rows_from_prefix(b"QQ12$")
+///     .family("games")
+///     .filter(Filter::ColumnPrefix(b"c".to_vec()))
+///     .limit_rows(10)
+///     .limit_bytes(64 << 10);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Query {
+    pub(super) rows: KeyRange,
+    pub(super) families: Vec<String>,
+    pub(super) columns: KeyRange,
+    pub(super) filter: Option<Filter>,
+    pub(super) reverse: bool,
+    pub(super) keys_only: bool,
+    pub(super) limit_rows: Option<usize>,
+    pub(super) limit_cells: Option<usize>,
+    pub(super) limit_bytes: Option<u64>,
+    pub(super) limit_looked: Option<u64>,
+    pub(super) after: Option<PageToken>,
+}
+
+impl Query {
+    /// The rows whose keys lie in `rows`.
+    pub fn rows(rows: KeyRange) -> Query {
+        Query {
+            rows,
+            families: Vec::new(),
+            columns: KeyRange::all(),
+            filter: None,
+            reverse: false,
+            keys_only: false,
+            limit_rows: None,
+            limit_cells: None,
+            limit_bytes: None,
+            limit_looked: None,
+            after: None,
+        }
+    }
+
+    /// Every row.
+    pub fn all() -> Query {
+        Query::rows(KeyRange::all())
+    }
+
+    /// One row.
+    pub fn row(row: &[u8]) -> Query {
+        Query::rows(KeyRange::point(row))
+    }
+
+    /// The rows whose keys start with `prefix`, byte for byte.
+    pub fn rows_from_prefix(prefix: &[u8]) -> Query {
+        Query::rows(KeyRange::prefix(prefix))
+    }
+
+    /// Only this family, and others added so. Without any: all families of the handle.
+    #[must_use]
+    pub fn family(mut self, name: &str) -> Self {
+        self.families.push(name.to_owned());
+        self
+    }
+
+    /// Only columns whose names lie in `columns`.
+    #[must_use]
+    pub fn columns(mut self, columns: KeyRange) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// Only cells that pass `filter`.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// From the last row, family and column down.
+    #[must_use]
+    pub fn reverse(mut self) -> Self {
+        self.reverse = true;
+        self
+    }
+
+    /// Leave the values out.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self
+    }
+
+    /// End the page before the row after so many rows.
+    #[must_use]
+    pub fn limit_rows(mut self, rows: usize) -> Self {
+        self.limit_rows = Some(rows);
+        self
+    }
+
+    /// End the page after so many cells.
+    #[must_use]
+    pub fn limit_cells(mut self, cells: usize) -> Self {
+        self.limit_cells = Some(cells);
+        self
+    }
+
+    /// End the page after the cell with which rows, columns and values reach so many bytes.
+    #[must_use]
+    pub fn limit_bytes(mut self, bytes: u64) -> Self {
+        self.limit_bytes = Some(bytes);
+        self
+    }
+
+    /// End the page after looking at so many cells, whether they pass or not: bounds the time of a page
+    /// when few cells pass the filter.
+    #[must_use]
+    pub fn limit_looked(mut self, cells: u64) -> Self {
+        self.limit_looked = Some(cells);
+        self
+    }
+
+    /// Go on where the page with this token ended.
+    #[must_use]
+    pub fn after(mut self, token: PageToken) -> Self {
+        self.after = Some(token);
+        self
+    }
+
+    pub(super) fn run<S: OrderedKv>(&self, table: &WideTable<'_, S>, read: &impl KvRead) -> Result<Page> {
+        if [self.limit_rows, self.limit_cells].contains(&Some(0))
+            || [self.limit_bytes, self.limit_looked].contains(&Some(0))
+        {
+            return Err(Error::bad_input("limit", "0", "a page has at least one cell; give 1 or more"));
+        }
+        let columns = self.filter.as_ref().map_or_else(KeyRange::all, Filter::columns);
+        let columns = intersection(&self.columns, &columns);
+        let mut page = PageOf::new(self);
+        if columns.is_empty() || self.rows.is_empty() {
+            return Ok(page.finish(false));
+        }
+        let wanted = |family: &&Family| self.families.is_empty() || self.families.contains(&family.name);
+        for name in &self.families {
+            table.family(name)?;
+        }
+        let families: Vec<&Family> = table.families.iter().filter(wanted).collect();
+        let sources = families.iter().map(|family| FamilyScan::new(self, read, family, &columns)).collect();
+        let mut merge = OrderedMerge::new(sources, self.reverse);
+        while !page.is_full() {
+            let Some(next) = merge.next() else { return Ok(page.finish(false)) };
+            let (row, found) = next?;
+            if !page.take(row, found) {
+                break;
+            }
+        }
+        Ok(page.finish(true))
+    }
+}
+
+/// A page being filled.
+struct PageOf<'q> {
+    query: &'q Query,
+    cells: Vec<Cell>,
+    /// The last cell looked at.
+    last: Option<PageToken>,
+    rows: usize,
+    bytes: u64,
+    looked: u64,
+}
+
+impl<'q> PageOf<'q> {
+    fn new(query: &'q Query) -> Self {
+        PageOf { query, cells: Vec::new(), last: query.after.clone(), rows: 0, bytes: 0, looked: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        let query = self.query;
+        query.limit_cells.is_some_and(|limit| self.cells.len() >= limit)
+            || query.limit_bytes.is_some_and(|limit| self.bytes >= limit)
+            || query.limit_looked.is_some_and(|limit| self.looked >= limit)
+    }
+
+    /// Look at the next cell; `false` if it belongs on the next page.
+    fn take(&mut self, row: Vec<u8>, found: Found<'_>) -> bool {
+        let filter = self.query.filter.as_ref();
+        if found.wanted && filter.is_none_or(|filter| filter.passes(&found.column, &found.value)) {
+            if self.cells.last().is_none_or(|cell| cell.row != row) {
+                if self.query.limit_rows == Some(self.rows) {
+                    return false;
+                }
+                self.rows += 1;
+            }
+            let value = if self.query.keys_only { Bytes::new() } else { found.value };
+            self.bytes += (row.len() + found.column.len() + value.len()) as u64;
+            let (row, column) = (row.clone(), found.column.clone());
+            self.cells.push(Cell { row, family: found.family.name.clone(), column, value });
+        }
+        self.looked += 1;
+        self.last = Some(PageToken { row, family: found.family.number, column: found.column });
+        true
+    }
+
+    fn finish(self, more: bool) -> Page {
+        Page { cells: self.cells, next: self.last.filter(|_| more) }
+    }
+}
+
+/// A cell that a scan met.
+struct Found<'a> {
+    family: &'a Family,
+    column: Vec<u8>,
+    value: Bytes,
+    /// Whether its column lies in the wanted range.
+    wanted: bool,
+}
+
+/// The cells of one family in the rows of a query.
+struct FamilyScan<'a, R: KvRead> {
+    read: &'a R,
+    family: &'a Family,
+    columns: &'a KeyRange,
+    /// What is still to be scanned when the next scan starts.
+    rest: KeyRange,
+    options: ScanOptions,
+    scan: Option<R::Scan<'a>>,
+    /// Unwanted cells since the last wanted one or seek.
+    misses: u32,
+}
+
+impl Family {
+    /// The cells of one row whose columns lie in `columns`.
+    pub(super) fn columns(&self, row: &[u8], columns: &KeyRange) -> KeyRange {
+        let end = match &columns.end {
+            Some(end) => Some(self.cells.key(&(row, end.as_slice()))),
+            None => self.cells.under(&(row,)).end,
+        };
+        KeyRange { start: self.cells.key(&(row, columns.start.as_slice())), end }
+    }
+
+    /// The first key after all cells of `row`.
+    fn behind_row(&self, row: &[u8]) -> Option<Vec<u8>> {
+        self.cells.under(&(row,)).end
+    }
+}
+
+impl<'a, R: KvRead> FamilyScan<'a, R> {
+    fn new(query: &Query, read: &'a R, family: &'a Family, columns: &'a KeyRange) -> Self {
+        let cells: &Space = &family.cells;
+        let rows = &query.rows;
+        let mut rest = if *rows == KeyRange::point(&rows.start) {
+            family.columns(&rows.start, columns)
+        } else {
+            let end = match &rows.end {
+                Some(end) => Some(cells.key(&(end.as_slice(),))),
+                None => cells.under(&()).end,
+            };
+            KeyRange { start: cells.key(&(rows.start.as_slice(),)), end }
+        };
+        if let Some(token) = &query.after {
+            let row = token.row.as_slice();
+            let here = cells.key(&(row, token.column.as_slice()));
+            let order = family.number.cmp(&token.family);
+            let order = if query.reverse { order.reverse() } else { order };
+            match (order, query.reverse) {
+                // The row is done in this family.
+                (std::cmp::Ordering::Less, false) => {
+                    rest.start = rest.start.max(family.behind_row(row).unwrap_or_default());
+                }
+                (std::cmp::Ordering::Equal, false) => {
+                    rest.start = rest.start.max(KeyRange::point(&here).end.unwrap_or_default());
+                }
+                (std::cmp::Ordering::Greater, false) => {
+                    rest.start = rest.start.max(cells.key(&(row,)));
+                }
+                (std::cmp::Ordering::Less, true) => cut_end(&mut rest, Some(cells.key(&(row,)))),
+                (std::cmp::Ordering::Equal, true) => cut_end(&mut rest, Some(here)),
+                (std::cmp::Ordering::Greater, true) => cut_end(&mut rest, family.behind_row(row)),
+            }
+        }
+        let with_values = !query.keys_only || query.filter.as_ref().is_some_and(Filter::needs_value);
+        let options = ScanOptions { reverse: query.reverse, keys_only: !with_values, ..ScanOptions::new() };
+        FamilyScan { read, family, columns, rest, options, scan: None, misses: 0 }
+    }
+
+    /// Leave the unwanted cells around (row, column) by a seek.
+    fn skip(&mut self, row: &[u8], column: &[u8]) {
+        let wanted = self.family.columns(row, self.columns);
+        let before = column < self.columns.start.as_slice();
+        match (before, self.options.reverse) {
+            (true, false) => self.rest.start = wanted.start,
+            (false, false) => self.rest.start = self.family.behind_row(row).unwrap_or_default(),
+            (true, true) => cut_end(&mut self.rest, Some(self.family.cells.key(&(row,)))),
+            (false, true) => cut_end(&mut self.rest, wanted.end),
+        }
+        self.scan = None;
+        self.misses = 0;
+    }
+
+    fn step(&mut self) -> Result<Option<(Vec<u8>, Found<'a>)>> {
+        let scan = match &mut self.scan {
+            Some(scan) => scan,
+            None => self.scan.insert(self.read.scan(self.rest.clone(), self.options)?),
+        };
+        let Some(next) = scan.next() else { return Ok(None) };
+        let (key, value) = next?;
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, &key, error);
+        let (row, column): (Vec<u8>, Vec<u8>) = self.family.cells.unpack(&key).map_err(foreign)?;
+        let wanted = self.columns.contains(&column);
+        self.misses = if wanted { 0 } else { self.misses + 1 };
+        if self.misses >= SKIP_AFTER {
+            self.skip(&row, &column);
+        }
+        Ok(Some((row, Found { family: self.family, column, value, wanted })))
+    }
+}
+
+fn cut_end(range: &mut KeyRange, end: Option<Vec<u8>>) {
+    let cut = KeyRange { start: Vec::new(), end };
+    *range = intersection(range, &cut);
+}
+
+impl<'a, R: KvRead> Iterator for FamilyScan<'a, R> {
+    type Item = Result<(Vec<u8>, Found<'a>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
+
+/// A table at one moment.
+pub struct WideView<'t, 'k, S: OrderedKv + 'k> {
+    table: &'t WideTable<'k, S>,
+    read: S::Read<'k>,
+}
+
+impl<'t, 'k, S: OrderedKv> WideView<'t, 'k, S> {
+    pub(super) fn new(table: &'t WideTable<'k, S>, read: S::Read<'k>) -> Self {
+        WideView { table, read }
+    }
+
+    /// The value of a cell: one get.
+    pub fn get(&self, row: &[u8], family: &str, column: &[u8]) -> Result<Option<Bytes>> {
+        self.table.get_in(&self.read, row, family, column)
+    }
+
+    /// Whether there is such a cell: one get without the value.
+    pub fn exists(&self, row: &[u8], family: &str, column: &[u8]) -> Result<bool> {
+        self.read.contains(&self.table.cell_key(row, family, column)?)
+    }
+
+    /// The cells that `query` asks for, up to its limits. [`Error::BadInput`] for a family that the
+    /// table was not opened with, and for a limit of 0.
+    pub fn page(&self, query: &Query) -> Result<Page> {
+        query.run(self.table, &self.read)
+    }
+
+    /// What the reads of this view have cost so far.
+    pub fn cost(&self) -> OpCost {
+        self.read.cost()
+    }
+}
