@@ -1,6 +1,6 @@
 //! The one error of the layouts: what the store said, or what a layout refused.
 
-use crate::tuple::KeyError;
+use crate::tuple::{Element, KeyError};
 
 /// The result of every fallible call here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -60,15 +60,15 @@ pub enum Error {
         /// What did not decode.
         source: KeyError,
     },
-    /// Two different pairs of ids have the same digests.
+    /// Two different keys have the same digests.
     #[error(
-        "{given:?} and the stored {stored:?} have the same digest; use a layout that does not hash its keys"
+        "{given} and the stored {stored} have the same digest; use a layout that does not hash its keys"
     )]
     HashCollision {
-        /// The pair asked for.
-        given: (String, String),
-        /// The pair that lies under the digest.
-        stored: (String, String),
+        /// The key asked for, as a tuple.
+        given: String,
+        /// The key that lies under the digest.
+        stored: String,
     },
     /// The layout needs what the store does not offer.
     #[error("the layout {layout:?} needs {needs}, which the store {store:?} does not offer")]
@@ -91,10 +91,21 @@ impl Error {
         Error::BadInput { what, given: given.chars().take(64).collect(), why: why.into() }
     }
 
+    /// The keys `given` and `stored`, packed tuples, have the same digests.
+    pub(crate) fn collision(given: &[u8], stored: &[u8]) -> Error {
+        Error::HashCollision { given: show(given), stored: show(stored) }
+    }
+
     /// `layout` cannot read what lies at `key`.
     pub fn foreign(layout: &'static str, key: &[u8], source: KeyError) -> Error {
         Error::Foreign { layout, key: esker::printable(key), source }
     }
+}
+
+/// A key as people read it: its tuple, or its bytes where it is none.
+pub(crate) fn show(key: &[u8]) -> String {
+    Element::unpack_all(key)
+        .map_or_else(|_| esker::printable(key), |fields| Element::Tuple(fields).to_string())
 }
 
 impl From<esker::Error> for Error {

@@ -13,7 +13,12 @@
 //! - [`conformance`] is the suite every store has to pass;
 //! - [`followers`] keeps "who reads whom" in six layouts, from one column per friend to hashed row keys;
 //! - [`wide`] is a table whose rows have any columns, in families: changes of a row are atomic, results
-//!   come by ranges of columns, filtered and in pages.
+//!   come by ranges of columns, filtered and in pages;
+//! - [`tall`] is a table of many small rows under composite keys;
+//! - [`hashed`] puts digests in the place of the key or of each of its fields: fixed length, collisions
+//!   reported;
+//! - [`salted`] spreads keys over buckets by a hash of chosen fields and merges them back in order, and
+//!   changes the number of buckets under load.
 //!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
@@ -22,9 +27,12 @@ pub mod conformance;
 pub mod engine;
 mod error;
 pub mod followers;
+pub mod hashed;
 pub mod kv;
 pub mod map;
 mod ordered_merge;
+pub mod salted;
+pub mod tall;
 #[cfg(test)]
 mod testing;
 pub mod tuple;

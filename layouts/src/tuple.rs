@@ -38,10 +38,16 @@ mod element;
 mod encode;
 mod space;
 
-pub use decode::{Fields, KeyError, KeyErrorKind, Unpack, UnpackField, unpack};
+pub use decode::{Fields, KeyError, KeyErrorKind, Unpack, UnpackField, split, unpack};
 pub use element::Element;
 pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack};
 pub use space::{KeyRange, Space};
+
+/// A tuple type that is a table's key: written and read back. Every type that is both [`Pack`] and
+/// [`Unpack`] is one, such as `(String, u64)`.
+pub trait Key: Pack + Unpack {}
+
+impl<K: Pack + Unpack> Key for K {}
 
 /// How deep tuples may nest: beyond it the decoder refuses and the encoder panics.
 pub const DEPTH_MAX: usize = 64;

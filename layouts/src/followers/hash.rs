@@ -54,7 +54,7 @@ impl<K: OrderedKv> FriendStore for Hash<'_, K> {
             Some(value) => {
                 let stored = stored_ids(&key, &value)?;
                 if (stored.0.as_str(), stored.1.as_str()) != (user, friend) {
-                    return Err(Error::HashCollision { given: (user.into(), friend.into()), stored });
+                    return Err(Error::collision(&pack(&(user, friend)), &value));
                 }
                 true
             }
@@ -80,7 +80,7 @@ impl<K: OrderedKv> FriendStore for Hash<'_, K> {
             let (key, value) = row?;
             let stored = stored_ids(&key, &value)?;
             if stored.0 != user {
-                return Err(Error::HashCollision { given: (user.into(), stored.1.clone()), stored });
+                return Err(Error::collision(&pack(&(user, stored.1.as_str())), &value));
             }
             friends.push(stored.1);
         }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::element::Element;
 use super::encode::Uuid;
 use super::{DEPTH_MAX, code};
 
@@ -285,6 +286,25 @@ pub fn unpack<K: Unpack>(key: &[u8]) -> Result<K, KeyError> {
     let tuple = K::unpack_from(&mut fields)?;
     fields.finish()?;
     Ok(tuple)
+}
+
+/// The encodings of the fields of `key`, one slice each.
+///
+/// ```
+/// use esker_layouts::tuple::{pack, split};
+/// let key = pack(&("ann", 7));
+/// assert_eq!(split(&key)?, [pack(&("ann",)), pack(&(7,))]);
+/// # Ok::<(), esker_layouts::tuple::KeyError>(())
+/// ```
+pub fn split(key: &[u8]) -> Result<Vec<&[u8]>, KeyError> {
+    let mut fields = Fields::new(key);
+    let mut parts = Vec::new();
+    while !fields.at_end() {
+        let start = fields.position();
+        Element::unpack(&mut fields)?;
+        parts.push(key.get(start..fields.position()).unwrap_or_default());
+    }
+    Ok(parts)
 }
 
 impl UnpackField for Vec<u8> {

@@ -1,0 +1,155 @@
+//! Reads of all buckets as one table.
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use super::epochs::{Epoch, Epochs, load};
+use super::{LAYOUT, SaltedTable};
+use crate::kv::{Bytes, KeyRange, KvRead, Limits, OrderedKv, ScanOptions};
+use crate::ordered_merge::OrderedMerge;
+use crate::tuple::{Key, Pack, Space, pack, split, unpack};
+use crate::{Error, OpCost, Result};
+
+/// A salted table at one moment.
+pub struct SaltedView<'t, 'k, S: OrderedKv + 'k, K> {
+    table: &'t SaltedTable<'k, S, K>,
+    read: S::Read<'k>,
+    epochs: Epochs,
+}
+
+impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
+    pub(super) fn new(table: &'t SaltedTable<'k, S, K>) -> Result<Self> {
+        let read = table.store.read()?;
+        let epochs = load(&read, &table.space)?;
+        Ok(SaltedView { table, read, epochs })
+    }
+
+    /// The row of `key`: one batched get of its place in each epoch.
+    pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
+        let places = self.table.places(&self.epochs, key)?;
+        let places: Vec<&[u8]> = places.iter().map(Vec::as_slice).collect();
+        Ok(self.read.get_many(&places)?.into_iter().flatten().next())
+    }
+
+    /// The rows whose keys start with `fields`, given whole, in the order of the keys or against it.
+    /// Reads one bucket per epoch if all chosen fields are among `fields`, otherwise all.
+    pub fn rows(&self, fields: &impl Pack, options: ScanOptions) -> Result<Rows<'_, S::Read<'k>, K>> {
+        let given = pack(fields);
+        self.merged(&Space::root().under(fields), &split(&given)?, options)
+    }
+
+    /// The rows between two keys. Reads one bucket per epoch if the keys agree in their first fields and
+    /// all chosen fields are among those.
+    pub fn between(
+        &self,
+        bounds: impl RangeBounds<K>,
+        options: ScanOptions,
+    ) -> Result<Rows<'_, S::Read<'k>, K>> {
+        let packed = |bound: Bound<&K>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => pack(key),
+            Bound::Unbounded => Vec::new(),
+        };
+        let (start, end) = (packed(bounds.start_bound()), packed(bounds.end_bound()));
+        let shared: Vec<&[u8]> = split(&start)?
+            .into_iter()
+            .zip(split(&end)?)
+            .take_while(|(a, b)| a == b)
+            .map(|(field, _)| field)
+            .collect();
+        self.merged(&Space::root().between(bounds), &shared, options)
+    }
+
+    /// The merge of what `range`, a range of keys without their buckets, holds in every bucket that may
+    /// hold keys with the first fields `given`.
+    fn merged(
+        &self,
+        range: &KeyRange,
+        given: &[&[u8]],
+        options: ScanOptions,
+    ) -> Result<Rows<'_, S::Read<'k>, K>> {
+        let mut sources = Vec::new();
+        for epoch in self.epochs.newest_first() {
+            let buckets = match epoch.salt.bucket(given) {
+                Some(bucket) => bucket..bucket + 1,
+                None => 0..epoch.salt.buckets(),
+            };
+            for bucket in buckets {
+                sources.push(self.bucket(epoch, bucket, range, options)?);
+            }
+        }
+        Ok(Rows {
+            fan_out: sources.len(),
+            merge: OrderedMerge::new(sources, options.reverse),
+            left: Limits::new(options),
+            key: PhantomData,
+        })
+    }
+
+    fn bucket(
+        &self,
+        epoch: &Epoch,
+        bucket: u32,
+        range: &KeyRange,
+        options: ScanOptions,
+    ) -> Result<BucketScan<<S::Read<'k> as KvRead>::Scan<'_>>> {
+        let rows = epoch.rows(&self.table.space, bucket);
+        let within = |key: &[u8]| [rows.prefix(), key].concat();
+        let end = match &range.end {
+            Some(end) => Some(within(end)),
+            None => rows.under(&()).end,
+        };
+        let range = KeyRange { start: within(&range.start), end };
+        Ok(BucketScan { prefix: rows.prefix().len(), scan: self.read.scan(range, options)? })
+    }
+
+    /// What the reads of this view have cost so far.
+    pub fn cost(&self) -> OpCost {
+        self.read.cost()
+    }
+}
+
+/// The rows of one bucket, by their keys without the bucket.
+struct BucketScan<I> {
+    prefix: usize,
+    scan: I,
+}
+
+impl<I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator for BucketScan<I> {
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.scan.next()?;
+        Some(row.map(|(place, value)| (place.slice(self.prefix.min(place.len())..), value)))
+    }
+}
+
+/// Rows of a salted table in the order of their keys.
+pub struct Rows<'a, R: KvRead + 'a, K> {
+    fan_out: usize,
+    merge: OrderedMerge<Bytes, Bytes, BucketScan<R::Scan<'a>>>,
+    left: Limits,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<R: KvRead, K> Rows<'_, R, K> {
+    /// How many buckets are read.
+    pub fn fan_out(&self) -> usize {
+        self.fan_out
+    }
+}
+
+impl<R: KvRead, K: Key> Iterator for Rows<'_, R, K> {
+    type Item = Result<(K, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left.reached() {
+            return None;
+        }
+        let next = self.merge.next()?;
+        Some(next.and_then(|row| {
+            self.left.take(&row);
+            let key = unpack(&row.0).map_err(|error| Error::foreign(LAYOUT, &row.0, error))?;
+            Ok((key, row.1))
+        }))
+    }
+}

@@ -1,0 +1,191 @@
+//! Tall tables: many small rows, each under a composite key.
+//!
+//! A key is a tuple of typed fields, such as (game, user, day); a row is a value. What a wide table keeps
+//! as columns of a row is here rows under a common prefix, so "who follows this game" is one scan of the
+//! keys under `("chess",)` and "does this user" is one get. Rows are independent: there is no change of
+//! all rows under a prefix but [`delete_under`](TallTable::delete_under), or a transaction of one's own.
+//!
+//! Put first what is asked for most: a scan serves any number of *leading* fields, given whole, and one
+//! range in the field behind them. A key's fields delimit themselves, so user 12 never matches 121, and
+//! the range of everything under user 12345 holds nothing of user 12346.
+//!
+//! ```
+//! use esker_layouts::kv::ScanOptions;
+//! use esker_layouts::map::MapStore;
+//! use esker_layouts::tall::TallTable;
+//! use esker_layouts::tuple::Space;
+//!
+//! let store = MapStore::new();
+//! let mail: TallTable<_, (u64, u64, String)> = TallTable::open(&store, &Space::new(&("mail",)))?;
+//! mail.put(&(12345, 20130101, "5fc38314".into()), b"Hi Lars, ...")?;
+//! mail.put(&(12345, 20130102, "725aae5f".into()), b"Welcome, and ...")?;
+//! mail.put(&(12346, 20130101, "cc6775b3".into()), b"To Whom It ...")?;
+//!
+//! let view = mail.view()?;
+//! let of_a_day = view.rows(mail.keys().under(&(12345, 20130101)), ScanOptions::new())?;
+//! let messages: Vec<_> = of_a_day.map(|row| row.map(|((_, _, id), _)| id)).collect::<Result<_, _>>()?;
+//! assert_eq!(messages, ["5fc38314"]);
+//! assert_eq!(view.cost().keys_read, 1);
+//! # Ok::<(), esker_layouts::Error>(())
+//! ```
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::kv::{Bytes, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::tuple::{Key, Pack, Space, pack};
+use crate::{Error, OpCost, Result};
+
+const LAYOUT: &str = "tall";
+
+/// A table whose keys are the tuples `K`. A handle; open as many as you like.
+pub struct TallTable<'k, S, K> {
+    store: &'k S,
+    keys: Space,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<S, K> fmt::Debug for TallTable<'_, S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TallTable").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+/// Refuse the packed key `key` of a row, `len` bytes long in the store, if the store cannot hold it.
+pub(crate) fn check_length(key: &impl Pack, len: usize, max: usize) -> Result<()> {
+    if len <= max {
+        return Ok(());
+    }
+    let why = format!("it has {len} bytes as a key and the store takes {max}; shorten its fields");
+    Err(Error::bad_input("key", &crate::error::show(&pack(key)), why))
+}
+
+impl<'k, S: OrderedKv, K: Key> TallTable<'k, S, K> {
+    /// The table in `space`. Nothing else may write there. Needs nothing special of the store.
+    pub fn open(store: &'k S, space: &Space) -> Result<Self> {
+        Ok(TallTable { store, keys: space.clone(), key: PhantomData })
+    }
+
+    /// The space of the keys, which makes the ranges for scans: `keys().under(&(first, second))`,
+    /// `keys().between(…)`, `keys().starts_with(…)`. The fields must have the types that they have in
+    /// `K`: an integer is never equal to a text.
+    pub fn keys(&self) -> &Space {
+        &self.keys
+    }
+
+    fn key(&self, key: &K) -> Result<Vec<u8>> {
+        let bytes = self.keys.key(key);
+        check_length(key, bytes.len(), self.store.caps().key_bytes_max)?;
+        Ok(bytes)
+    }
+
+    /// Set the row of `key`: one blind write.
+    pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.put_in(tx, key, value))?.cost)
+    }
+
+    /// [`put`](Self::put) in the caller's transaction.
+    pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
+        tx.put(&self.key(key)?, value);
+        Ok(())
+    }
+
+    /// Remove the row of `key`, if there is one: one blind write.
+    pub fn delete(&self, key: &K) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.delete_in(tx, key))?.cost)
+    }
+
+    /// [`delete`](Self::delete) in the caller's transaction.
+    pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
+        tx.delete(&self.key(key)?);
+        Ok(())
+    }
+
+    /// Remove every row whose key starts with the fields `fields`, as one range delete.
+    pub fn delete_under(&self, fields: &impl Pack) -> Result<OpCost> {
+        let range = self.keys.under(fields);
+        let done = self.store.update(|tx| {
+            tx.delete_range(range.clone());
+            Ok(())
+        })?;
+        Ok(done.cost)
+    }
+
+    /// The table at this moment.
+    pub fn view(&self) -> Result<TallView<'_, 'k, S, K>> {
+        Ok(TallView { table: self, read: self.store.read()? })
+    }
+}
+
+/// A table at one moment.
+pub struct TallView<'t, 'k, S: OrderedKv + 'k, K> {
+    table: &'t TallTable<'k, S, K>,
+    read: S::Read<'k>,
+}
+
+/// Rows of a page, and what is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<K> {
+    /// The rows.
+    pub rows: Vec<(K, Bytes)>,
+    /// The rest of the range if a limit ended the page. There may be no row in it.
+    pub rest: Option<KeyRange>,
+}
+
+impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
+    /// The row of `key`: one get.
+    pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
+        self.read.get(&self.table.key(key)?)
+    }
+
+    /// Whether there is a row of `key`: one get without the value.
+    pub fn exists(&self, key: &K) -> Result<bool> {
+        self.read.contains(&self.table.key(key)?)
+    }
+
+    /// The rows in `range`, which [`TallTable::keys`] makes, in the order of the keys or against it.
+    pub fn rows(
+        &self,
+        range: KeyRange,
+        options: ScanOptions,
+    ) -> Result<impl Iterator<Item = Result<(K, Bytes)>>> {
+        let keys = &self.table.keys;
+        let decode = |(key, value): (Bytes, Bytes)| match keys.unpack(&key) {
+            Ok(fields) => Ok((fields, value)),
+            Err(error) => Err(Error::foreign(LAYOUT, &key, error)),
+        };
+        Ok(self.read.scan(range, options)?.map(move |row| row.and_then(decode)))
+    }
+
+    /// The first rows in `range` up to the limits of `options`, and the range that is left behind them.
+    /// [`Error::BadInput`] for a limit of 0.
+    pub fn page(&self, range: KeyRange, options: ScanOptions) -> Result<Page<K>> {
+        if options.limit == Some(0) || options.bytes_limit == Some(0) {
+            return Err(Error::bad_input("limit", "0", "a page has at least one row; give 1 or more"));
+        }
+        let (mut rows, mut bytes) = (Vec::new(), 0u64);
+        let mut rest = range.clone();
+        for row in self.rows(range, options)? {
+            let (key, value) = row?;
+            let packed = self.table.keys.key(&key);
+            bytes = bytes.saturating_add((packed.len() + value.len()) as u64);
+            rows.push((key, value));
+            if options.reverse {
+                rest.end = Some(packed);
+            } else {
+                rest.start = [packed.as_slice(), &[0]].concat();
+            }
+        }
+        let limited =
+            options.limit == Some(rows.len()) || options.bytes_limit.is_some_and(|limit| bytes >= limit);
+        Ok(Page { rows, rest: Some(rest).filter(|_| limited) })
+    }
+
+    /// What the reads of this view have cost so far.
+    pub fn cost(&self) -> OpCost {
+        self.read.cost()
+    }
+}
+
+#[cfg(test)]
+mod tests;
