@@ -70,6 +70,24 @@ pub enum Error {
         /// The key that lies under the digest.
         stored: String,
     },
+    /// Another row has the value that a unique index admits once. Nothing was written.
+    #[error("index {index:?} admits {value} once, and row {holder} has it; change one of the rows")]
+    Duplicate {
+        /// The unique index.
+        index: String,
+        /// The value, as a tuple.
+        value: String,
+        /// The primary key of the row that has it, as a tuple.
+        holder: String,
+    },
+    /// A lookup in an index that cannot answer yet, or any more.
+    #[error("index {index:?} is {state}; build it, or change the rows it lists, before looking up")]
+    IndexNotReady {
+        /// The index.
+        index: String,
+        /// Its state.
+        state: &'static str,
+    },
     /// The layout needs what the store does not offer.
     #[error("the layout {layout:?} needs {needs}, which the store {store:?} does not offer")]
     Unsupported {

@@ -18,7 +18,9 @@
 //! - [`hashed`] puts digests in the place of the key or of each of its fields: fixed length, collisions
 //!   reported;
 //! - [`salted`] spreads keys over buckets by a hash of chosen fields and merges them back in order, and
-//!   changes the number of buckets under load.
+//!   changes the number of buckets under load;
+//! - [`indexed`] is a table with secondary indexes: unique, multi, covering and compound, kept in the
+//!   same transaction, built beside writers, verified.
 //!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
@@ -28,6 +30,7 @@ pub mod engine;
 mod error;
 pub mod followers;
 pub mod hashed;
+pub mod indexed;
 pub mod kv;
 pub mod map;
 mod ordered_merge;

@@ -1,0 +1,188 @@
+//! Tables with secondary indexes that cannot disagree with them.
+//!
+//! A row lies under its primary key; an [`Index`] says which values it is found by besides. Both are
+//! written in one transaction, so a lookup never shows a row that is not so, and never misses one.
+//!
+//! - [`Index::unique`]: one row per value; of writers that race for a value one wins and the others get
+//!   [`Error::Duplicate`]. [`Index::multi`]: any number of rows.
+//! - An entry may have several fields (a compound index): lookups give the first ones, or the ones after
+//!   the first ([`skip_scan`](IndexedView::skip_scan)) at a seek per distinct first field.
+//! - An entry may carry a copy of parts of the row (a covering index): a lookup then needs no second read.
+//! - A row may have several entries in an index, or none.
+//!
+//! ```
+//! use esker_layouts::indexed::{Entry, Index, IndexedTable};
+//! use esker_layouts::kv::ScanOptions;
+//! use esker_layouts::map::MapStore;
+//! use esker_layouts::tuple::{Space, unpack};
+//!
+//! // Rows are (mail address, city, name).
+//! let row = |row: &[u8]| unpack::<(String, String, String)>(row);
+//! let by_mail = Index::unique("mail", 1, move |_: &(u64,), bytes| Ok(vec![Entry::new(&(row(bytes)?.0,))]));
+//! let by_city = Index::multi("city", 1, move |_, bytes| {
+//!     let (_, city, name) = row(bytes)?;
+//!     Ok(vec![Entry::new(&(city,)).including(name.as_bytes())])
+//! });
+//! let store = MapStore::new();
+//! let users = IndexedTable::open(&store, &Space::new(&("users",)), vec![by_mail, by_city])?;
+//! let packed = |mail, city, name| esker_layouts::tuple::pack(&(mail, city, name));
+//! users.put(&(1,), &packed("ann@x", "Oslo", "Ann"))?;
+//! users.put(&(2,), &packed("bo@x", "Oslo", "Bo"))?;
+//! assert!(users.put(&(3,), &packed("bo@x", "Rome", "Bo")).is_err());
+//!
+//! let view = users.view()?;
+//! let names: Vec<_> = view.lookup("city", &("Oslo",), ScanOptions::new())?;
+//! assert_eq!((names.len(), names[1].included.as_ref()), (2, &b"Bo"[..]));
+//! # Ok::<(), esker_layouts::Error>(())
+//! ```
+//!
+//! # States
+//!
+//! An index added to a table with rows starts [`Building`](State::Building): writers maintain it from
+//! the start, and [`build`](IndexedTable::build) walks the table beside them in small transactions, each
+//! of which may be repeated. Then it is [`Ready`](State::Ready), or, if a unique index met rows with one
+//! value, [`UniquePending`](State::UniquePending): the rows are [listed](IndexedView::violations), new
+//! violations are refused, and once every listed value has a single row the index becomes ready by
+//! itself. Lookups want a ready index. A [disabled](IndexedTable::disable) index is not maintained, and
+//! comes back by [`rebuild`](IndexedTable::rebuild).
+//!
+//! While a unique index is building, a new row is compared with the entries that exist: one that
+//! duplicates a row the builder has not reached is accepted and listed later.
+//!
+//! # Costs
+//!
+//! A write reads the list of indexes (one scan) and the old row (one get), and touches only entries that
+//! differ; each added entry of a unique index is one more get.
+//!
+//! # Invariants
+//!
+//! 1. In every state but disabled: each entry belongs to a row that has it; once built, each row has all
+//!    its entries, but for the rows listed as violations. [`verify`](IndexedView::verify) compares.
+//! 2. Writers read the list of indexes in their transaction, so a change of state conflicts with writers
+//!    under way; a handle that does not know an index that has to be maintained cannot write.
+//! 3. A value of null is never unique: entries with a null field do not exclude each other.
+
+mod build;
+mod definition;
+mod maintain;
+mod read;
+mod records;
+mod verify;
+
+use std::fmt;
+
+use crate::kv::{Bytes, KvRead, KvTx, Needs, OrderedKv};
+use crate::tall::check_length;
+use crate::tuple::{Key, Space, pack};
+use crate::{Error, OpCost, Result};
+
+pub use build::Built;
+pub use definition::{Entry, Index, State};
+pub use read::{Hit, IndexedView};
+pub use verify::{Problem, Report};
+
+const LAYOUT: &str = "indexed";
+
+/// A table of rows under primary keys `K`, with indexes. A handle; open as many as you like, all with
+/// the same indexes.
+pub struct IndexedTable<'k, S, K> {
+    store: &'k S,
+    space: Space,
+    indexes: Vec<Index<K>>,
+}
+
+impl<S, K> fmt::Debug for IndexedTable<'_, S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexedTable").field("indexes", &self.indexes).finish_non_exhaustive()
+    }
+}
+
+impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
+    /// The table in `space` with `indexes`. An index that is new to a table without rows is ready at
+    /// once, otherwise it has to be [built](Self::build). Nothing else may write in `space`.
+    ///
+    /// [`Error::BadInput`] if a name is empty or repeated, if an index was made with another definition
+    /// (kind, number of fields, version), or if the table has an index that is not named and not
+    /// disabled; [`Error::Unsupported`] if the store lacks transactions.
+    pub fn open(store: &'k S, space: &Space, indexes: Vec<Index<K>>) -> Result<Self> {
+        Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
+        for (i, index) in indexes.iter().enumerate() {
+            let repeated = indexes.iter().take(i).any(|other| other.name() == index.name());
+            if index.name().is_empty() || repeated {
+                return Err(Error::bad_input("index", index.name(), "give every index a name of its own"));
+            }
+        }
+        let table = IndexedTable { store, space: space.clone(), indexes };
+        table.store.update(|tx| table.register(tx))?;
+        Ok(table)
+    }
+
+    fn rows(&self) -> Space {
+        self.space.sub(&(records::ROWS,))
+    }
+
+    fn row_key(&self, key: &K) -> Result<Vec<u8>> {
+        let bytes = self.rows().key(key);
+        check_length(key, bytes.len(), self.store.caps().key_bytes_max)?;
+        Ok(bytes)
+    }
+
+    /// Set the row of `key`, with its entries. [`Error::Duplicate`] if another row has a value that is to
+    /// be unique.
+    pub fn put(&self, key: &K, row: &[u8]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.put_in(tx, key, row))?.cost)
+    }
+
+    /// [`put`](Self::put) in the caller's transaction. After an error the transaction must be given up,
+    /// by returning the error.
+    pub fn put_in(&self, tx: &mut impl KvTx, key: &K, row: &[u8]) -> Result<()> {
+        self.change(tx, key, Some(row)).map(|_| ())
+    }
+
+    /// Set the row of `key` if there is none: [`Error::Unexpected`] if there is.
+    pub fn insert(&self, key: &K, row: &[u8]) -> Result<OpCost> {
+        let at = self.row_key(key)?;
+        let done = self.store.update(|tx| match tx.contains(&at)? {
+            true => Err(Error::Unexpected { key: esker::printable(&at), expected: "absent" }),
+            false => self.put_in(tx, key, row),
+        })?;
+        Ok(done.cost)
+    }
+
+    /// Remove the row of `key` with its entries; tells whether there was one.
+    pub fn delete(&self, key: &K) -> Result<crate::kv::Costed<bool>> {
+        self.store.update(|tx| self.delete_in(tx, key))
+    }
+
+    /// [`delete`](Self::delete) in the caller's transaction.
+    pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<bool> {
+        self.change(tx, key, None)
+    }
+
+    /// Set or remove a row with all that follows; whether there was one before.
+    fn change(&self, tx: &mut impl KvTx, key: &K, row: Option<&[u8]>) -> Result<bool> {
+        let at = self.row_key(key)?;
+        let slots = self.slots(tx)?;
+        let old: Option<Bytes> = tx.get(&at)?;
+        match row {
+            Some(row) => tx.put(&at, row),
+            None if old.is_some() => tx.delete(&at),
+            None => return Ok(false),
+        }
+        let packed = pack(key);
+        for slot in slots.into_iter().filter(|slot| slot.record.state != State::Disabled) {
+            let before = old.as_deref().map(|row| slot.index.entries(key, row)).transpose()?;
+            let after = row.map(|row| slot.index.entries(key, row)).transpose()?;
+            self.maintain(tx, slot, &packed, &before.unwrap_or_default(), &after.unwrap_or_default())?;
+        }
+        Ok(old.is_some())
+    }
+
+    /// The table at this moment.
+    pub fn view(&self) -> Result<IndexedView<'_, 'k, S, K>> {
+        IndexedView::new(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

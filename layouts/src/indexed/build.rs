@@ -1,0 +1,102 @@
+//! Indexes made, remade and given up beside writers.
+
+use super::maintain::Second;
+use super::{IndexedTable, LAYOUT, State, records};
+use crate::kv::{Bytes, Costed, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::tuple::{Key, KeyError, Space};
+use crate::{Error, OpCost, Result};
+
+/// What a step of a build did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// How many rows it looked at.
+    pub rows: usize,
+    /// The state after it; [`State::Building`] means that there is more to do.
+    pub state: State,
+}
+
+impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+    /// Build the index `name` from where it stands to the end, `step` rows (at least one) in a
+    /// transaction. Several builders of one index do no harm and no good.
+    pub fn build(&self, name: &str, step: usize) -> Result<State> {
+        loop {
+            let built = self.build_step(name, step)?.value;
+            if built.state != State::Building {
+                return Ok(built.state);
+            }
+        }
+    }
+
+    /// One transaction of [`build`](Self::build). A process that stops between steps goes on with the
+    /// next. An index that is not building is left as it is.
+    pub fn build_step(&self, name: &str, rows: usize) -> Result<Costed<Built>> {
+        let limit = rows.max(1);
+        self.store.update(|tx| {
+            let mut slot = self.slot(tx, name)?;
+            if slot.record.state != State::Building {
+                return Ok(Built { rows: 0, state: slot.record.state });
+            }
+            let cursor = slot.record.cursor(&self.space);
+            let all = self.rows();
+            let mut range = all.under(&());
+            if let Some(last) = tx.get(&cursor)? {
+                range.start = [last.as_ref(), &[0]].concat();
+            }
+            let rows: Vec<(Bytes, Bytes)> =
+                tx.scan(range, ScanOptions::new().limit(limit))?.collect::<Result<_>>()?;
+            for (at, row) in &rows {
+                let key: K = all.unpack(at).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))?;
+                let packed = at.get(all.prefix().len()..).unwrap_or_default();
+                for (fields, included) in slot.index.entries(&key, row)? {
+                    self.link(tx, &slot.record, &fields, packed, &included, Second::Listed)?;
+                }
+            }
+            match rows.last() {
+                Some((last, _)) if rows.len() == limit => tx.put(&cursor, last),
+                _ => {
+                    let violations = slot.record.violations(&self.space).under(&());
+                    let any = tx.scan(violations, ScanOptions::new().limit(1).keys_only())?.next();
+                    let any = any.transpose()?.is_some();
+                    slot.record.state = if any { State::UniquePending } else { State::Ready };
+                    slot.record.save(tx, &self.space);
+                    tx.delete(&cursor);
+                }
+            }
+            Ok(Built { rows: rows.len(), state: slot.record.state })
+        })
+    }
+
+    /// Stop maintaining the index `name` and remove its entries.
+    pub fn disable(&self, name: &str) -> Result<OpCost> {
+        self.restart(name, State::Disabled)
+    }
+
+    /// Remove the entries of the index `name`, disabled or not, and start building it anew.
+    pub fn rebuild(&self, name: &str) -> Result<OpCost> {
+        self.restart(name, State::Building)
+    }
+
+    fn restart(&self, name: &str, state: State) -> Result<OpCost> {
+        let done = self.store.update(|tx| {
+            let mut record = self.slot(tx, name)?.record;
+            record.clear(tx, &self.space);
+            record.state = state;
+            record.save(tx, &self.space);
+            Ok(())
+        })?;
+        Ok(done.cost)
+    }
+
+    /// Remove the index `name` of the table in `space` for good, known to a handle or not. Handles that
+    /// know it cannot write any more. Tells whether there was one.
+    pub fn drop_index(store: &S, space: &Space, name: &str) -> Result<bool> {
+        let done = store.update(|tx| {
+            let record = records::load(tx, space)?.into_iter().find(|record| record.name == name);
+            let Some(record) = record else { return Ok(false) };
+            record.clear(tx, space);
+            record.remove(tx, space);
+            Ok(true)
+        })?;
+        Ok(done.value)
+    }
+}

@@ -1,0 +1,226 @@
+//! Entries kept in step with their rows.
+
+use super::definition::Entries;
+use super::records::{Record, Slot};
+use super::{IndexedTable, LAYOUT, State};
+use crate::kv::{Bytes, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::tuple::{Key, KeyError, Space, pack, split, unpack};
+use crate::{Error, Result};
+
+/// Whether packed fields include a null, which is never unique.
+fn has_null(fields: &[u8]) -> Result<bool> {
+    let null = pack(&(None::<bool>,));
+    Ok(split(fields)?.into_iter().any(|field| field == null))
+}
+
+/// (field…, row's key) in `space`.
+pub(super) fn with_row(space: &Space, fields: &[u8], row: &[u8]) -> Vec<u8> {
+    [space.prefix(), fields, &pack(&(row,))].concat()
+}
+
+/// (field…) in `space`.
+pub(super) fn alone(space: &Space, fields: &[u8]) -> Vec<u8> {
+    [space.prefix(), fields].concat()
+}
+
+/// The row's key and the copy in the value of a unique entry.
+pub(super) fn open_unique(at: &[u8], value: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
+    unpack(value).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
+}
+
+/// What becomes of a second row with a unique value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Second {
+    /// It is refused: a writer brings it.
+    Refused,
+    /// It is listed: the builder found it.
+    Listed,
+}
+
+impl Record {
+    /// Whether the entry with `fields` excludes others with the same.
+    pub(super) fn excludes(&self, fields: &[u8]) -> Result<bool> {
+        Ok(self.unique && !has_null(fields)?)
+    }
+}
+
+impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+    /// Turn the entries `before` of the row `row` into `after`, touching only what differs.
+    pub(super) fn maintain(
+        &self,
+        tx: &mut impl KvTx,
+        mut slot: Slot<'_, K>,
+        row: &[u8],
+        before: &Entries,
+        after: &Entries,
+    ) -> Result<()> {
+        for fields in before.keys().filter(|fields| !after.contains_key(*fields)) {
+            self.unlink(tx, &mut slot, fields, row)?;
+        }
+        for (fields, included) in after {
+            match before.get(fields) {
+                Some(old) if old == included => {}
+                Some(_) => self.refresh(tx, &slot.record, fields, row, included)?,
+                None => self.link(tx, &slot.record, fields, row, included, Second::Refused)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Write an entry that the row did not have.
+    pub(super) fn link(
+        &self,
+        tx: &mut impl KvTx,
+        record: &Record,
+        fields: &[u8],
+        row: &[u8],
+        included: &[u8],
+        second: Second,
+    ) -> Result<()> {
+        let entries = record.entries(&self.space);
+        if !record.excludes(fields)? {
+            return self.put_entry(tx, fields, &with_row(&entries, fields, row), included);
+        }
+        let at = alone(&entries, fields);
+        match self.holder(tx, &at)? {
+            Some((holder, _)) if holder != row => match second {
+                Second::Refused => Err(Error::Duplicate {
+                    index: record.name.clone(),
+                    value: crate::error::show(fields),
+                    holder: crate::error::show(&holder),
+                }),
+                Second::Listed => {
+                    let violations = record.violations(&self.space);
+                    tx.put(&with_row(&violations, fields, row), b"");
+                    tx.put(&with_row(&violations, fields, &holder), b"");
+                    Ok(())
+                }
+            },
+            _ => self.put_entry(tx, fields, &at, &pack(&(row, included))),
+        }
+    }
+
+    /// Write a new copy into an entry that the row has.
+    fn refresh(
+        &self,
+        tx: &mut impl KvTx,
+        record: &Record,
+        fields: &[u8],
+        row: &[u8],
+        included: &[u8],
+    ) -> Result<()> {
+        let entries = record.entries(&self.space);
+        if !record.excludes(fields)? {
+            return self.put_entry(tx, fields, &with_row(&entries, fields, row), included);
+        }
+        let at = alone(&entries, fields);
+        // A row that is listed as a violation has no entry of its own; one not built yet gets it now.
+        match self.holder(tx, &at)? {
+            Some((holder, _)) if holder != row => Ok(()),
+            _ => self.put_entry(tx, fields, &at, &pack(&(row, included))),
+        }
+    }
+
+    fn put_entry(&self, tx: &mut impl KvTx, fields: &[u8], at: &[u8], value: &[u8]) -> Result<()> {
+        let max = self.store.caps().key_bytes_max;
+        if at.len() > max {
+            let why = format!(
+                "with the row's key it has {} bytes and the store takes {max}; shorten it",
+                at.len()
+            );
+            return Err(Error::bad_input("entry", &crate::error::show(fields), why));
+        }
+        tx.put(at, value);
+        Ok(())
+    }
+
+    /// The row that has the unique entry `at`, with the copy.
+    fn holder(&self, read: &impl KvRead, at: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        read.get(at)?.map(|value| open_unique(at, &value)).transpose()
+    }
+
+    /// Remove an entry of a row. If others have waited for the value, one of them gets the entry; when
+    /// one row is left with it, the value is no violation any more.
+    fn unlink(&self, tx: &mut impl KvTx, slot: &mut Slot<'_, K>, fields: &[u8], row: &[u8]) -> Result<()> {
+        let entries = slot.record.entries(&self.space);
+        if !slot.record.excludes(fields)? {
+            tx.delete(&with_row(&entries, fields, row));
+            return Ok(());
+        }
+        let at = alone(&entries, fields);
+        let mine = self.holder(tx, &at)?.is_some_and(|(holder, _)| holder == row);
+        let others = match slot.record.state {
+            State::Ready | State::Disabled => Vec::new(),
+            State::Building | State::UniquePending => self.strike(tx, slot, fields, row)?,
+        };
+        if mine {
+            match others.first() {
+                None => tx.delete(&at),
+                Some(heir) => {
+                    let included = self.included(tx, slot, fields, heir)?;
+                    self.put_entry(tx, fields, &at, &pack(&(heir.as_slice(), included)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Take `row` from the list of rows that share `fields`; the others that did.
+    fn strike(
+        &self,
+        tx: &mut impl KvTx,
+        slot: &mut Slot<'_, K>,
+        fields: &[u8],
+        row: &[u8],
+    ) -> Result<Vec<Vec<u8>>> {
+        let violations = slot.record.violations(&self.space);
+        let listed = self.listed(tx, &slot.record, fields)?;
+        if !listed.iter().any(|other| other == row) {
+            return Ok(Vec::new());
+        }
+        tx.delete(&with_row(&violations, fields, row));
+        let others: Vec<Vec<u8>> = listed.into_iter().filter(|other| other != row).collect();
+        if let [last] = others.as_slice() {
+            tx.delete(&with_row(&violations, fields, last));
+        }
+        if slot.record.state == State::UniquePending {
+            let any = tx.scan(violations.under(&()), ScanOptions::new().limit(1).keys_only())?.next();
+            if any.transpose()?.is_none() {
+                slot.record.state = State::Ready;
+                slot.record.save(tx, &self.space);
+            }
+        }
+        Ok(others)
+    }
+
+    /// The rows listed as sharing `fields`.
+    fn listed(&self, read: &impl KvRead, record: &Record, fields: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let space = record.violations(&self.space);
+        let at = alone(&space, fields);
+        let end = Some([at.as_slice(), &[0xFF]].concat());
+        let range = crate::kv::KeyRange { start: at.clone(), end };
+        let mut rows = Vec::new();
+        for listed in read.scan(range, ScanOptions::new().keys_only())? {
+            let (key, _): (Bytes, Bytes) = listed?;
+            let rest = key.get(at.len()..).unwrap_or_default();
+            let (row,): (Vec<u8>,) =
+                unpack(rest).map_err(|error: KeyError| Error::foreign(LAYOUT, &key, error))?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// What the entry `fields` of the row with the packed key `row` includes.
+    fn included(
+        &self,
+        read: &impl KvRead,
+        slot: &Slot<'_, K>,
+        fields: &[u8],
+        row: &[u8],
+    ) -> Result<Vec<u8>> {
+        let at = [self.rows().prefix(), row].concat();
+        let value = read.get(&at)?.unwrap_or_default();
+        let key: K = unpack(row).map_err(|error: KeyError| Error::foreign(LAYOUT, &at, error))?;
+        Ok(slot.index.entries(&key, &value)?.remove(fields).unwrap_or_default())
+    }
+}

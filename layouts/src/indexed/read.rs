@@ -1,0 +1,173 @@
+//! Lookups.
+
+use std::ops::RangeBounds;
+
+use super::maintain::open_unique;
+use super::records::Slot;
+use super::{IndexedTable, LAYOUT, State};
+use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
+use crate::tuple::{Key, KeyError, KeyErrorKind, Pack, Unpack, pack, split, unpack};
+use crate::{Error, OpCost, Result};
+
+/// An entry found by a lookup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit<K> {
+    /// The row's primary key.
+    pub key: K,
+    /// What the entry includes of the row.
+    pub included: Bytes,
+    pub(super) fields: Vec<u8>,
+}
+
+impl<K> Hit<K> {
+    /// The entry's fields as a tuple type; [`Error::Key`] if they are of another.
+    pub fn fields<F: Unpack>(&self) -> Result<F> {
+        Ok(unpack(&self.fields)?)
+    }
+}
+
+/// A table with its indexes at one moment.
+pub struct IndexedView<'t, 'k, S: OrderedKv + 'k, K> {
+    pub(super) table: &'t IndexedTable<'k, S, K>,
+    pub(super) read: S::Read<'k>,
+    pub(super) slots: Vec<Slot<'t, K>>,
+}
+
+impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
+    pub(super) fn new(table: &'t IndexedTable<'k, S, K>) -> Result<Self> {
+        let read = table.store.read()?;
+        let slots = table.slots(&read)?;
+        Ok(IndexedView { table, read, slots })
+    }
+
+    /// The row of a primary key: one get.
+    pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
+        self.read.get(&self.table.row_key(key)?)
+    }
+
+    /// The state of the index `name`.
+    pub fn state(&self, name: &str) -> Result<State> {
+        Ok(self.slot(name)?.record.state)
+    }
+
+    pub(super) fn slot(&self, name: &str) -> Result<&Slot<'t, K>> {
+        let slot = self.slots.iter().find(|slot| slot.record.name == name);
+        slot.ok_or_else(|| Error::bad_input("index", name, "the table was opened without it; add it there"))
+    }
+
+    fn ready(&self, name: &str) -> Result<&Slot<'t, K>> {
+        let slot = self.slot(name)?;
+        match slot.record.state {
+            State::Ready => Ok(slot),
+            state => Err(Error::IndexNotReady { index: name.to_owned(), state: state.name() }),
+        }
+    }
+
+    /// The entries of the index `name` whose first fields are `fields`, in the order of the index and
+    /// then of the rows' keys: one scan. [`Error::IndexNotReady`] unless the index is ready.
+    pub fn lookup(&self, name: &str, fields: &impl Pack, options: ScanOptions) -> Result<Vec<Hit<K>>> {
+        let slot = self.ready(name)?;
+        self.hits(slot, slot.record.entries(&self.table.space).under(fields), options)
+    }
+
+    /// The entries between two bounds of whole first fields; otherwise as [`lookup`](Self::lookup).
+    pub fn between<F: Pack>(
+        &self,
+        name: &str,
+        bounds: impl RangeBounds<F>,
+        options: ScanOptions,
+    ) -> Result<Vec<Hit<K>>> {
+        let slot = self.ready(name)?;
+        self.hits(slot, slot.record.entries(&self.table.space).between(bounds), options)
+    }
+
+    /// The rows of the entries that [`lookup`](Self::lookup) finds, by one batched get more.
+    pub fn rows(&self, name: &str, fields: &impl Pack, options: ScanOptions) -> Result<Vec<(K, Bytes)>> {
+        let hits = self.lookup(name, fields, options)?;
+        let places: Vec<Vec<u8>> =
+            hits.iter().map(|hit| self.table.row_key(&hit.key)).collect::<Result<_>>()?;
+        let places: Vec<&[u8]> = places.iter().map(Vec::as_slice).collect();
+        let rows = self.read.get_many(&places)?;
+        let present = hits.into_iter().zip(rows).filter_map(|(hit, row)| Some((hit.key, row?)));
+        Ok(present.collect())
+    }
+
+    /// The entries of a compound index whose fields *after the first* start with `fields`, for every
+    /// first field: one seek and one scan per distinct first field, so worth it where those are few.
+    pub fn skip_scan(&self, name: &str, fields: &impl Pack) -> Result<Vec<Hit<K>>> {
+        let slot = self.ready(name)?;
+        let entries = slot.record.entries(&self.table.space);
+        let wanted = pack(fields);
+        let mut rest = entries.under(&());
+        let mut hits = Vec::new();
+        let one = ScanOptions::new().limit(1).keys_only();
+        loop {
+            let Some(next) = self.read.scan(rest.clone(), one)?.next() else { return Ok(hits) };
+            let (at, _) = next?;
+            let behind = at.get(entries.prefix().len()..).unwrap_or_default();
+            let parts = split(behind).map_err(|error| Error::foreign(LAYOUT, &at, error))?;
+            let first = [entries.prefix(), parts.first().copied().unwrap_or_default()].concat();
+            let start = [first.as_slice(), &wanted].concat();
+            let end = Some([start.as_slice(), &[0xFF]].concat());
+            hits.extend(self.hits(slot, KeyRange { start, end }, ScanOptions::new())?);
+            rest.start = [first.as_slice(), &[0xFF]].concat();
+        }
+    }
+
+    pub(super) fn hits(
+        &self,
+        slot: &Slot<'t, K>,
+        range: KeyRange,
+        options: ScanOptions,
+    ) -> Result<Vec<Hit<K>>> {
+        // The keys of unique entries' rows lie in the values.
+        let options = ScanOptions { keys_only: false, ..options };
+        self.read.scan(range, options)?.map(|row| self.hit(slot, &row?)).collect()
+    }
+
+    /// The entry stored as a key and a value.
+    pub(super) fn hit(&self, slot: &Slot<'t, K>, (at, value): &(Bytes, Bytes)) -> Result<Hit<K>> {
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
+        let start = slot.record.entries(&self.table.space).prefix().len();
+        let behind = at.get(start..).unwrap_or_default();
+        let parts = split(behind).map_err(foreign)?;
+        let count = usize::try_from(slot.record.fields).unwrap_or(usize::MAX);
+        let fields = parts.get(..count).ok_or(KeyError { at: at.len(), kind: KeyErrorKind::Truncated });
+        let fields = fields.map_err(foreign)?.concat();
+        let (row, included) = match parts.get(count..) {
+            Some([row]) => (unpack::<(Vec<u8>,)>(row).map_err(foreign)?.0, value.clone()),
+            _ => {
+                let (row, included) = open_unique(at, value)?;
+                (row, included.into())
+            }
+        };
+        Ok(Hit { key: unpack(&row).map_err(foreign)?, included, fields })
+    }
+
+    /// The rows that share values of the unique index `name`, by value: what has to be changed before
+    /// the index becomes ready. Nothing unless the index is building or pending.
+    pub fn violations(&self, name: &str) -> Result<Vec<Hit<K>>> {
+        let slot = self.slot(name)?;
+        let space = slot.record.violations(&self.table.space);
+        let mut rows = Vec::new();
+        for row in self.read.scan(space.under(&()), ScanOptions::new())? {
+            let (at, value) = row?;
+            let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
+            let parts = split(at.get(space.prefix().len()..).unwrap_or_default()).map_err(foreign)?;
+            let short = KeyError { at: at.len(), kind: KeyErrorKind::Truncated };
+            let (last, fields) = parts.split_last().ok_or(short).map_err(foreign)?;
+            let (row,): (Vec<u8>,) = unpack(last).map_err(foreign)?;
+            rows.push(Hit {
+                key: unpack(&row).map_err(foreign)?,
+                included: value,
+                fields: fields.concat(),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// What the reads of this view have cost so far.
+    pub fn cost(&self) -> OpCost {
+        self.read.cost()
+    }
+}

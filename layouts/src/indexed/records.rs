@@ -1,0 +1,139 @@
+//! Where things lie, and the stored list of indexes.
+
+use super::{Index, IndexedTable, LAYOUT, State};
+use crate::kv::{KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::tuple::{Key, KeyError, KeyErrorKind, Space, pack, unpack};
+use crate::{Error, Result};
+
+/// The first field behind the space: the list of indexes.
+const INDEXES: u64 = 0;
+/// The first field behind the space: the rows.
+pub(super) const ROWS: u64 = 1;
+/// The first field behind the space: the entries.
+const ENTRIES: u64 = 2;
+/// The first field behind the space: rows that share a value that is to be unique.
+const VIOLATIONS: u64 = 3;
+/// The first field behind the space: how far indexes are built.
+const CURSORS: u64 = 4;
+
+/// What is stored about an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) name: String,
+    pub(super) number: u64,
+    pub(super) unique: bool,
+    pub(super) fields: u64,
+    pub(super) version: u64,
+    pub(super) state: State,
+}
+
+/// An index of this handle with its record.
+#[derive(Clone, Debug)]
+pub(super) struct Slot<'t, K> {
+    pub(super) index: &'t Index<K>,
+    pub(super) record: Record,
+}
+
+impl Record {
+    /// (field…, row's key) or, unique, (field…).
+    pub(super) fn entries(&self, space: &Space) -> Space {
+        space.sub(&(ENTRIES, self.number))
+    }
+
+    /// (field…, row's key).
+    pub(super) fn violations(&self, space: &Space) -> Space {
+        space.sub(&(VIOLATIONS, self.number))
+    }
+
+    pub(super) fn cursor(&self, space: &Space) -> Vec<u8> {
+        space.key(&(CURSORS, self.number))
+    }
+
+    pub(super) fn save(&self, tx: &mut impl KvTx, space: &Space) {
+        let value = pack(&(self.number, self.unique, self.fields, self.version, self.state.number()));
+        tx.put(&space.key(&(INDEXES, self.name.as_str())), &value);
+    }
+
+    /// Remove every entry and what was found out on the way.
+    pub(super) fn clear(&self, tx: &mut impl KvTx, space: &Space) {
+        tx.delete_range(self.entries(space).under(&()));
+        tx.delete_range(self.violations(space).under(&()));
+        tx.delete(&self.cursor(space));
+    }
+
+    /// Remove the record itself.
+    pub(super) fn remove(&self, tx: &mut impl KvTx, space: &Space) {
+        tx.delete(&space.key(&(INDEXES, self.name.as_str())));
+    }
+}
+
+/// Every index of the table in `space`.
+pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    for row in read.scan(space.under(&(INDEXES,)), ScanOptions::new())? {
+        let (at, value) = row?;
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
+        let (_, name): (u64, String) = space.unpack(&at).map_err(foreign)?;
+        let (number, unique, fields, version, state): (_, _, _, _, u64) =
+            unpack(&value).map_err(foreign)?;
+        let state = State::ALL.into_iter().find(|known| known.number() == state);
+        let unknown = KeyError { at: 0, kind: KeyErrorKind::IntegerRange("the states of an index") };
+        let state = state.ok_or_else(|| foreign(unknown))?;
+        records.push(Record { name, number, unique, fields, version, state });
+    }
+    Ok(records)
+}
+
+impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+    /// This handle's indexes as they are now. Refuses if the table has indexes it does not know, or lost
+    /// one it does.
+    pub(super) fn slots(&self, read: &impl KvRead) -> Result<Vec<Slot<'_, K>>> {
+        let records = load(read, &self.space)?;
+        let unknown = |record: &&Record| {
+            record.state != State::Disabled && self.indexes.iter().all(|i| i.name() != record.name)
+        };
+        if let Some(record) = records.iter().find(unknown) {
+            let why = "the table has it and this handle does not know it, so it would go stale; open the table \
+                       with it, or disable or drop it";
+            return Err(Error::bad_input("table without index", &record.name, why));
+        }
+        self.indexes
+            .iter()
+            .map(|index| {
+                let record = records.iter().find(|record| record.name == index.name());
+                let gone =
+                    || Error::bad_input("index", index.name(), "it was dropped; open the table anew");
+                Ok(Slot { index, record: record.cloned().ok_or_else(gone)? })
+            })
+            .collect()
+    }
+
+    /// The index `name` as it is now.
+    pub(super) fn slot(&self, read: &impl KvRead, name: &str) -> Result<Slot<'_, K>> {
+        let slot = self.slots(read)?.into_iter().find(|slot| slot.record.name == name);
+        slot.ok_or_else(|| Error::bad_input("index", name, "the table was opened without it; add it there"))
+    }
+
+    /// Add the records that are missing and check the others.
+    pub(super) fn register(&self, tx: &mut impl KvTx) -> Result<()> {
+        let records = load(tx, &self.space)?;
+        let mut next = records.iter().map(|record| record.number + 1).max().unwrap_or(0);
+        let first = tx.scan(self.rows().under(&()), ScanOptions::new().limit(1).keys_only())?.next();
+        let state = if first.transpose()?.is_some() { State::Building } else { State::Ready };
+        for index in &self.indexes {
+            let Index { unique, fields, version, .. } = *index;
+            let Some(record) = records.iter().find(|record| record.name == index.name()) else {
+                let name = index.name().to_owned();
+                Record { name, number: next, unique, fields, version, state }.save(tx, &self.space);
+                next += 1;
+                continue;
+            };
+            if (record.unique, record.fields, record.version) != (unique, fields, version) {
+                let why = "its entries were made with another kind, number of fields or version; give the new \
+                           index a new name, or drop the old one";
+                return Err(Error::bad_input("index", index.name(), why));
+            }
+        }
+        self.slots(tx).map(|_| ())
+    }
+}

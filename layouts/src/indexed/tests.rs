@@ -1,0 +1,409 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::kv::{KeyRange, ScanOptions};
+use crate::map::MapStore;
+use crate::testing::{assert_block, contents, engine};
+use crate::tuple::unpack;
+
+/// A row of the tests: (mail or null, city, age).
+type User = (Option<String>, String, i64);
+
+fn user(mail: &str, city: &str, age: i64) -> Vec<u8> {
+    let mail = Some(mail).filter(|mail| !mail.is_empty());
+    pack(&(mail, city, age))
+}
+
+fn mail() -> Index<(u64,)> {
+    Index::unique("mail", 1, |_: &(u64,), row| {
+        let (mail, city, _): User = unpack(row)?;
+        Ok(vec![Entry::new(&(mail,)).including(city.as_bytes())])
+    })
+}
+
+/// Compound and covering.
+fn city() -> Index<(u64,)> {
+    Index::multi("city", 2, |_: &(u64,), row| {
+        let (mail, city, age): User = unpack(row)?;
+        Ok(vec![Entry::new(&(city, age)).including(mail.unwrap_or_default().as_bytes())])
+    })
+}
+
+/// Any number of entries: each letter of the city.
+fn letters() -> Index<(u64,)> {
+    Index::multi("letters", 1, |_: &(u64,), row| {
+        let (_, city, _): User = unpack(row)?;
+        Ok(city.chars().map(|letter| Entry::new(&(letter.to_string(),))).collect())
+    })
+}
+
+fn space() -> Space {
+    Space::new(&("u",))
+}
+
+fn open<S: OrderedKv>(store: &S, indexes: Vec<Index<(u64,)>>) -> IndexedTable<'_, S, (u64,)> {
+    IndexedTable::open(store, &space(), indexes).expect("open")
+}
+
+fn all() -> ScanOptions {
+    ScanOptions::new()
+}
+
+fn ids<S: OrderedKv>(
+    table: &IndexedTable<'_, S, (u64,)>,
+    index: &str,
+    fields: &impl crate::tuple::Pack,
+) -> Vec<u64> {
+    let hits = table.view().and_then(|view| view.lookup(index, fields, all())).expect("lookup");
+    hits.into_iter().map(|hit| hit.key.0).collect()
+}
+
+fn assert_verifies<S: OrderedKv>(table: &IndexedTable<'_, S, (u64,)>) {
+    let report = table.view().and_then(|view| view.verify()).expect("verify");
+    assert_eq!((report.count, report.problems), (0, Vec::new()));
+}
+
+#[test]
+fn the_example_of_the_format_is_what_is_written() {
+    let store = MapStore::new();
+    let table = open(&store, vec![mail(), city()]);
+    table.put(&(1,), &user("a@x", "Oslo", 40)).expect("put");
+    table.put(&(2,), &user("", "Rome", 7)).expect("put");
+    let late = open(&store, vec![mail(), city(), letters()]);
+    late.build_step("letters", 1).expect("a step");
+    assert_block("indexed", &store);
+}
+
+#[test]
+fn lookups_and_their_costs() {
+    let store = engine();
+    let table = open(&store, vec![mail(), city(), letters()]);
+    for id in 0..100u64 {
+        let city = ["Oslo", "Rome", "Bonn"][usize::try_from(id % 3).expect("small")];
+        table
+            .put(&(id,), &user(&format!("{id}@x"), city, i64::try_from(id / 10).expect("small")))
+            .expect("put");
+    }
+    let view = table.view().expect("view");
+    let since = |before: &OpCost| view.cost().since(before);
+    let before = view.cost();
+    let covered = view.lookup("city", &("Rome", 3), all()).expect("lookup");
+    let included: Vec<_> = covered.iter().map(|hit| hit.included.as_ref()).collect();
+    assert_eq!(included, [&b"31@x"[..], b"34@x", b"37@x"]);
+    assert_eq!(covered[0].fields::<(String, i64)>().expect("its types"), ("Rome".to_owned(), 3));
+    assert_eq!((since(&before).calls, since(&before).keys_read), (1, 3), "covering: no second read");
+    let before = view.cost();
+    assert_eq!(view.rows("city", &("Rome", 3), all()).expect("rows").len(), 3);
+    assert_eq!((since(&before).calls, since(&before).keys_read), (2, 6), "1 + N reads");
+    let before = view.cost();
+    let second = view.skip_scan("city", &(9,)).expect("skip scan");
+    assert_eq!(second.len(), 10);
+    assert_eq!((since(&before).calls, since(&before).keys_read), (7, 13), "3 cities, not 100 entries");
+    assert_eq!(view.lookup("mail", &("7@x",), all()).expect("lookup")[0].key, (7,));
+    let oldest = view.between("city", ("Oslo", 2)..("Oslo", 5), all().reverse().limit(2)).expect("between");
+    assert_eq!(oldest.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), [48, 45]);
+    assert_eq!(ids(&table, "letters", &("R",)).len(), 33);
+    assert_verifies(&table);
+}
+
+#[test]
+fn writes_touch_only_what_differs() {
+    let store = engine();
+    let table = open(&store, vec![mail(), city()]);
+    table.put(&(1,), &user("a@x", "Oslo", 40)).expect("put");
+    let cost = table.put(&(1,), &user("a@x", "Oslo", 40)).expect("put");
+    assert_eq!((cost.keys_written, cost.tombstones_written), (1, 0), "the row alone");
+    let cost = table.put(&(1,), &user("a@x", "Oslo", 41)).expect("put");
+    assert_eq!((cost.keys_written, cost.tombstones_written), (2, 1), "and one entry moved");
+    assert!(table.delete(&(1,)).expect("delete").value && !table.delete(&(1,)).expect("delete").value);
+    assert_eq!(contents(&store).len(), 2, "the two indexes' records");
+    table.insert(&(1,), &user("", "Oslo", 1)).expect("insert");
+    assert!(matches!(table.insert(&(1,), &user("", "Rome", 1)), Err(Error::Unexpected { .. })));
+}
+
+#[test]
+fn a_duplicate_is_refused_whole_and_nulls_are_never_unique() {
+    let store = engine();
+    let table = open(&store, vec![city(), mail()]);
+    table.put(&(1,), &user("a@x", "Oslo", 1)).expect("put");
+    let before = contents(&store);
+    let error = table.put(&(2,), &user("a@x", "Rome", 1)).expect_err("a duplicate").to_string();
+    assert_eq!(error, "index \"mail\" admits (\"a@x\") once, and row (1) has it; change one of the rows");
+    assert_eq!(contents(&store), before);
+    table.put(&(3,), &user("", "Bonn", 1)).expect("put");
+    table.put(&(4,), &user("", "Bonn", 1)).expect("nulls do not exclude each other");
+    assert_eq!(ids(&table, "mail", &(None::<String>,)), [3, 4]);
+    table.delete(&(1,)).expect("delete");
+    table.put(&(2,), &user("a@x", "Rome", 1)).expect("free again");
+    assert_verifies(&table);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the promise is about racing writers")]
+fn racing_unique_inserts_have_one_winner() {
+    let store = engine();
+    let table = open(&store, vec![mail()]);
+    for round in 0..20u64 {
+        let wins: usize = std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..16u64)
+                .map(|racer| {
+                    let table = &table;
+                    scope.spawn(move || {
+                        table.put(&(round * 16 + racer,), &user(&format!("{round}@x"), "", 0))
+                    })
+                })
+                .collect();
+            let outcomes = racers.into_iter().map(|racer| racer.join().expect("no panic"));
+            outcomes
+                .map(|outcome| match outcome {
+                    Ok(_) => 1,
+                    Err(Error::Duplicate { .. }) => 0,
+                    Err(error) => panic!("{error}"),
+                })
+                .sum()
+        });
+        assert_eq!(wins, 1);
+    }
+    assert_eq!(contents(&store).len(), 1 + 20 + 20);
+    assert_verifies(&table);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the promise is about writers beside the build")]
+fn an_index_is_built_beside_writers() {
+    let store = engine();
+    let first = open(&store, vec![mail()]);
+    for id in 0..300 {
+        first.put(&(id,), &user(&format!("{id}@x"), "Oslo", 1)).expect("put");
+    }
+    let table = open(&store, vec![mail(), city()]);
+    let early = table.view().and_then(|view| view.lookup("city", &("Oslo",), all()));
+    assert!(matches!(early, Err(Error::IndexNotReady { state: "building", .. })));
+    let error = first.put(&(1,), &user("", "Rome", 1)).expect_err("it does not know the new index");
+    assert!(error.to_string().contains("would go stale"), "{error}");
+    std::thread::scope(|scope| {
+        for writer in 0..2u64 {
+            let table = &table;
+            scope.spawn(move || {
+                for id in (writer..400).step_by(2) {
+                    match id % 5 {
+                        0 => drop(table.delete(&(id,)).expect("delete")),
+                        _ => drop(table.put(&(id,), &user(&format!("{id}@x"), "Rome", 2)).expect("put")),
+                    }
+                }
+            });
+        }
+        assert_eq!(table.build("city", 10).expect("build"), State::Ready);
+    });
+    assert_eq!(ids(&table, "city", &("Rome", 2)).len(), 320);
+    assert!(ids(&table, "city", &("Oslo",)).is_empty());
+    assert_verifies(&table);
+    table.disable("city").expect("disable");
+    first.put(&(1,), &user("", "Bonn", 1)).expect("a disabled index need not be known");
+    table.rebuild("city").expect("rebuild");
+    table.build_step("city", 7).expect("a step");
+    assert_eq!(table.view().and_then(|view| view.state("city")).expect("state"), State::Building);
+    assert_eq!(table.build("city", 100).expect("build"), State::Ready);
+    assert_eq!(ids(&table, "city", &("Bonn",)), [1]);
+    assert_verifies(&table);
+    assert!(IndexedTable::<_, (u64,)>::drop_index(&store, &space(), "city").expect("drop"));
+    assert!(table.put(&(1,), &user("", "Bonn", 1)).is_err(), "it was dropped under this handle");
+    first.put(&(1,), &user("", "Bonn", 1)).expect("put");
+}
+
+/// Three rows with one value; what is done about it decides which of them has the entry.
+#[test]
+fn duplicates_found_by_the_builder_are_listed_until_one_row_is_left() {
+    for order in [[1u64, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] {
+        let store = MapStore::new();
+        let plain = open(&store, Vec::new());
+        for id in 1..=3 {
+            plain.put(&(id,), &user("same@x", &format!("city{id}"), 0)).expect("put");
+        }
+        plain.put(&(4,), &user("other@x", "", 0)).expect("put");
+        let table = open(&store, vec![mail()]);
+        assert_eq!(table.build("mail", 2).expect("build"), State::UniquePending);
+        let view = table.view().expect("view");
+        let listed: Vec<u64> =
+            view.violations("mail").expect("listed").iter().map(|hit| hit.key.0).collect();
+        assert_eq!(listed, [1, 2, 3]);
+        assert!(matches!(view.lookup("mail", &("same@x",), all()), Err(Error::IndexNotReady { .. })));
+        assert!(
+            matches!(table.put(&(5,), &user("same@x", "", 0)), Err(Error::Duplicate { .. })),
+            "no new ones"
+        );
+        assert!(matches!(table.put(&(4,), &user("same@x", "", 0)), Err(Error::Duplicate { .. })));
+        table.put(&(order[0],), &user("same@x", "moved", 1)).expect("a listed row may change otherwise");
+        assert_verifies(&table);
+        table.delete(&(order[0],)).expect("delete");
+        let view = table.view().expect("view");
+        assert_eq!(view.violations("mail").expect("listed").len(), 2, "{order:?}");
+        assert_eq!(view.state("mail").expect("state"), State::UniquePending);
+        assert_verifies(&table);
+        table.put(&(order[1],), &user("new@x", "", 0)).expect("put");
+        let view = table.view().expect("view");
+        assert!(view.violations("mail").expect("listed").is_empty(), "both records are cleared");
+        let hits = view.lookup("mail", &("same@x",), all()).expect("ready by itself");
+        let copy = format!("city{}", order[2]);
+        assert_eq!((hits[0].key.0, hits[0].included.as_ref()), (order[2], copy.as_bytes()));
+        assert_verifies(&table);
+    }
+}
+
+#[test]
+fn verify_names_what_disagrees() {
+    let store = MapStore::new();
+    let table = open(&store, vec![mail(), city()]);
+    table.put(&(1,), &user("a@x", "Oslo", 40)).expect("put");
+    table.put(&(2,), &user("b@x", "Rome", 50)).expect("put");
+    // Behind the table's back: a row changes, so its entries are stale and its new ones are missing.
+    let done = store.update(|tx| {
+        tx.put(&table.row_key(&(1,))?, &user("c@x", "Oslo", 40));
+        Ok(())
+    });
+    done.expect("commit");
+    let report = table.view().and_then(|view| view.verify()).expect("verify");
+    let shown: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "index \"mail\" lacks the entry (\"c@x\") of row (1)",
+            "index \"city\" lacks the entry (\"Oslo\", 40) of row (1)",
+            "index \"mail\" has the entry (\"a@x\") for row (1), which has no such value",
+            "index \"city\" has the entry (\"Oslo\", 40) for row (1), which has no such value",
+        ]
+    );
+    assert_eq!((report.rows, report.entries, report.count), (2, 4, 4));
+    table.rebuild("mail").expect("rebuild");
+    table.build("mail", 1).expect("build");
+    table.rebuild("city").expect("rebuild");
+    table.build("city", 1).expect("build");
+    assert_verifies(&table);
+}
+
+#[test]
+fn bad_definitions_rows_and_data_are_clear_errors() {
+    let store = MapStore::new();
+    let table = open(&store, vec![mail()]);
+    let try_open = |indexes| IndexedTable::<_, (u64,)>::open(&store, &space(), indexes).map(|_| ());
+    for indexes in [
+        vec![],
+        vec![mail(), mail()],
+        vec![mail(), Index::multi("", 1, |_, _| Ok(Vec::new()))],
+        vec![mail().version(2)],
+        vec![Index::multi("mail", 1, |_, _| Ok(Vec::new()))],
+        vec![Index::unique("mail", 2, |_, _| Ok(Vec::new()))],
+    ] {
+        assert!(matches!(try_open(indexes), Err(Error::BadInput { .. })));
+    }
+    assert!(matches!(table.put(&(1,), b"no tuple"), Err(Error::Key(_))), "the function's own error");
+    assert!(store.update(|_| Ok(())).is_ok() && contents(&store).len() == 1, "and nothing is written");
+    let error = table.put(&(1,), &user(&"x".repeat(70_000), "", 0)).expect_err("too long").to_string();
+    assert!(error.contains("shorten it") && error.len() < 300, "{error}");
+    let odd = Index::multi("odd", 2, |_: &(u64,), _| Ok(vec![Entry::new(&(1,))]));
+    let table = open(&store, vec![mail(), odd]);
+    let error = table.put(&(1,), &user("", "", 0)).expect_err("one field").to_string();
+    assert!(error.contains("have 2 fields, not 1"), "{error}");
+    assert!(table.view().and_then(|view| view.state("none")).is_err());
+    let done = store.update(|tx| {
+        tx.put(&space().key(&(0, "mail")), b"\x15");
+        Ok(())
+    });
+    done.expect("commit");
+    assert!(matches!(table.view().map(|_| ()), Err(Error::Foreign { layout: "indexed", .. })));
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put(u64, u8, u8, i64),
+    Delete(u64),
+    Rebuild(bool),
+    Step(bool),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (0..8u64, 0..6u8, 0..3u8, 0..4i64).prop_map(|(id, mail, city, age)| Op::Put(id, mail, city, age)),
+        3 => (0..8u64).prop_map(Op::Delete),
+        1 => any::<bool>().prop_map(Op::Rebuild),
+        2 => any::<bool>().prop_map(Op::Step),
+    ]
+}
+
+fn equals_the_model<S: OrderedKv>(store: &S, ops: &[Op]) {
+    let table = open(store, vec![mail(), city(), letters()]);
+    let mut model: BTreeMap<u64, User> = BTreeMap::new();
+    let which = |first| if first { "mail" } else { "city" };
+    for op in ops {
+        match *op {
+            Op::Put(id, mail, city, age) => {
+                let mail = (mail > 0).then(|| format!("{mail}@x"));
+                let row = (mail, "ab".repeat(city.into()), age);
+                let taken = model
+                    .iter()
+                    .any(|(other, (mail, ..))| *other != id && mail.is_some() && *mail == row.0);
+                let kept = model.get(&id).is_some_and(|old| old.0 == row.0);
+                let state = table.view().and_then(|view| view.state("mail")).expect("state");
+                match table.put(&(id,), &pack(&row)) {
+                    Ok(_) => {
+                        assert!(
+                            !taken || kept || state == State::Building,
+                            "a duplicate of {row:?} was admitted"
+                        );
+                        model.insert(id, row);
+                    }
+                    Err(Error::Duplicate { .. }) => assert!(taken, "{row:?} is no duplicate"),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            Op::Delete(id) => {
+                assert_eq!(table.delete(&(id,)).expect("delete").value, model.remove(&id).is_some());
+            }
+            Op::Rebuild(first) => drop(table.rebuild(which(first)).expect("rebuild")),
+            Op::Step(first) => drop(table.build_step(which(first), 2).expect("step")),
+        }
+        assert_verifies(&table);
+    }
+    for name in ["mail", "city"] {
+        table.build(name, 3).expect("build");
+    }
+    assert_verifies(&table);
+    let view = table.view().expect("view");
+    let shared = |mail: &Option<String>| model.values().filter(|row| row.0 == *mail).count() > 1;
+    let pending: Vec<u64> =
+        model.iter().filter(|(_, row)| row.0.is_some() && shared(&row.0)).map(|(id, _)| *id).collect();
+    let mut listed: Vec<u64> = view.violations("mail").expect("list").iter().map(|hit| hit.key.0).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, pending);
+    assert_eq!(view.state("mail").expect("state") == State::Ready, pending.is_empty());
+    for age in 0..4 {
+        let mut found: Vec<u64> =
+            view.skip_scan("city", &(age,)).expect("skip scan").iter().map(|hit| hit.key.0).collect();
+        found.sort_unstable();
+        let expected = model.iter().filter(|(_, row)| row.2 == age).map(|(id, _)| *id);
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    }
+    for city in 0..3 {
+        let city = "ab".repeat(city);
+        let rows = view.rows("city", &(city.as_str(),), all()).expect("rows");
+        let mut found: Vec<_> = rows.into_iter().map(|((id,), row)| (id, row.to_vec())).collect();
+        found.sort();
+        let expected = model.iter().filter(|(_, row)| row.1 == city).map(|(id, row)| (*id, pack(row)));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    }
+    let rows = store.read().expect("snapshot");
+    let rows = rows.scan(KeyRange { ..space().under(&(1,)) }, all()).expect("scan").count();
+    assert_eq!(rows, model.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn equals_a_map_searched_in_full(ops in prop::collection::vec(op(), 0..40)) {
+        equals_the_model(&MapStore::new(), &ops);
+        equals_the_model(&engine(), &ops);
+    }
+}
