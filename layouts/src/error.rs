@@ -88,6 +88,14 @@ pub enum Error {
         /// Its state.
         state: &'static str,
     },
+    /// A namespace was removed or emptied after it was found. Nothing was written.
+    #[error(
+        "namespace number {number} was removed or emptied since it was found; find it again by its path"
+    )]
+    StaleNamespace {
+        /// Its number in the directory.
+        number: u64,
+    },
     /// The layout needs what the store does not offer.
     #[error("the layout {layout:?} needs {needs}, which the store {store:?} does not offer")]
     Unsupported {

@@ -111,13 +111,13 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     pub fn open(store: &'k S, space: &Space, by: HashBy) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         let form = space.key(&(FORM,));
-        let stored = store.update(|tx| match tx.get(&form)? {
-            Some(stored) => Ok(stored),
-            None => {
-                let value = pack(&(by.number(), HASH_VERSION));
-                tx.put(&form, &value);
-                Ok(value.into())
+        let stored = store.update(|tx| {
+            if let Some(stored) = tx.get(&form)? {
+                return Ok(stored);
             }
+            let value = pack(&(by.number(), HASH_VERSION));
+            tx.put(&form, &value);
+            Ok(value.into())
         })?;
         let stored: (u64, u64) =
             unpack(&stored.value).map_err(|error| Error::foreign(LAYOUT, &form, error))?;
@@ -146,7 +146,7 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     }
 
     /// The value under `at`, which must be `key`'s.
-    fn read(&self, read: &impl KvRead, at: &[u8], key: &K) -> Result<Option<Bytes>> {
+    fn read(read: &impl KvRead, at: &[u8], key: &K) -> Result<Option<Bytes>> {
         let Some(stored) = read.get(at)? else { return Ok(None) };
         let (original, value) = open_value(at, &stored)?;
         let given = pack(key);
@@ -156,7 +156,7 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Costed<Option<Bytes>>> {
         let read = self.store.read()?;
-        let value = self.read(&read, &self.key(key)?, key)?;
+        let value = Self::read(&read, &self.key(key)?, key)?;
         Ok(Costed { value, cost: read.cost() })
     }
 
@@ -168,7 +168,7 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
         let at = self.key(key)?;
-        self.read(tx, &at, key)?;
+        Self::read(tx, &at, key)?;
         tx.put(&at, &close_value(&pack(key), value));
         Ok(())
     }
@@ -181,7 +181,7 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<bool> {
         let at = self.key(key)?;
-        let found = self.read(tx, &at, key)?.is_some();
+        let found = Self::read(tx, &at, key)?.is_some();
         if found {
             tx.delete(&at);
         }

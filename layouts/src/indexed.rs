@@ -142,9 +142,11 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
     /// Set the row of `key` if there is none: [`Error::Unexpected`] if there is.
     pub fn insert(&self, key: &K, row: &[u8]) -> Result<OpCost> {
         let at = self.row_key(key)?;
-        let done = self.store.update(|tx| match tx.contains(&at)? {
-            true => Err(Error::Unexpected { key: esker::printable(&at), expected: "absent" }),
-            false => self.put_in(tx, key, row),
+        let done = self.store.update(|tx| {
+            if tx.contains(&at)? {
+                return Err(Error::Unexpected { key: esker::printable(&at), expected: "absent" });
+            }
+            self.put_in(tx, key, row)
         })?;
         Ok(done.cost)
     }

@@ -20,7 +20,9 @@
 //! - [`salted`] spreads keys over buckets by a hash of chosen fields and merges them back in order, and
 //!   changes the number of buckets under load;
 //! - [`indexed`] is a table with secondary indexes: unique, multi, covering and compound, kept in the
-//!   same transaction, built beside writers, verified.
+//!   same transaction, built beside writers, verified;
+//! - [`namespaces`] is a directory of paths with short prefixes: renamed and removed without touching
+//!   what they hold.
 //!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
@@ -33,6 +35,7 @@ pub mod hashed;
 pub mod indexed;
 pub mod kv;
 pub mod map;
+pub mod namespaces;
 mod ordered_merge;
 pub mod salted;
 pub mod tall;

@@ -95,11 +95,11 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    fn sources(lists: &[&[u32]]) -> Vec<impl Iterator<Item = Result<(u32, usize)>>> {
+    fn sources<'a>(lists: &[&'a [u32]]) -> Vec<impl Iterator<Item = Result<(u32, usize)>> + use<'a>> {
         lists
             .iter()
             .enumerate()
-            .map(|(source, list)| list.to_vec().into_iter().map(move |key| Ok((key, source))))
+            .map(|(source, list)| list.iter().copied().map(move |key| Ok((key, source))))
             .collect()
     }
 

@@ -158,7 +158,9 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
         let places = self.places(&load(tx, &self.space)?, key)?;
-        places.iter().for_each(|place| tx.delete(place));
+        for place in &places {
+            tx.delete(place);
+        }
         Ok(())
     }
 

@@ -28,6 +28,11 @@ pub(super) fn open_unique(at: &[u8], value: &[u8]) -> Result<(Vec<u8>, Vec<u8>)>
     unpack(value).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
 }
 
+/// The row that has the unique entry `at`, with the copy.
+fn holder(read: &impl KvRead, at: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+    read.get(at)?.map(|value| open_unique(at, &value)).transpose()
+}
+
 /// What becomes of a second row with a unique value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Second {
@@ -82,7 +87,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             return self.put_entry(tx, fields, &with_row(&entries, fields, row), included);
         }
         let at = alone(&entries, fields);
-        match self.holder(tx, &at)? {
+        match holder(tx, &at)? {
             Some((holder, _)) if holder != row => match second {
                 Second::Refused => Err(Error::Duplicate {
                     index: record.name.clone(),
@@ -115,7 +120,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         }
         let at = alone(&entries, fields);
         // A row that is listed as a violation has no entry of its own; one not built yet gets it now.
-        match self.holder(tx, &at)? {
+        match holder(tx, &at)? {
             Some((holder, _)) if holder != row => Ok(()),
             _ => self.put_entry(tx, fields, &at, &pack(&(row, included))),
         }
@@ -134,11 +139,6 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         Ok(())
     }
 
-    /// The row that has the unique entry `at`, with the copy.
-    fn holder(&self, read: &impl KvRead, at: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        read.get(at)?.map(|value| open_unique(at, &value)).transpose()
-    }
-
     /// Remove an entry of a row. If others have waited for the value, one of them gets the entry; when
     /// one row is left with it, the value is no violation any more.
     fn unlink(&self, tx: &mut impl KvTx, slot: &mut Slot<'_, K>, fields: &[u8], row: &[u8]) -> Result<()> {
@@ -148,7 +148,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             return Ok(());
         }
         let at = alone(&entries, fields);
-        let mine = self.holder(tx, &at)?.is_some_and(|(holder, _)| holder == row);
+        let mine = holder(tx, &at)?.is_some_and(|(holder, _)| holder == row);
         let others = match slot.record.state {
             State::Ready | State::Disabled => Vec::new(),
             State::Building | State::UniquePending => self.strike(tx, slot, fields, row)?,

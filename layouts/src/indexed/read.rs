@@ -134,12 +134,11 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         let count = usize::try_from(slot.record.fields).unwrap_or(usize::MAX);
         let fields = parts.get(..count).ok_or(KeyError { at: at.len(), kind: KeyErrorKind::Truncated });
         let fields = fields.map_err(foreign)?.concat();
-        let (row, included) = match parts.get(count..) {
-            Some([row]) => (unpack::<(Vec<u8>,)>(row).map_err(foreign)?.0, value.clone()),
-            _ => {
-                let (row, included) = open_unique(at, value)?;
-                (row, included.into())
-            }
+        let (row, included) = if let Some([row]) = parts.get(count..) {
+            (unpack::<(Vec<u8>,)>(row).map_err(foreign)?.0, value.clone())
+        } else {
+            let (row, included) = open_unique(at, value)?;
+            (row, included.into())
         };
         Ok(Hit { key: unpack(&row).map_err(foreign)?, included, fields })
     }

@@ -117,22 +117,23 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     /// Add the records that are missing and check the others.
     pub(super) fn register(&self, tx: &mut impl KvTx) -> Result<()> {
         let records = load(tx, &self.space)?;
-        let mut next = records.iter().map(|record| record.number + 1).max().unwrap_or(0);
+        let free = records.iter().map(|record| record.number + 1).max().unwrap_or(0);
         let first = tx.scan(self.rows().under(&()), ScanOptions::new().limit(1).keys_only())?.next();
         let state = if first.transpose()?.is_some() { State::Building } else { State::Ready };
-        for index in &self.indexes {
-            let Index { unique, fields, version, .. } = *index;
-            let Some(record) = records.iter().find(|record| record.name == index.name()) else {
-                let name = index.name().to_owned();
-                Record { name, number: next, unique, fields, version, state }.save(tx, &self.space);
-                next += 1;
-                continue;
-            };
-            if (record.unique, record.fields, record.version) != (unique, fields, version) {
+        let stored = |index: &Index<K>| records.iter().find(|record| record.name == index.name());
+        for (index, record) in self.indexes.iter().filter_map(|index| Some((index, stored(index)?))) {
+            let made = (record.unique, record.fields, record.version);
+            if made != (index.unique, index.fields, index.version) {
                 let why = "its entries were made with another kind, number of fields or version; give the new \
                            index a new name, or drop the old one";
                 return Err(Error::bad_input("index", index.name(), why));
             }
+        }
+        let new = self.indexes.iter().filter(|index| stored(index).is_none());
+        for (number, index) in (free..).zip(new) {
+            let Index { unique, fields, version, .. } = *index;
+            let name = index.name().to_owned();
+            Record { name, number, unique, fields, version, state }.save(tx, &self.space);
         }
         self.slots(tx).map(|_| ())
     }

@@ -204,7 +204,7 @@ fn op() -> impl Strategy<Value = Op> {
 fn equals_the_model<S: OrderedKv>(store: &S, ops: &[Op], options: ScanOptions) {
     let table = open(store, 5);
     let mut model: BTreeMap<Point, Vec<u8>> = BTreeMap::new();
-    let key = |time: u64| point(time, ["x", "y"][usize::from(time % 2 == 0)]);
+    let key = |time: u64| point(time, ["x", "y"][usize::from(time.is_multiple_of(2))]);
     for op in ops {
         match *op {
             Op::Put(time, value) => {
