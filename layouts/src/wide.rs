@@ -10,7 +10,7 @@
 //! - results come in pages limited in rows, cells and bytes ([`WideView::page`]).
 //!
 //! Rows and columns are byte strings and compare bytewise. For typed ones write
-//! [`pack`](crate::tuple::pack)ed tuples: their order is kept, and `Space::root().under(…)` gives the
+//! [`pack`]ed tuples: their order is kept, and `Space::root().under(…)` gives the
 //! range of columns (or rows) under whole fields.
 //!
 //! ```

@@ -93,6 +93,28 @@ fn a_collision_is_an_error_and_changes_nothing() {
     assert_eq!(table.under(&("0",)).expect("its own").value.len(), 1);
 }
 
+/// The article's table of digests: its rows as it spells them, and the digits it prints.
+const DIGESTS: &[(&str, &str)] = &[
+    ("3DARPG$QQ121102645", "3b2c85f43d6410d6"),
+    ("DTLegend$QQ121102645", "82c85c2cdf16dcee"),
+    ("DTLegend$WeiXin_295y603765de8", "8480986fd88c1a39"),
+    ("3CountryBattle$ChaoChenYY", "3671c0efbe01ae88"),
+    ("Frus3D$QQ5863976645", "baf933cac7dd2814"),
+    ("Space Hunter:&HeXaoYang", "65ae48cfaae57972"),
+    ("3CountryBattle$HeXiaoYang", "732106051f4a2ef8"),
+    ("Frus3D$HexiaoYang", "f3b59010d3f8fb2d"),
+    ("DTLegend$FengKe_Tony", "402480df0adfbcf9"),
+    ("Frus3D$junping_Jeff", "9171607fa5190507"),
+    ("Forget Xian$XiaoFenXia", "296be556a86dd505"),
+];
+
+#[test]
+fn the_article_s_digests_are_the_middle_of_md5() {
+    for (row, digits) in DIGESTS {
+        assert_eq!(&hex(&md5(row.as_bytes()))[8..24], *digits, "{row}");
+    }
+}
+
 /// The study's row keys are hex digits 8 to 23 of MD5 over "game$user": the middle 64 bits. The original
 /// is gone, so a collision goes unnoticed, and at its scale there will be some.
 #[test]
