@@ -10,7 +10,7 @@
 //! Each key is decided by the sequence numbers of its versions, wherever they were found, as a read does.
 //! Memory: the logs' content, the range tombstones, and one block a table at a time.
 //!
-//! [`catalog`] finds out what there is, [`sources`] reads it, [`write`] makes the new database.
+//! `catalog` finds out what there is, `sources` reads it, `write` makes the new database.
 
 mod catalog;
 mod sources;

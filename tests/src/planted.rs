@@ -4,7 +4,7 @@
 //! behind the feature `planted`. All are chosen at run time, in one build. A hunt runs the suite that
 //! should find the bug, and is run once more without the bug, when it must find nothing.
 //!
-//! [`BUGS`] says of each which design rule (1 to 10) or promise (P1 to P7) of the project's fault model it
+//! `BUGS` says of each which design rule (1 to 10) or promise (P1 to P7) of the project's fault model it
 //! breaks. Every rule and every promise has one.
 
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::scenarios::{self, Scenario};
 use crate::setup::{Mode, Setup};
 use crate::{callbacks, clock, damage, enospc, metamorphic, model, transactions};
 
-/// A bug: its place in [`BUGS`].
+/// A bug: its place in `BUGS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bug(usize);
 

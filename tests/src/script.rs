@@ -1,6 +1,6 @@
 //! Scripts: lists of calls on the whole public face, and what each must answer.
 //!
-//! A script is drawn by seed ([`generate`]). The [`reference`] says what every call answers: sorted maps
+//! A script is drawn by seed ([`generate`]). The [`mod@reference`] says what every call answers: sorted maps
 //! and nothing else. The [`subject`] makes the same calls on a database in a [`world`] and writes down
 //! what it says. Both are total: a call on something that is not there (a keyspace dropped, a slot empty)
 //! is answered by both in the same way, so that any part of a script is a script, and a failure shrinks.
