@@ -101,7 +101,7 @@ fn a_commit_acknowledged_early_is_caught_by_a_real_power_cut() {
 }
 
 #[test]
-fn a_real_disk_that_fails_takes_nothing_durable() {
+fn a_real_disk_that_fails_is_not_believed_again() {
     let Some(dir) = bench("badsync-real") else { return };
     expect_none(
         "badsync-real",
