@@ -49,6 +49,8 @@ pub enum Planted {
     DamageSpreads,
     /// A panic of a callback in a read goes on to the reader.
     PanicEscapes,
+    /// A put into a range that is known to be dead does not bring it back to life.
+    DeadForever,
     /// The time that a flush took is computed as if clocks never went back.
     UncheckedElapsed,
 }

@@ -42,6 +42,10 @@ mod model {
         pub fn lock(&self) -> MutexGuard<'_, T> {
             MutexGuard(Some(self.0.lock().expect("models do not poison")))
         }
+        /// The lock, unless somebody has it.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok().map(|guard| MutexGuard(Some(guard)))
+        }
     }
 
     impl<T> std::ops::Deref for MutexGuard<'_, T> {

@@ -166,6 +166,11 @@ impl Lane {
         self.turn.lock()
     }
 
+    /// The leader's state, if nobody leads just now.
+    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, Turn>> {
+        self.turn.try_lock()
+    }
+
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
     pub(crate) fn commit(
         &self,
@@ -388,6 +393,12 @@ fn commit_group(
     for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
         let Some(first) = *first else { continue };
         let mut seqno = first;
+        if core.dead_ranges.any() {
+            work.for_each(|op| match op.kind {
+                Kind::Put | Kind::Merge => core.dead_ranges.put(op.keyspace, op.key),
+                Kind::Delete | Kind::RangeDelete => {}
+            });
+        }
         work.for_each(|op| {
             match (op.kind == Kind::Merge).then(|| core.fold_early(turn, op, seqno)).flatten() {
                 Some(folded) => {

@@ -4,13 +4,15 @@
 //! |---|---|---|
 //! | `current` | rotation (commit lane), flush, compaction, keyspace changes | every reader, without a lock |
 //! | `snapshots` | commit lane publishes; snapshots pin and unpin | readers, compaction |
+//! | `dead_ranges` | scans; commits cut them (its own lock) | scans that meet many tombstones |
 //! | `lane` | whoever leads a commit group | – |
 //! | `sync_lane` | whoever syncs | – |
 //! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
 //! | `health` | the first fatal failure, `close` | every write |
 //!
-//! Locks are taken one at a time, with three exceptions: the commit lane's `turn` may be held while
-//! `current`'s install lock, the sync lane's state lock or the backlog's is taken for a rotation.
+//! Locks are taken one at a time, with these exceptions: the commit lane's `turn` may be held while
+//! `current`'s install lock, the sync lane's state lock or the backlog's is taken for a rotation, and while
+//! the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ use esker_vfs::fs::FileLock;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Predecessor};
 
 use crate::commit::{Lane, Turn};
+use crate::dead_ranges::DeadRanges;
 use crate::health::Health;
 use crate::jobs::Jobs;
 use crate::memtable::Memtable;
@@ -56,6 +59,7 @@ pub(crate) struct Core {
     pub(crate) versions: VersionSet,
     pub(crate) current: Current,
     pub(crate) snapshots: Arc<SnapshotList>,
+    pub(crate) dead_ranges: DeadRanges,
     pub(crate) lane: Lane,
     pub(crate) sync_lane: SyncLane,
     pub(crate) health: Arc<Health>,

@@ -31,6 +31,7 @@ mod batch;
 mod commit;
 mod core;
 mod database;
+mod dead_ranges;
 mod fold;
 mod health;
 pub mod inspect;

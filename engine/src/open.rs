@@ -25,6 +25,7 @@ use esker_wal::Predecessor;
 use crate::commit::{Lane, Turn};
 use crate::core::{Core, SharedBacklog};
 use crate::database::{Database, Handle};
+use crate::dead_ranges::DeadRanges;
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
 use crate::memtable::Memtable;
@@ -336,6 +337,7 @@ impl Opening {
             versions,
             current: Current::new(first),
             snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),
+            dead_ranges: DeadRanges::default(),
             lane: Lane::new(turn),
             sync_lane,
             health,

@@ -96,6 +96,7 @@ impl Reader {
             own: None,
             _pin: self.pin.clone(),
             fill_cache,
+            core: Arc::downgrade(self.keyspace.core()),
         }
     }
 

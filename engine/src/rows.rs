@@ -6,7 +6,10 @@
 //! direction seeks.
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
-//! newer than it: those are moved past its end at once instead of stepping through the dead.
+//! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
+//! single tombstones is crossed with the help of what earlier scans have found ([`dead`]).
+
+mod dead;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use esker_base::planted::{self, Planted};
 use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 
+use self::dead::KnownDead;
 use crate::operators;
 use crate::read::{CHAIN_BYTES_MAX, count_operand};
 use crate::source::{Source, SourceInfo};
@@ -125,6 +129,18 @@ pub(crate) struct Rows {
     chain_bytes_max: usize,
     cost: OpCost,
     failed: Option<Error>,
+    /// Passing this many dead rows in a row takes the walk to [`Rows::cross_dead_run`].
+    dead_run: u32,
+    dead_ranges: Option<KnownDead>,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Walk {
+    /// On a row, or nowhere.
+    Done,
+    /// On an entry that is still to be looked at, after as many dead rows in a row as it was to pass.
+    DeadRun,
 }
 
 impl Rows {
@@ -150,6 +166,8 @@ impl Rows {
             chain_bytes_max: CHAIN_BYTES_MAX,
             cost,
             failed: None,
+            dead_run: u32::MAX,
+            dead_ranges: None,
         }
     }
 
@@ -305,11 +323,21 @@ impl Rows {
 
     /// From the merge's position, find the next row. `passed`: entries of `self.key` are old versions
     /// of a key already dealt with.
-    fn find_forward(&mut self, mut passed: bool) -> Result<()> {
+    #[inline]
+    fn find_forward(&mut self, passed: bool) -> Result<()> {
+        match self.walk_forward(passed, self.dead_run)? {
+            Walk::Done => Ok(()),
+            Walk::DeadRun => self.cross_dead_run(true),
+        }
+    }
+
+    /// [`Rows::find_forward`], over no more than `dead_max` dead rows.
+    fn walk_forward(&mut self, mut passed: bool, dead_max: u32) -> Result<Walk> {
         self.stand = Stand::Nowhere;
+        let mut dead = 0;
         loop {
             if !self.merge.valid() {
-                return Ok(());
+                return Ok(Walk::Done);
             }
             if passed && self.merge.key() == self.key.as_slice() {
                 self.cost.entries_skipped += 1;
@@ -317,13 +345,16 @@ impl Rows {
                 continue;
             }
             if self.bounds.past_end(self.merge.key()) {
-                return Ok(());
+                return Ok(Walk::Done);
             }
             if !self.sight.sees(self.merge.seqno()) {
                 // Written after this reader began; an older version may follow.
                 self.cost.entries_skipped += 1;
                 self.merge.next()?;
                 continue;
+            }
+            if dead == dead_max {
+                return Ok(Walk::DeadRun);
             }
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
@@ -333,6 +364,7 @@ impl Rows {
             {
                 self.cost.tombstones_skipped += 1;
                 self.skip_covered(cover, &end)?;
+                dead += 1;
                 continue;
             }
             match self.merge.kind() {
@@ -340,18 +372,19 @@ impl Rows {
                     self.stand = Stand::OnEntry;
                     self.cost.keys_read += 1;
                     self.cost.bytes_read += (self.key.len() + self.merge.value().len()) as u64;
-                    return Ok(());
+                    return Ok(Walk::Done);
                 }
                 Kind::Delete | Kind::RangeDelete => {
                     self.cost.tombstones_skipped += 1;
                     self.merge.next()?;
+                    dead += 1;
                 }
                 Kind::Merge => {
                     self.fold_forward()?;
                     self.stand = Stand::FoldedForward;
                     self.cost.keys_read += 1;
                     self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
-                    return Ok(());
+                    return Ok(Walk::Done);
                 }
             }
         }
@@ -434,11 +467,24 @@ impl Rows {
 
     /// From the merge's position backwards, find the next row. The merge stands on the oldest entry
     /// of some key, or nowhere.
+    #[inline]
     fn find_reverse(&mut self) -> Result<()> {
+        match self.walk_reverse(self.dead_run)? {
+            Walk::Done => Ok(()),
+            Walk::DeadRun => self.cross_dead_run(false),
+        }
+    }
+
+    /// [`Rows::find_reverse`], over no more than `dead_max` dead rows.
+    fn walk_reverse(&mut self, dead_max: u32) -> Result<Walk> {
         self.stand = Stand::Nowhere;
+        let mut dead = 0;
         loop {
             if !self.merge.valid() || self.bounds.before_start(self.merge.key()) {
-                return Ok(());
+                return Ok(Walk::Done);
+            }
+            if dead == dead_max {
+                return Ok(Walk::DeadRun);
             }
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
@@ -446,8 +492,9 @@ impl Rows {
                 self.stand = Stand::Reverse;
                 self.cost.keys_read += 1;
                 self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
-                return Ok(());
+                return Ok(Walk::Done);
             }
+            dead += 1;
         }
     }
 

@@ -2,13 +2,14 @@
 //! [`Scan`], an iterator from both ends, and [`RowCursor`], which lends.
 
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use esker_base::{MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::Tree;
 use esker_sstable::CursorOptions;
 
+use crate::core::Core;
 use crate::level_cursor::LevelCursor;
 use crate::memtable::Memtable;
 use crate::rows::{Bounds, Rows, Sight};
@@ -33,6 +34,8 @@ pub(crate) struct ScanView {
     /// which snapshots are open is told of this one.
     pub(crate) _pin: Option<Arc<Pin>>,
     pub(crate) fill_cache: bool,
+    /// Who knows of dead ranges. A scan must not keep a database open.
+    pub(crate) core: Weak<Core>,
 }
 
 impl ScanView {
@@ -40,7 +43,12 @@ impl ScanView {
     pub(crate) fn rows(&self, bounds: Bounds) -> Result<Rows> {
         let sources = self.sources(&bounds, SeqNo::ZERO)?;
         let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
-        Ok(Rows::new(sources, Sight { bound: self.bound, own }, bounds, self.operator.clone()))
+        let mut rows = Rows::new(sources, Sight { bound: self.bound, own }, bounds, self.operator.clone());
+        // Of what a transaction itself has put there nobody else knows.
+        if self.own.as_ref().is_none_or(|(memtable, _)| memtable.is_empty()) {
+            rows.know_dead_ranges(self.keyspace, &self.core);
+        }
+        Ok(rows)
     }
 
     /// The sources that may hold something within `bounds`, newest first; of the tables only those that

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use esker_base::limits;
@@ -139,6 +139,7 @@ impl ReadSet {
             own: None,
             _pin: None,
             fill_cache: false,
+            core: Weak::new(),
         };
         let newer = view.sources(bounds, self.seqno)?;
         let tombstones = newer.iter().flat_map(|(_, info)| &info.tombstones);
@@ -402,6 +403,7 @@ impl Transaction {
                 own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + self.ops.count()))),
                 _pin: Some(Arc::clone(&self.pin)),
                 fill_cache: true,
+                core: Arc::downgrade(self.db.core()),
                 superversion,
             })
         });

@@ -111,6 +111,7 @@ impl Setup {
             level_base_bytes: pick(&[8, 16]) << 10,
             level_fanout: pick(&[2, 4]),
             table_bytes: 4 << 10,
+            dead_run: u32::try_from(pick(&[1, 4, 64])).expect("small"),
             ..DatabaseOptions::default()
         };
         Setup { seed, mode, options, bug: None, jump: None }

@@ -66,6 +66,7 @@ impl Config {
             level_base_bytes: pick(&[8, 32, 128]) << 10,
             level_fanout: pick(&[2, 4, 10]),
             table_bytes: pick(&[4, 16, 64]) << 10,
+            dead_run: u32::try_from(pick(&[1, 2, 5, 64])).unwrap_or(1),
             ..DatabaseOptions::default()
         };
         let keyspaces = KeyspaceOptions {

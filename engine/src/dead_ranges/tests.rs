@@ -1,0 +1,223 @@
+//! What is watched, cut and confirmed.
+
+use esker_base::{KeyspaceId, SeqNo};
+
+use super::{DeadRanges, KeyRange, RANGES_MAX};
+use crate::{Database, DatabaseOptions, KeyspaceOptions, Result};
+
+const MAP: KeyspaceId = KeyspaceId(1);
+
+fn range(start: &str, end: &str) -> KeyRange {
+    let end = (end != "..").then(|| end.as_bytes().to_vec());
+    KeyRange { start: start.into(), end }
+}
+
+/// Forward from "d" to the row "m", in a scan from there to the end.
+fn known() -> DeadRanges {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("d", ".."), b"d", false, SeqNo(10));
+    ranges.confirm(MAP, &range("d", "m"), SeqNo(12));
+    ranges
+}
+
+#[test]
+fn what_was_walked_is_dead_to_readers_of_that_moment_and_later_ones() {
+    let ranges = known();
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(12)), Some(range("d", "m")));
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(11)), None);
+    assert_eq!(ranges.dead(MAP, b"m", SeqNo(12)), None);
+    assert_eq!(ranges.dead(MAP, b"c", SeqNo(12)), None);
+    assert_eq!(ranges.dead(KeyspaceId(2), b"e", SeqNo(12)), None);
+}
+
+#[test]
+fn a_walk_that_began_before_the_watch_proves_nothing() {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("d", ".."), b"d", false, SeqNo(10));
+    assert!(!ranges.watched(MAP, b"d", b"x", SeqNo(9)));
+    ranges.confirm(MAP, &range("d", "m"), SeqNo(9));
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(20)), None);
+    assert!(ranges.watched(MAP, b"d", b"x", SeqNo(10)));
+    ranges.confirm(MAP, &range("d", "m"), SeqNo(10));
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(20)), Some(range("d", "m")));
+}
+
+#[test]
+fn a_put_cuts_where_it_goes() {
+    let ranges = known();
+    ranges.put(MAP, b"t");
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(12)), Some(range("d", "m")));
+    assert!(!ranges.watched(MAP, b"d", b"t", SeqNo(12)));
+    ranges.put(MAP, b"f");
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(12)), Some(range("d", "f")));
+    assert_eq!(ranges.dead(MAP, b"f", SeqNo(12)), None);
+    ranges.put(KeyspaceId(2), b"d");
+    assert!(ranges.any());
+    ranges.put(MAP, b"d");
+    assert!(!ranges.any());
+}
+
+/// A put ahead of the walk that it does not see must keep the end of the walk from being called dead.
+#[test]
+fn a_put_during_the_walk_cuts_what_it_may_confirm() {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("d", ".."), b"d", false, SeqNo(10));
+    ranges.put(MAP, b"k");
+    ranges.confirm(MAP, &range("d", "m"), SeqNo(10));
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(11)), Some(range("d", "k")));
+
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("", "s"), b"r", true, SeqNo(10));
+    ranges.put(MAP, b"k");
+    ranges.confirm(MAP, &range("d", "s"), SeqNo(10));
+    assert_eq!(ranges.dead(MAP, b"r", SeqNo(11)), Some(range("k\0", "s")));
+}
+
+#[test]
+fn what_dies_next_to_it_joins() {
+    let ranges = known();
+    // The row "m" was deleted, and the next scan comes to "p".
+    ranges.confirm(MAP, &range("e", "p"), SeqNo(14));
+    assert_eq!(ranges.dead(MAP, b"n", SeqNo(14)), Some(range("d", "p")));
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(13)), None);
+    // Backwards, further down: watched first.
+    ranges.watch(MAP, range("a", "f"), b"e", true, SeqNo(15));
+    ranges.confirm(MAP, &range("b", "f"), SeqNo(15));
+    assert_eq!(ranges.dead(MAP, b"c", SeqNo(15)), Some(range("b", "p")));
+}
+
+#[test]
+fn neighbours_do_not_overlap_and_there_are_not_many() {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("m", "p"), b"m", false, SeqNo(1));
+    ranges.confirm(MAP, &range("m", "p"), SeqNo(1));
+    ranges.watch(MAP, range("c", ".."), b"c", false, SeqNo(2));
+    ranges.confirm(MAP, &range("c", "z"), SeqNo(2));
+    assert_eq!(ranges.dead(MAP, b"d", SeqNo(2)), Some(range("c", "p")), "they meet");
+    ranges.watch(MAP, range("p", "q"), b"p", false, SeqNo(3));
+    assert!(!ranges.watched(MAP, b"d", b"p", SeqNo(9)));
+    ranges.confirm(MAP, &range("p", "pp"), SeqNo(3));
+    assert_eq!(ranges.dead(MAP, b"d", SeqNo(3)), Some(range("c", "pp")), "they meet");
+    for n in 0..200_u64 {
+        let start = format!("r{n:03}");
+        ranges.watch(MAP, range(&start, &format!("{start}x")), start.as_bytes(), n % 2 == 0, SeqNo(n + 4));
+    }
+    assert_eq!(ranges.ranges.lock().len(), RANGES_MAX);
+    assert!(!ranges.watched(MAP, b"d", b"d", SeqNo(900)), "the oldest made room");
+}
+
+/// What a scan over many deleted rows costs: once all of them, then next to nothing, whatever is written
+/// elsewhere, in both directions; and it sees what is put there.
+#[test]
+fn a_second_scan_crosses_what_was_deleted_at_once() -> Result<()> {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let options = DatabaseOptions { dead_run: 4, ..DatabaseOptions::default() };
+    let db = Database::builder(dir.path()).options(options).open()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let key = |n: u32| format!("row {n:06}");
+    for n in 0..5_000 {
+        map.put(key(n), "value")?;
+    }
+    let early = db.snapshot();
+    for n in 10..4_990 {
+        map.delete(key(n))?;
+    }
+    let passed = |forward: bool, expected: u32| -> Result<u64> {
+        let mut cursor = map.cursor()?;
+        let found = if forward { cursor.seek(key(10)) } else { cursor.seek_for_prev(key(4_989)) }?;
+        assert!(found && cursor.key() == key(expected).as_bytes(), "expected {expected}");
+        Ok(cursor.cost().tombstones_skipped)
+    };
+    for forward in [true, false] {
+        let end = if forward { 4_990 } else { 9 };
+        if forward {
+            assert!(passed(forward, end)? >= 4_980);
+        }
+        assert!(passed(forward, end)? < 40);
+        map.put(key(9_999), "elsewhere")?;
+        assert!(passed(forward, end)? < 40);
+    }
+    assert_eq!(map.at(&early)?.range(key(10)..key(4_990)).count(), 4_980);
+
+    map.put(key(3_000), "back")?;
+    assert_eq!(map.range(key(10)..key(4_990)).count(), 1);
+    assert_eq!(map.range(key(10)..key(4_990)).rev().count(), 1);
+    assert!(passed(true, 3_000)? < 40);
+    map.delete(key(3_000))?;
+    db.flush()?;
+    passed(true, 4_990)?;
+    assert!(passed(true, 4_990)? < 40, "what was cut is joined again");
+
+    // A queue: its head moves on, and none of what was taken is seen again.
+    for n in 4_990..4_999 {
+        map.delete(key(n))?;
+        assert!(passed(true, n + 1)? < 40);
+    }
+    Ok(())
+}
+
+const ROWS: u32 = 400;
+
+/// Whoever began to read after a put was acknowledged sees it, whatever was known to be dead before, while
+/// other threads scan, confirm and put.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "threads of users")]
+fn no_scan_misses_what_was_put_before_it_began() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let key = |n: u32| format!("row {n:06}");
+    for n in 0..ROWS {
+        map.put(key(n), "value")?;
+        map.delete(key(n))?;
+    }
+    // What is there for certain while the lock is held.
+    let present = std::sync::RwLock::new(None::<u32>);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let missed = std::thread::scope(|scope| -> Result<u64> {
+        let read = |forward: bool| {
+            let (map, present, done) = (&map, &present, &done);
+            move || -> Result<u64> {
+                let mut missed = 0;
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let held = present.read().expect("nobody panics");
+                    let mut cursor = map.cursor()?;
+                    let found = if forward { cursor.seek_first()? } else { cursor.seek_last()? };
+                    let wanted = held.map(key);
+                    let seen = found.then(|| String::from_utf8_lossy(cursor.key()).into_owned());
+                    missed += u64::from(wanted.is_some() && seen != wanted);
+                }
+                Ok(missed)
+            }
+        };
+        let readers = [scope.spawn(read(true)), scope.spawn(read(false))];
+        let mut random = 1_u32;
+        for _ in 0..2_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let n = (random >> 16) % ROWS;
+            map.put(key(n), "back")?;
+            *present.write().expect("nobody panics") = Some(n);
+            *present.write().expect("nobody panics") = None;
+            map.delete(key(n))?;
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        let mut missed = 0;
+        for reader in readers {
+            missed += reader.join().expect("a reader does not panic")?;
+        }
+        Ok(missed)
+    })?;
+    assert_eq!(missed, 0);
+    assert!(db_crossed(&map)?, "the ranges are known in the end, so they were used");
+    Ok(())
+}
+
+/// Whether a scan over everything passes few tombstones, after one that may pass many.
+fn db_crossed(map: &crate::Keyspace) -> Result<bool> {
+    let mut passed = 0;
+    for _ in 0..2 {
+        let mut cursor = map.cursor()?;
+        assert!(!cursor.seek_first()?);
+        passed = cursor.cost().tombstones_skipped;
+    }
+    Ok(passed < 200)
+}

@@ -1,0 +1,119 @@
+//! Crossing a run of dead rows: ask whether it is known, walk what is not, remember what was found.
+
+use std::ops::Bound;
+use std::sync::Weak;
+
+use esker_base::{Cursor, InternalKey, KeyspaceId, Result};
+
+use super::{Rows, Stand, Walk};
+use crate::core::Core;
+use crate::dead_ranges::{KeyRange, after};
+
+/// After this many times [`Rows`]'s `dead_run` a run is worth remembering.
+const REMEMBERED_AFTER: u32 = 4;
+
+/// Where dead ranges are known.
+pub(super) struct KnownDead {
+    keyspace: KeyspaceId,
+    core: Weak<Core>,
+}
+
+impl Rows {
+    /// Ask `core` for dead ranges of `keyspace`, and tell it of those that are found.
+    pub(crate) fn know_dead_ranges(&mut self, keyspace: KeyspaceId, core: &Weak<Core>) {
+        let Some(open) = core.upgrade() else { return };
+        self.dead_run = open.options().dead_run;
+        self.dead_ranges = Some(KnownDead { keyspace, core: Weak::clone(core) });
+    }
+
+    /// `dead_run` dead rows have been passed, the last of them `self.key`, and the merge stands on an entry
+    /// that was not looked at: find the next row from there.
+    #[cold]
+    pub(super) fn cross_dead_run(&mut self, forward: bool) -> Result<()> {
+        let core =
+            self.dead_ranges.as_ref().and_then(|known| Some((known.keyspace, known.core.upgrade()?)));
+        let Some((keyspace, core)) = core else {
+            // The database is closed: nothing is known, and nobody wants to hear.
+            return if forward { self.walk_forward(true, u32::MAX) } else { self.walk_reverse(u32::MAX) }
+                .map(drop);
+        };
+        let from = self.key.clone();
+        let bound = self.sight.bound;
+        let mut passed = 1;
+        loop {
+            if let Some(range) = core.dead_ranges.dead(keyspace, &self.key, bound)
+                && !self.leave(&range, forward)?
+            {
+                break;
+            }
+            if passed >= REMEMBERED_AFTER && !core.dead_ranges.watched(keyspace, &from, &self.key, bound) {
+                self.watch(&core, keyspace, &from, forward);
+            }
+            let stride = self.dead_run.saturating_mul(REMEMBERED_AFTER - 1);
+            let walk = if forward { self.walk_forward(true, stride)? } else { self.walk_reverse(stride)? };
+            if walk == Walk::Done {
+                break;
+            }
+            passed = REMEMBERED_AFTER;
+        }
+        core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), bound);
+        Ok(())
+    }
+
+    /// Move the merge out of a dead range; whether there is anything behind it.
+    fn leave(&mut self, range: &KeyRange, forward: bool) -> Result<bool> {
+        self.cost.seeks += 1;
+        if forward {
+            let Some(end) = range.end.as_deref().filter(|end| !self.bounds.past_end(end)) else {
+                self.stand = Stand::Nowhere;
+                return Ok(false);
+            };
+            self.merge.seek(InternalKey::before_all(end))?;
+        } else {
+            if self.bounds.before_start(&range.start) {
+                self.stand = Stand::Nowhere;
+                return Ok(false);
+            }
+            self.merge.seek_before(InternalKey::before_all(&range.start))?;
+        }
+        Ok(true)
+    }
+
+    /// Watch what lies ahead, if no commit is under way just now.
+    fn watch(&self, core: &Core, keyspace: KeyspaceId, from: &[u8], forward: bool) {
+        let Some(turn) = core.lane().try_turn() else { return };
+        let range = if forward {
+            KeyRange { start: from.to_vec(), end: self.end_of_bounds() }
+        } else {
+            KeyRange { start: self.start_of_bounds(), end: Some(after(from)) }
+        };
+        core.dead_ranges.watch(keyspace, range, from, !forward, turn.last_seqno);
+    }
+
+    /// What was walked through between `from` and the row that this stands on, or the end of the bounds.
+    fn dead_since(&self, from: &[u8], forward: bool) -> KeyRange {
+        let row = self.valid().then(|| self.key.clone());
+        if forward {
+            KeyRange { start: from.to_vec(), end: row.or_else(|| self.end_of_bounds()) }
+        } else {
+            let start = row.map_or_else(|| self.start_of_bounds(), |row| after(&row));
+            KeyRange { start, end: Some(after(from)) }
+        }
+    }
+
+    fn end_of_bounds(&self) -> Option<Vec<u8>> {
+        match &self.bounds.end {
+            Bound::Unbounded => None,
+            Bound::Included(end) => Some(after(end)),
+            Bound::Excluded(end) => Some(end.clone()),
+        }
+    }
+
+    fn start_of_bounds(&self) -> Vec<u8> {
+        match &self.bounds.start {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(start) => start.clone(),
+            Bound::Excluded(start) => after(start),
+        }
+    }
+}
