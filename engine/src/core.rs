@@ -214,7 +214,7 @@ impl Core {
         if old.is_empty() {
             return Ok(());
         }
-        if let Some(error) = self.forked() {
+        if let Some(error) = self.health.forked() {
             turn.events.extend(self.stop_writes_quietly(&error));
             return Err(error);
         }
@@ -267,8 +267,11 @@ impl Core {
 
     /// Make everything acknowledged so far durable.
     pub(crate) fn persist(&self) -> Result<()> {
+        if self.options.read_only {
+            return self.health.check_open();
+        }
         self.health.check()?;
-        if self.options.read_only || planted::is(Planted::IdlePersist) {
+        if planted::is(Planted::IdlePersist) {
             return Ok(());
         }
         self.check_process()?;

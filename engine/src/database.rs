@@ -23,8 +23,8 @@ use crate::snapshot::Snapshot;
 /// called or the last handle (keyspaces, snapshots and batches hold one) is dropped; `close` tells
 /// whether that went well.
 ///
-/// A child made by `fork` may read through the handle it inherits and must not write: calls that sync, flush or
-/// close err there, other commits may damage what its parent writes. Open the database after the fork.
+/// A child made by `fork` may read through the handle it inherits; whatever writes, and `close`, errs there with
+/// [`Error::Poisoned`] and changes nothing. Open the database after the fork.
 ///
 /// ```
 /// use esker::{Database, KeyspaceOptions};
@@ -275,19 +275,9 @@ impl Core {
         }
     }
 
-    /// What a forked child hears: it shares the logs' descriptors with its parent and has none of the threads.
-    ///
-    /// A system call, so it is asked where the disk is waited for or files are made, not before each write:
-    /// by commits that sync, rotations, flushes, `persist`, compactions by hand and `close`.
-    pub(crate) fn forked(&self) -> Option<Error> {
-        let ours = self.lock.lock().as_ref().is_none_or(|lock| lock.held_by_this_process());
-        let why = "this is a forked child of the process that opened it, which goes on with it";
-        (!ours).then(|| Error::Poisoned { cause: Box::new(Error::Closed { why }) })
-    }
-
     /// Err, and stop writes, in a forked child.
     pub(crate) fn check_process(&self) -> Result<()> {
-        self.forked().map_or(Ok(()), |error| {
+        self.health.forked().map_or(Ok(()), |error| {
             self.stop_writes(&error);
             Err(error)
         })
@@ -329,7 +319,7 @@ impl Core {
         if self.health.check_open().is_err() {
             return Ok(());
         }
-        if let Some(error) = self.forked() {
+        if let Some(error) = self.health.forked() {
             // Everything is the parent's: its files, and the lock that a close would let go of.
             self.health.close();
             return if self.options.read_only { Ok(()) } else { Err(error) };

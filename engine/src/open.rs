@@ -306,7 +306,7 @@ impl Opening {
     ) -> Result<Arc<Core>> {
         let log_number = versions.allocate();
         let (memtable, writer) = Memtable::new();
-        let health = Arc::new(Health::default());
+        let health = Arc::new(Health::new());
         let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
         let sealed: Vec<Arc<MemtableAndLog>> = logs
             .kept

@@ -1,11 +1,15 @@
 //! A forked child has the handle of its parent, and none of its threads: it may read, and what would change
-//! files errs. A test of its own in a process of its own, since a fork takes only the thread that calls it.
+//! anything errs. A test of its own in a process of its own, since a fork takes only the thread that calls it.
 #![cfg(unix)]
 #![expect(clippy::disallowed_methods, reason = "a real process, and a watchdog in it")]
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions, MergeOperator};
 use fork::{Fork, fork, waitpid};
 
 /// What the child found wrong, as its exit code; 0 is nothing.
@@ -21,7 +25,7 @@ fn in_the_child(db: Database, map: &Keyspace) -> i32 {
     if batch.put(map, "child", "synced").is_err() || !poisoned(batch.commit()) {
         return 1;
     }
-    if !poisoned(map.put("child", "x")) {
+    if (0..WRITES).any(|nth| !poisoned(write(nth, &db, map))) {
         return 2;
     }
     if !poisoned(db.persist()) || !poisoned(db.flush()) || !poisoned(db.wait_for_compactions()) {
@@ -42,19 +46,82 @@ fn in_the_child(db: Database, map: &Keyspace) -> i32 {
     0
 }
 
+/// The ways to write below `Sync`, by number.
+fn write(nth: usize, db: &Database, map: &Keyspace) -> esker::Result<()> {
+    match nth {
+        0 => map.put("child", "x"),
+        1 => map.delete("before"),
+        2 => map.delete_range("a".."z"),
+        3 => map.merge("child", "x"),
+        4 => {
+            let mut batch = db.batch();
+            batch.put(map, "child", "x")?;
+            batch.delete_range(map, "a", "z")?;
+            batch.commit()
+        }
+        5 => db.transact(|tx| {
+            assert_eq!(tx.get(map, "before")?.as_deref(), Some(&b"1"[..]));
+            tx.put(map, "child", "x")
+        }),
+        // The memtable is full after some of these.
+        _ => (0..2_000u32).try_for_each(|n| map.put(n.to_be_bytes(), [7; 100])),
+    }
+}
+
+const WRITES: usize = 7;
+const FIRST_CALLS: usize = 9 + WRITES;
+
 /// Each call that is the first of its child: what it finds must not lean on an earlier one's.
-fn first_calls(nth: usize, db: Database, map: &Keyspace) -> i32 {
+fn first_calls(nth: usize, db: Database, map: &Keyspace, elsewhere: &Path) -> i32 {
     let refused = match nth {
         0 => return in_the_child(db, map),
         1 => db.persist(),
         2 => db.flush(),
         3 => db.wait_for_compactions(),
         4 => map.compact_range::<&[u8]>(..),
-        5 => db.close(),
+        5 => db.drop_keyspace("map"),
+        6 => db.close(),
         // Nobody asks: dropping changes nothing either.
-        _ => return 0,
+        7 => return 0,
+        // What a child opens itself is its own.
+        8 => {
+            let own = || {
+                let own = Database::open(elsewhere)?;
+                own.keyspace("map", KeyspaceOptions::default())?.put("a", "b")?;
+                own.close()
+            };
+            return if own().is_ok() { 0 } else { 51 };
+        }
+        _ => write(nth - 9, &db, map),
     };
-    if matches!(refused, Err(Error::Poisoned { .. })) { 0 } else { 50 }
+    if !matches!(refused, Err(Error::Poisoned { .. })) {
+        return 50;
+    }
+    // After the first refusal, too, it reads what was there, and nothing of its own.
+    match (map.get("before"), map.get("child")) {
+        (Ok(Some(before)), Ok(None)) if &before[..] == b"1" => 0,
+        // Closed.
+        (Err(Error::Closed { .. }), _) if nth == 6 => 0,
+        _ => 52,
+    }
+}
+
+/// Every file of the database, by name.
+fn files(place: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(place).expect("a directory").map(|entry| entry.expect("an entry"));
+    entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).expect("read"))).collect()
+}
+
+/// Operands, one after the other.
+struct Concat;
+
+impl MergeOperator for Concat {
+    fn name(&self) -> &'static str {
+        "concat"
+    }
+    fn fold(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        Ok([base.unwrap_or_default(), &operands.concat()].concat())
+    }
 }
 
 #[test]
@@ -62,23 +129,27 @@ fn a_forked_child_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = dir.path().join("db");
     let options = DatabaseOptions { memtable_bytes_max: 64 << 10, ..DatabaseOptions::default() };
-    let db = Database::builder(&place).options(options).open().expect("opened");
-    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    let builder = Database::builder(&place).options(options).merge_operator(Arc::new(Concat));
+    let db = builder.open().expect("opened");
+    let merged = KeyspaceOptions { merge_operator: Some("concat".into()), ..KeyspaceOptions::default() };
+    let map = db.keyspace("map", merged).expect("created");
     map.put("before", "1").expect("put");
-    for nth in 0..7 {
+    for nth in 0..FIRST_CALLS {
         // Something to flush, and nothing under way.
         db.flush().expect("flushed");
         db.wait_for_compactions().expect("settled");
-        map.put("round", [nth]).expect("put");
+        map.put("round", nth.to_be_bytes()).expect("put");
+        let before = files(&place);
         match fork() {
             Ok(Fork::Child) => {
-                let found = first_calls(usize::from(nth), db.clone(), &map);
+                let found = first_calls(nth, db.clone(), &map, &dir.path().join("elsewhere"));
                 drop((map, db));
                 std::process::exit(found);
             }
             Ok(Fork::Parent(child)) => assert_eq!(waitpid(child).ok(), Some(0), "child {nth}"),
             Err(error) => panic!("no fork: {error:?}"),
         }
+        assert!(files(&place) == before, "child {nth} has changed a file");
     }
     // The parent has heard nothing of all that, and holds its lock.
     assert!(matches!(Database::open(&place), Err(Error::Locked { .. })));
@@ -89,7 +160,7 @@ fn a_forked_child_changes_nothing() {
     }
     db.close().expect("closed");
     drop(map);
-    let db = Database::open(&place).expect("opened again");
+    let db = Database::builder(&place).merge_operator(Arc::new(Concat)).open().expect("opened again");
     db.verify().expect("whole");
     let map = db.existing_keyspace("map").expect("there");
     assert_eq!(map.iter().count(), 2_003);

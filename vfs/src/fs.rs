@@ -81,11 +81,9 @@ pub trait Fs: Send + Sync {
 /// A lock on a file; dropping it releases the lock.
 pub trait FileLock: Send + Sync {
     /// Whether the locked file still stands under its name (rule: a directory moved or replaced under
-    /// an open database stops its writes).
+    /// an open database stops its writes) and the caller is the process that took the lock: a forked child
+    /// shares the descriptor, but not the lock.
     fn still_in_place(&self) -> Result<bool>;
-    /// Whether this process took it: a forked child shares the descriptor, but not the lock. Costs a system
-    /// call where there are processes.
-    fn held_by_this_process(&self) -> bool;
 }
 
 /// An open file. All methods take `&self`: one thread may sync while another writes behind the

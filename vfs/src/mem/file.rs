@@ -152,10 +152,6 @@ impl MemLock {
 }
 
 impl FileLock for MemLock {
-    fn held_by_this_process(&self) -> bool {
-        true
-    }
-
     fn still_in_place(&self) -> Result<bool> {
         let live = self.file.disk.live.read();
         match live.find("look up", &self.file.path) {

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use esker_base::{Error, Result};
 use parking_lot::Mutex;
 
+use super::process::Process;
 use super::{open_regular, sys};
 use crate::fs::FileLock;
 
@@ -40,7 +41,7 @@ impl Drop for Registration {
 pub(super) struct OsLock {
     path: PathBuf,
     /// The process that took the lock: a forked child shares the descriptor but not the lock.
-    process: u32,
+    process: Process,
     // Fields drop in this order: the system's lock goes before the registration, so that whoever
     // finds the registry free also finds the file free.
     _file: fs::File,
@@ -65,7 +66,7 @@ impl OsLock {
                 Err(TryLockError::Error(source)) => return Err(Error::io("lock", path, source)),
             }
             let lock =
-                OsLock { path: path.to_path_buf(), process: std::process::id(), _file: file, registration };
+                OsLock { path: path.to_path_buf(), process: Process::current(), _file: file, registration };
             // The name may have gone to another file between the open and the lock.
             if lock.still_in_place()? {
                 return Ok(lock);
@@ -83,12 +84,8 @@ fn open(path: &Path) -> io::Result<(fs::File, sys::Identity)> {
 }
 
 impl FileLock for OsLock {
-    fn held_by_this_process(&self) -> bool {
-        std::process::id() == self.process
-    }
-
     fn still_in_place(&self) -> Result<bool> {
-        if !self.held_by_this_process() {
+        if !self.process.is_surely_current() {
             return Ok(false);
         }
         match sys::identity_at(&self.path) {

@@ -18,6 +18,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};
+use crate::os::process::Process;
 
 /// The production scheduler. Dropping it stops it.
 pub struct Threads {
@@ -28,7 +29,7 @@ pub struct Threads {
     worker_ids: Vec<ThreadId>,
     compaction_width: usize,
     /// Where the threads are: none of them comes along into a forked child.
-    process: u32,
+    process: Process,
 }
 
 /// The jobs of one lane.
@@ -63,7 +64,7 @@ impl Threads {
             workers: Mutex::default(),
             worker_ids: Vec::new(),
             compaction_width: compaction_threads,
-            process: std::process::id(),
+            process: Process::current(),
         };
         // Names fit the 15 bytes that Linux shows.
         threads.start(Lane::Flush, "esker-flush".to_owned())?;
@@ -201,7 +202,7 @@ impl Scheduler for Threads {
     ///
     /// In a forked child there is nobody to stop, and locks may be held by threads that are not there.
     fn stop(&self) {
-        if std::process::id() != self.process {
+        if !self.process.is_surely_current() {
             return;
         }
         for queue in self.queues() {
