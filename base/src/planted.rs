@@ -33,6 +33,8 @@ pub enum Planted {
     UncheckedGroup,
     /// A failed sync of a log does not stop writes.
     SyncTriedAgain,
+    /// The manifest does not hear how far the log in use is durable.
+    NoWitness,
     /// `persist` returns without a sync.
     IdlePersist,
     /// Checksums know nothing of the place they are for.

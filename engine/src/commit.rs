@@ -530,7 +530,7 @@ impl Core {
             && let Some(position) = committed.position
         {
             // The record is in the log and visible; if the sync fails its fate is open.
-            self.sync_lane().wait(position).map_err(|cause| Error::InDoubt { cause: Box::new(cause) })?;
+            self.wait_durable(position).map_err(|cause| Error::InDoubt { cause: Box::new(cause) })?;
         }
         self.breathe();
         Ok(())

@@ -27,7 +27,7 @@ use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_compaction::Sublevels;
-use esker_manifest::VersionSet;
+use esker_manifest::{Edit, Marks, VersionSet};
 use esker_sstable::BlockCache;
 use esker_vfs::Env;
 use esker_vfs::fs::FileLock;
@@ -44,7 +44,7 @@ use crate::options::{DatabaseOptions, Durability, KeyspaceOptions};
 use crate::pressure::Pressure;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{Current, MemtableAndLog};
-use crate::sync_lane::SyncLane;
+use crate::sync_lane::{LogPosition, SyncLane};
 
 /// See the module.
 pub(crate) struct Core {
@@ -114,9 +114,6 @@ impl Core {
     }
     pub(crate) fn lane(&self) -> &Lane {
         &self.lane
-    }
-    pub(crate) fn sync_lane(&self) -> &SyncLane {
-        &self.sync_lane
     }
     pub(crate) fn snapshots(&self) -> &Arc<SnapshotList> {
         &self.snapshots
@@ -280,18 +277,51 @@ impl Core {
         }
         let position = {
             let turn = self.lane.turn();
-            turn.log
-                .as_ref()
-                .map(|log| crate::sync_lane::LogPosition { log: turn.log_number, offset: log.written() })
+            turn.log.as_ref().map(|log| LogPosition { log: turn.log_number, offset: log.written() })
         };
         if let Some(position) = position {
-            self.sync_lane.wait(position)?;
+            self.wait_durable(position)?;
+            self.witness(position)?;
         }
         Ok(())
     }
 
     /// Seal the memtable and return when everything in memory by now is in tables.
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
+    /// Return when everything in the logs up to `position` is durable.
+    pub(crate) fn wait_durable(&self, position: LogPosition) -> Result<()> {
+        self.sync_lane.wait(position, &|reached| {
+            let known = self.versions.current().marks().durable_log;
+            if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
+        })?;
+        Ok(())
+    }
+
+    /// Have the manifest know that the log of `position` is durable so far: should the log be gone at the next
+    /// open, or end earlier, nothing else may tell. A sync of the manifest, unless it knows already.
+    ///
+    /// A commit of the manifest that fails and leaves nothing behind, on a full disk perhaps, is let pass: what
+    /// was promised is durable without it, and the next sync of a new log, or `persist`, tries again.
+    fn witness(&self, position: LogPosition) -> Result<()> {
+        let edit = |marks: &Marks| {
+            let edit = Edit::DurableLog { number: position.log, len: position.offset };
+            let known = marks.durable_log >= Some((position.log, position.offset));
+            (!known && position.log >= marks.first_log).then_some(edit)
+        };
+        if planted::is(Planted::NoWitness) || edit(self.versions.current().marks()).is_none() {
+            return Ok(());
+        }
+        self.check_in_place()?;
+        let committed =
+            self.versions.commit_with(|version| Ok(edit(version.marks()).into_iter().collect()));
+        let Err(error) = committed else { return Ok(()) };
+        self.note_manifest_failure(&error);
+        if matches!(error, Error::Aborted { .. }) && self.versions.poisoned().is_none() {
+            return Ok(());
+        }
+        Err(error)
+    }
+
         self.health.check()?;
         self.check_process()?;
         let (waiting_for, events) = {

@@ -2,7 +2,7 @@
 //!
 //! Durability order of a writable open: the recovered logs are made durable; logs that do not count are
 //! removed; a new log is created and its name made durable; one manifest edit records the recovered
-//! logs' lengths and which log is the first needed; then writes are let in. A crash anywhere on the
+//! logs' lengths, that the new one is there, and which log is the first needed; then writes are let in. A crash anywhere on the
 //! way leaves a directory that opens to the same state.
 
 use std::path::{Path, PathBuf};
@@ -392,6 +392,7 @@ fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
     edits.push(Edit::ForgetLogs { before });
     // What the needed logs hold goes on from here when they are read again: the mark is where they begin.
     edits.push(Edit::LastSeqNo(logs.last_before(before)));
+    edits.push(Edit::DurableLog { number: core.open_log, len: log.written() });
     core.versions.commit(edits)?;
     core.current.install(|| core.versions.current(), None);
     remove_files(core, logs_before(core, before)?);

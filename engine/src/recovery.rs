@@ -10,9 +10,11 @@
 //!    synced: what follows the gap is discarded.
 //! 3. Damage below an offset that a later record knew to be durable is an error (the log reader says
 //!    so); anything else at the end of the last log is a torn tail and is dropped.
-//! 4. A log without a record that nothing continues is what a failed rotation has left over, and no link of
+//! 4. A log that the manifest calls durable up to a length is there, and as long: the newest log has no
+//!    successor to say so.
+//! 5. A log without a record that nothing continues is what a failed rotation has left over, and no link of
 //!    the chain.
-//! 5. Sequence numbers ascend over the whole chain.
+//! 6. Sequence numbers ascend over the whole chain.
 //!
 //! What was read is made durable before it is acted on, and its length recorded: a state that was
 //! seen once is never lost by the next crash. A sync alone would not do: after one that has failed, the
@@ -194,11 +196,13 @@ impl Replay<'_> {
         let closed = marks.closed_logs.keys().copied().filter(|&number| number >= marks.first_log);
         let last = marks.clean_close.map(|(number, _)| number);
         let first = (marks.first_log.0 > 0).then_some(marks.first_log);
-        for known in closed.chain(last).chain(first) {
+        let durable = marks.durable_log.map(|(number, _)| number);
+        for known in closed.chain(last).chain(first).chain(durable) {
             if numbers.binary_search(&known).is_err() {
-                return Err(
-                    self.missing(known, "the manifest says that it holds writes which are in no table yet")
-                );
+                return Err(self.missing(
+                    known,
+                    "the manifest says that it may hold writes which are in no table yet",
+                ));
             }
         }
         Ok(numbers)
@@ -216,7 +220,8 @@ impl Replay<'_> {
             let known = chain.is_empty()
                 || continued.contains(&number)
                 || marks.closed_logs.contains_key(&number)
-                || marks.clean_close.is_some_and(|(log, _)| log == number);
+                || marks.clean_close.is_some_and(|(log, _)| log == number)
+                || Self::durable_len(number, marks) > 0;
             let holds_nothing = !known && self.open(number, marks)?.next()?.is_none();
             if holds_nothing { left_over.push(number) } else { chain.push(number) }
         }
@@ -232,6 +237,11 @@ impl Replay<'_> {
     fn closed_len(number: FileNumber, marks: &Marks) -> Option<u64> {
         let clean = marks.clean_close.filter(|(log, _)| *log == number).map(|(_, len)| len);
         marks.closed_logs.get(&number).copied().or(clean)
+    }
+
+    /// How much of log `number` the manifest knows to have been durable, in bytes.
+    fn durable_len(number: FileNumber, marks: &Marks) -> u64 {
+        marks.durable_log.filter(|(log, _)| *log == number).map_or(0, |(_, len)| len)
     }
 
     /// Replay one log into a memtable of its own.
@@ -275,8 +285,13 @@ impl Replay<'_> {
         memtable.finish();
         let tail = reader.tail();
         let len = tail.valid_len;
+        let known = Self::durable_len(number, marks);
+        if len < known {
+            let what = format!("the log ends here, and the manifest says that {known} bytes were durable");
+            return Err(Error::corruption(self.path(number), len, what));
+        }
         let closed = Self::closed_len(number, marks).is_some();
-        let durable = if closed { len } else { tail.durable_seen.min(len) };
+        let durable = if closed { len } else { tail.durable_seen.max(known).min(len) };
         let ending = Ending { len, blank: len == 0 };
         Ok((RecoveredLog { number, len, durable, memtable, last_seqno: last }, ending))
     }
@@ -298,7 +313,8 @@ impl Replay<'_> {
     /// The first of the logs `later` of which something was ever durable: then so was all before them.
     fn proof(&self, later: &[FileNumber], marks: &Marks) -> Result<Option<FileNumber>> {
         for &log in later {
-            if marks.closed_logs.contains_key(&log) || marks.clean_close.is_some_and(|(l, _)| l == log) {
+            let known = marks.closed_logs.contains_key(&log) || Self::durable_len(log, marks) > 0;
+            if known || marks.clean_close.is_some_and(|(l, _)| l == log) {
                 return Ok(Some(log));
             }
             let mut reader = self.open(log, marks)?;

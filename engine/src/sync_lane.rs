@@ -3,7 +3,9 @@
 //! it began.
 //!
 //! Order of one sync, which the promises lean on: older logs before newer ones; a log's directory
-//! entry before anything in it counts as durable; a position is published only after all that.
+//! entry before anything in it counts as durable; then the manifest is told of the newest log, if it does not
+//! know of it yet, because no later log can witness that it was there; a position is published only after
+//! all that.
 //!
 //! Locks: `state`, for a few instructions at a time, never across I/O. The first failed sync stops
 //! writes on this handle for good (a later Ok would prove nothing).
@@ -78,8 +80,20 @@ impl SyncLane {
         state.durable = state.durable.max(LogPosition { log: number, offset: 0 });
     }
 
-    /// Return when everything up to `position` is durable. How many syncs this call made.
-    pub(crate) fn wait(&self, position: LogPosition) -> Result<u64> {
+    /// How far the newest log is durable, if anything in it is. What is older is durable to its end.
+    pub(crate) fn durable(&self) -> Option<LogPosition> {
+        let state = self.state.lock();
+        let newest = state.logs.last()?;
+        Some(state.durable).filter(|durable| durable.log == newest.number && durable.offset > 0)
+    }
+
+    /// Return when everything up to `position` is durable. How many syncs this call made. `witness` makes
+    /// the manifest know a log that is durable so far, or finds that it does.
+    pub(crate) fn wait(
+        &self,
+        position: LogPosition,
+        witness: &dyn Fn(LogPosition) -> Result<()>,
+    ) -> Result<u64> {
         let mut syncs = 0;
         loop {
             let seen = self.synced.epoch();
@@ -97,7 +111,7 @@ impl SyncLane {
                 state.syncing = true;
             }
             let began = self.env.clock.monotonic();
-            let outcome = self.sync_all();
+            let outcome = self.sync_all(witness);
             self.times.record(self.env.clock.monotonic().saturating_sub(began));
             // Poisoned first: whoever finds nobody syncing must not try again and be told Ok.
             if let Err(error) = &outcome
@@ -113,7 +127,7 @@ impl SyncLane {
     }
 
     /// Sync every listed log, oldest first. Called by one thread at a time.
-    fn sync_all(&self) -> Result<()> {
+    fn sync_all(&self, witness: &dyn Fn(LogPosition) -> Result<()>) -> Result<()> {
         let logs: Vec<(FileNumber, LogSyncer, bool, bool)> = {
             let state = self.state.lock();
             state.logs.iter().map(|l| (l.number, l.syncer.clone(), l.named, l.closed)).collect()
@@ -121,9 +135,15 @@ impl SyncLane {
         if logs.iter().any(|(_, _, named, _)| !named) {
             self.env.fs.sync_dir(&self.dir)?;
         }
+        let mut synced = Vec::with_capacity(logs.len());
         for (number, syncer, _, closed) in logs {
-            let offset = syncer.sync()?;
-            let mut state = self.state.lock();
+            synced.push((number, syncer.sync()?, closed));
+        }
+        if let Some(&(log, offset, _)) = synced.last() {
+            witness(LogPosition { log, offset })?;
+        }
+        let mut state = self.state.lock();
+        for (number, offset, closed) in synced {
             // A closed log that is synced is durable to its end, whatever came after.
             let reached = if closed {
                 LogPosition { log: number, offset: u64::MAX }

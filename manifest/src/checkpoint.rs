@@ -17,13 +17,15 @@ mod tests;
 /// with every name that was made in `dir` before.
 ///
 /// The caller holds `version`, has put its tables there already (links will do, tables never change), and
-/// the logs from [`first_log`](crate::Marks::first_log) on. Files carry their database's id in their
+/// the logs from [`first_log`](crate::Marks::first_log) on, new ones: what the version's own logs held durably
+/// is forgotten. Files carry their database's id in their
 /// checksums: a checkpoint has the id of the database it was taken from.
 pub fn write_checkpoint(fs: &dyn Fs, dir: &Path, database: DatabaseId, version: &Version) -> Result<()> {
     // No file of the version has a number from the mark on.
     let number = version.marks().next_file;
     let mut version = version.clone();
     version.marks.next_file = FileNumber(number.0 + 1);
+    version.marks.durable_log = None;
     put_into_force(fs, dir, database, number, &version).map(drop)
 }
 

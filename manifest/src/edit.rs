@@ -75,6 +75,13 @@ pub enum Edit {
         /// Its length in bytes, all of it synced.
         len: u64,
     },
+    /// A log that may still take records is durable up to a length, its name included: nobody may miss it.
+    DurableLog {
+        /// The log, the newest of which anything is durable.
+        number: FileNumber,
+        /// How many bytes of it, at least; all older logs are durable to their ends.
+        len: u64,
+    },
 }
 
 impl Edit {
@@ -91,6 +98,7 @@ impl Edit {
             Edit::NextFile(_) => 8,
             Edit::NextKeyspace(_) => 9,
             Edit::CleanClose { .. } => 10,
+            Edit::DurableLog { .. } => 11,
         }
     }
 
@@ -121,7 +129,9 @@ impl Edit {
                 check_level(*level)?;
                 check_meta(meta)
             }
-            Edit::ClosedLog { number, len } | Edit::CleanClose { log: number, len } => {
+            Edit::ClosedLog { number, len }
+            | Edit::DurableLog { number, len }
+            | Edit::CleanClose { log: number, len } => {
                 check_number(*number)?;
                 ensure(*len < COUNT_END, "the log's length is beyond every log")
             }

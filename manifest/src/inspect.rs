@@ -146,6 +146,7 @@ impl Edit {
             Edit::NextFile(_) => "next file",
             Edit::NextKeyspace(_) => "next keyspace",
             Edit::CleanClose { .. } => "clean close",
+            Edit::DurableLog { .. } => "durable log",
         }
     }
 }
@@ -181,7 +182,9 @@ impl std::fmt::Display for Edit {
                     meta.range_tombstones,
                 )
             }
-            Edit::ClosedLog { number, len } | Edit::CleanClose { log: number, len } => {
+            Edit::ClosedLog { number, len }
+            | Edit::DurableLog { number, len }
+            | Edit::CleanClose { log: number, len } => {
                 write!(f, "{number}, {len} bytes")
             }
             Edit::ForgetLogs { before } => write!(f, "before {before}"),

@@ -180,6 +180,7 @@ impl State {
                 self.marks.next_keyspace = id;
                 Ok(())
             }
+            Edit::DurableLog { number, len } => self.raise_durable_log(number, len),
             Edit::CleanClose { log, len } => {
                 self.see(log);
                 self.marks.clean_close = Some((log, len));
@@ -268,8 +269,20 @@ impl State {
             format!("logs before {} were forgotten and {before} is needed again", marks.first_log)
         })?;
         marks.closed_logs = marks.closed_logs.split_off(&before);
+        marks.durable_log = marks.durable_log.filter(|(number, _)| *number >= before);
         marks.first_log = before;
         self.see(before);
+        Ok(())
+    }
+
+    fn raise_durable_log(&mut self, number: FileNumber, len: u64) -> Result<(), Misfit> {
+        let marks = &mut self.marks;
+        ensure(number >= marks.first_log, || format!("log {number} was forgotten and is now durable"))?;
+        ensure(marks.durable_log <= Some((number, len)), || {
+            format!("more was known to be durable than {len} bytes of log {number}")
+        })?;
+        marks.durable_log = Some((number, len));
+        self.see(number);
         Ok(())
     }
 

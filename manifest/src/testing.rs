@@ -64,6 +64,7 @@ pub(crate) struct Picture {
     pub(crate) keyspaces: BTreeMap<u32, (String, Vec<u8>, Tables)>,
     pub(crate) first_log: u64,
     pub(crate) closed_logs: BTreeMap<u64, u64>,
+    pub(crate) durable_log: Option<(u64, u64)>,
     pub(crate) last_seqno: u64,
 }
 
@@ -79,6 +80,7 @@ impl Picture {
             keyspaces: keyspaces.collect(),
             first_log: marks.first_log.0,
             closed_logs: marks.closed_logs.iter().map(|(number, len)| (number.0, *len)).collect(),
+            durable_log: marks.durable_log.map(|(number, len)| (number.0, len)),
             last_seqno: marks.last_seqno.0,
         }
     }
@@ -110,8 +112,10 @@ impl Picture {
                 Edit::ForgetLogs { before } => {
                     next.first_log = before.0;
                     next.closed_logs.retain(|&number, _| number >= before.0);
+                    next.durable_log = next.durable_log.filter(|(number, _)| *number >= before.0);
                 }
                 Edit::LastSeqNo(seqno) => next.last_seqno = seqno.0,
+                Edit::DurableLog { number, len } => next.durable_log = Some((number.0, len)),
                 Edit::NextFile(_) | Edit::NextKeyspace(_) | Edit::CleanClose { .. } => {}
             }
         }
@@ -217,5 +221,6 @@ pub(crate) fn edits() -> impl Strategy<Value = Edit> {
         number().prop_map(Edit::NextFile),
         id().prop_map(Edit::NextKeyspace),
         (number(), len()).prop_map(|(log, len)| Edit::CleanClose { log, len }),
+        (number(), len()).prop_map(|(number, len)| Edit::DurableLog { number, len }),
     ]
 }

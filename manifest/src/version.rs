@@ -35,6 +35,8 @@ pub struct Marks {
     pub closed_logs: BTreeMap<FileNumber, u64>,
     /// The newest sequence number that a commit named. Logs may hold newer ones.
     pub last_seqno: SeqNo,
+    /// The newest log of which something was known to be durable, and how many bytes of it were.
+    pub durable_log: Option<(FileNumber, u64)>,
     /// The last log and its length, if nothing was committed since the database was closed in order.
     pub clean_close: Option<(FileNumber, u64)>,
     /// File numbers from here on are not reserved yet.
@@ -50,6 +52,7 @@ impl Default for Marks {
             first_log: FileNumber(0),
             closed_logs: BTreeMap::new(),
             last_seqno: SeqNo::ZERO,
+            durable_log: None,
             clean_close: None,
             next_file: FileNumber(1),
             next_keyspace: KeyspaceId(1),
@@ -122,6 +125,7 @@ impl Version {
         edits.push(Edit::NextFile(marks.next_file));
         edits.push(Edit::NextKeyspace(marks.next_keyspace));
         edits.extend(marks.clean_close.map(|(log, len)| Edit::CleanClose { log, len }));
+        edits.extend(marks.durable_log.map(|(number, len)| Edit::DurableLog { number, len }));
         edits
     }
 

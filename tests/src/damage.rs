@@ -7,6 +7,7 @@ pub mod base;
 pub mod kinds;
 pub mod live;
 pub mod look;
+pub mod newest;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -109,6 +109,7 @@ const BUGS: &[Entry] = &[
     engine("forgotten-scan", "serialisability", Planted::ForgottenScan, Hunter::Transactions),
     engine("unchecked-group", "serialisability", Planted::UncheckedGroup, Hunter::Transactions),
     engine("panic-on-damage", "P6", Planted::PanicOnDamage, Hunter::Scenario(scenarios::damaged_log)),
+    engine("no-witness", "P4", Planted::NoWitness, Hunter::Scenario(damage::newest::newest_log)),
     engine("damage-spreads", "P7", Planted::DamageSpreads, Hunter::Scenario(scenarios::damaged_table)),
 ];
 

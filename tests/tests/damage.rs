@@ -1,6 +1,8 @@
 //! The damage suites, at the size that every change can wait for. `soak damage` runs them at any size.
 
+use esker_tests::damage::newest::newest_log;
 use esker_tests::damage::{Effort, live, many};
+use esker_tests::setup::{Mode, Setup};
 
 const EFFORT: Effort = Effort { threads: 2, failures_max: 3 };
 
@@ -14,6 +16,13 @@ fn damage_is_an_error_or_makes_no_difference() {
     assert_eq!(outcome.cases, 6_000);
     for point in esker_tests::points::Point::ALL.into_iter().take(6) {
         assert!(outcome.hits.of(point) > 15, "{point:?} was hit {} times", outcome.hits.of(point));
+    }
+}
+
+#[test]
+fn the_newest_log_is_missed() {
+    for seed in 0..4 {
+        newest_log(&Setup::new(seed, Mode::Os)).expect("an error that names the log");
     }
 }
 

@@ -110,6 +110,7 @@ impl Work {
         if planted::is(Planted::LoneFlush) && core.options.durability == Durability::NoLog {
             self.install_one(core)?;
         }
+        let durable = core.sync_lane.durable().filter(|_| !planted::is(Planted::NoWitness));
         let (mut tables, mut dropped) = (Vec::new(), Vec::new());
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile wants none.
@@ -121,6 +122,14 @@ impl Work {
                 .collect();
             edits.push(Edit::ForgetLogs { before: first_needed });
             edits.push(Edit::LastSeqNo(self.source.last_seqno()));
+            // Nothing is synced for it: it goes along.
+            let durable = durable.filter(|durable| {
+                durable.log >= first_needed
+                    && version.marks().durable_log < Some((durable.log, durable.offset))
+            });
+            edits.extend(
+                durable.map(|durable| Edit::DurableLog { number: durable.log, len: durable.offset }),
+            );
             Ok(edits)
         });
         remove_files(core, dropped.iter().map(|table: &TableMeta| FileName::Table(table.number)));

@@ -44,7 +44,7 @@ struct Told {
     tables: BTreeMap<FileNumber, TableMeta>,
     removed: BTreeSet<FileNumber>,
     first_log: Option<FileNumber>,
-    closed_logs: BTreeSet<FileNumber>,
+    known_logs: BTreeSet<FileNumber>,
 }
 
 impl Told {
@@ -68,10 +68,10 @@ impl Told {
             }
             Edit::ForgetLogs { before } => {
                 self.first_log = self.first_log.max(Some(before));
-                self.closed_logs.retain(|number| *number >= before);
+                self.known_logs.retain(|number| *number >= before);
             }
-            Edit::ClosedLog { number, .. } => {
-                self.closed_logs.insert(number);
+            Edit::ClosedLog { number, .. } | Edit::DurableLog { number, .. } => {
+                self.known_logs.insert(number);
             }
             _ => {}
         }
@@ -144,11 +144,11 @@ impl Catalog {
         }
         self.is_complete = complete;
         if complete {
-            for number in told.closed_logs.iter().filter(|number| !self.logs.contains(number)) {
+            for number in told.known_logs.iter().filter(|number| !self.logs.contains(number)) {
                 report.lose(dir, FileName::Log(*number), "it is missing, and what is in it is in no table");
             }
             let first = told.first_log.unwrap_or(FileNumber(0));
-            if first.0 > 0 && !self.logs.contains(&first) && !told.closed_logs.contains(&first) {
+            if first.0 > 0 && !self.logs.contains(&first) && !told.known_logs.contains(&first) {
                 report.lose(dir, FileName::Log(first), "it is missing, and what is in it is in no table");
             }
             self.logs.retain(|number| *number >= first);

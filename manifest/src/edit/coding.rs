@@ -57,7 +57,9 @@ pub(super) fn put(out: &mut Vec<u8>, edit: &Edit) {
             out.push(*level);
             put_meta(out, meta);
         }
-        Edit::ClosedLog { number, len } | Edit::CleanClose { log: number, len } => {
+        Edit::ClosedLog { number, len }
+        | Edit::DurableLog { number, len }
+        | Edit::CleanClose { log: number, len } => {
             put_varint(out, number.0);
             put_varint(out, *len);
         }
@@ -152,6 +154,7 @@ fn take(from: &mut Decoder<'_>) -> Result<Edit, DecodeError> {
         8 => Edit::NextFile(take_number(from)?),
         9 => Edit::NextKeyspace(take_keyspace(from)?),
         10 => Edit::CleanClose { log: take_number(from)?, len: from.varint("log length")? },
+        11 => Edit::DurableLog { number: take_number(from)?, len: from.varint("log length")? },
         _ => return Err(DecodeError { what: "the edit's kind has no meaning", at: start }),
     })
 }

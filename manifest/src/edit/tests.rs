@@ -51,6 +51,7 @@ fn the_format_s_example_means_what_it_says() {
         Edit::ClosedLog { number: FileNumber(12), len: 1 << 20 },
         Edit::ForgetLogs { before: FileNumber(12) },
         Edit::LastSeqNo(SeqNo(42)),
+        Edit::DurableLog { number: FileNumber(14), len: 300 },
     ];
     let bytes = format_example("hex");
     assert_eq!(decode_all(&bytes), Ok(edits.clone()));

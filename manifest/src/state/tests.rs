@@ -107,6 +107,15 @@ fn logs_are_closed_once_and_never_remembered_again() {
     refused(&mut state, [closed(7, 1)], "forgotten");
     refused(&mut state, [forget(7)], "needed again");
     assert_eq!(state.marks().closed_logs.iter().map(|(n, l)| (n.0, *l)).collect::<Vec<_>>(), [(8, 200)]);
+    let durable = |number, len| Edit::DurableLog { number: FileNumber(number), len };
+    record(&mut state, [durable(9, 64)]).expect("a newer log");
+    refused(&mut state, [durable(9, 63)], "more was known");
+    refused(&mut state, [durable(8, 500)], "more was known");
+    refused(&mut state, [durable(7, 1)], "forgotten");
+    record(&mut state, [durable(9, 90), forget(9)]).expect("more of it");
+    assert_eq!(state.marks().durable_log, Some((FileNumber(9), 90)));
+    record(&mut state, [forget(10)]).expect("it is in tables");
+    assert_eq!(state.marks().durable_log, None);
     record(&mut state, [Edit::LastSeqNo(SeqNo(9))]).expect("forward");
     refused(&mut state, [Edit::LastSeqNo(SeqNo(8))], "goes back");
 }
@@ -136,12 +145,14 @@ fn undoing_a_record_takes_back_every_kind_of_edit() {
         Edit::NextFile(FileNumber(1000)),
         Edit::NextKeyspace(KeyspaceId(50)),
         Edit::CleanClose { log: FileNumber(5), len: 3 },
+        Edit::DurableLog { number: FileNumber(6), len: 70 },
     ] {
         state.apply(edit).expect("it fits");
     }
     let after = state.publish();
     assert_ne!(Picture::of(&after), before);
     assert_eq!(after.marks().clean_close, Some((FileNumber(5), 3)));
+    assert_eq!(after.marks().durable_log, Some((FileNumber(6), 70)));
     state.undo();
     let back = state.publish();
     assert_eq!(Picture::of(&back), before);
