@@ -2,8 +2,14 @@
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step
 //! mode. There is at most one flush, as many compactions as the scheduler's lane is wide, and one
-//! upkeep job. A failed job is contained: its output is removed, its inputs stay, reads go on. What
-//! may pass (a full disk) is tried again for as long as it takes; what does not pass stops writes.
+//! upkeep job. A failed job is contained: its output is removed, its inputs stay, reads go on. A full
+//! disk is tried again for as long as it takes; any other error of a call, and a panic of a merge
+//! operator, a few times in a row; what does not pass by then stops writes, and damage does at once.
+//!
+//! Why a compaction that cannot be done stops writes, instead of being left alone: what lies above it could
+//! not be merged either, and writers would wait for ever, later, at level 0. And a panic of the engine's
+//! own, which is none of an operator's, is never tried again: it may have come in the middle of a commit of
+//! the manifest.
 
 mod compact;
 mod flush;
@@ -220,8 +226,7 @@ enum AfterFailure {
 /// Decide about a failure of `job`, tell the listeners, and stop writes if it will not pass.
 fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
     // Also where a full disk was the cause: no commit is taken after one in doubt.
-    let stopped =
-        matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. } | Error::CallbackPanicked { .. });
+    let stopped = matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. });
     let passing = error.is_no_space() || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
     let will_retry = passing && !stopped;
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });

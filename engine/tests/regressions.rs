@@ -591,3 +591,68 @@ fn an_undone_write_proves_nothing_about_older_logs() {
         }
     }
 }
+
+/// Appends, and panics as often as it was told to.
+struct Moody(std::sync::atomic::AtomicU32);
+
+impl esker::MergeOperator for Moody {
+    fn name(&self) -> &'static str {
+        "moody"
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let left = self.0.load(std::sync::atomic::Ordering::Relaxed);
+        self.0.store(left.saturating_sub(1), std::sync::atomic::Ordering::Relaxed);
+        assert!(left == 0, "in a bad mood");
+        Ok([base.unwrap_or_default(), &operands.concat()].concat())
+    }
+}
+
+/// A database whose operator panics in the next `panics` folds, with tables enough for a compaction in which it
+/// has to fold. No fold happens before.
+fn moody(panics: u32) -> (Database, Arc<Moody>) {
+    let operator = Arc::new(Moody(0.into()));
+    let disk = MemFs::simulated();
+    let options = DatabaseOptions { l0_tables_trigger: 2, ..DatabaseOptions::default() };
+    let env = Simulation::on(disk, 1).env();
+    let builder = Database::builder(DIR).options(options).env(env).merge_operator(operator.clone());
+    let db = builder.open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("moody")).unwrap();
+    map.put("key", "a").unwrap();
+    map.put("other", "b").unwrap();
+    db.flush().unwrap();
+    map.merge("key", "c").unwrap();
+    operator.0.store(panics, std::sync::atomic::Ordering::Relaxed);
+    (db, operator)
+}
+
+/// An operator's panic in a flush or compaction stopped writes at once, however well it did the next time.
+#[test]
+fn an_operator_that_panics_once_in_a_compaction_is_asked_again() {
+    let (db, operator) = moody(1);
+    let map = db.existing_keyspace("map").unwrap();
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    assert_eq!(operator.0.load(std::sync::atomic::Ordering::Relaxed), 0, "it panicked");
+    assert_eq!(db.metrics().counters.job_failures, 1);
+    map.put("more", "d").unwrap();
+    assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"ac"[..]));
+    db.close().unwrap();
+}
+
+/// One that always panics stops writes after a few tries; what it has no part in is read.
+#[test]
+fn an_operator_that_always_panics_in_a_compaction_stops_writes() {
+    let (db, operator) = moody(u32::MAX);
+    let map = db.existing_keyspace("map").unwrap();
+    db.flush().unwrap();
+    let stopped = db.wait_for_compactions().unwrap_err();
+    let Error::Poisoned { cause } = &stopped else { panic!("{stopped:?}") };
+    assert!(matches!(**cause, Error::CallbackPanicked { .. }), "{stopped:?}");
+    // By each of the jobs that compact at a time.
+    assert!((5..=10).contains(&db.metrics().counters.job_failures));
+    assert!(matches!(map.put("more", "d"), Err(Error::Poisoned { .. })));
+    assert_eq!(map.get("other").unwrap().as_deref(), Some(&b"b"[..]));
+    assert!(matches!(map.get("key"), Err(Error::CallbackPanicked { .. })));
+    operator.0.store(0, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"ac"[..]));
+}
