@@ -63,9 +63,31 @@ impl Fragments {
     /// Tombstones within each other take memory by the square of their number: what comes from disk is built
     /// by [`build_newest`](Self::build_newest), or [`collapsed`](Self::collapsed) first.
     pub fn build(tombstones: &[RangeTombstone]) -> Fragments {
+        Self::build_together(tombstones, |seqno| seqno)
+    }
+
+    /// The same for readers that see the tombstones of one commit together or none of them: of those of one
+    /// commit that cover a fragment, it has the newest number alone. `first` says with which number the commit
+    /// begins that a number belongs to. So tombstones of few commits take memory in proportion to their number,
+    /// and time little more, however deep they lie within each other.
+    ///
+    /// ```
+    /// use esker_base::range_tombstone::{Fragments, RangeTombstone};
+    /// use esker_base::SeqNo;
+    /// let cover = |s: &str, e: &str, n| RangeTombstone { start: s.into(), end: e.into(), seqno: SeqNo(n) };
+    /// let all = [cover("a", "z", 3), cover("a", "z", 5), cover("b", "y", 6)];
+    /// // 3 is a commit of its own, 5 and 6 are one.
+    /// let fragments = Fragments::build_together(&all, |seqno| if seqno < SeqNo(5) { seqno } else { SeqNo(5) });
+    /// assert_eq!(fragments.fragment_at(b"c").map(|f| &f.seqnos[..]), Some(&[SeqNo(6), SeqNo(3)][..]));
+    /// ```
+    pub fn build_together(tombstones: &[RangeTombstone], first: impl Fn(SeqNo) -> SeqNo) -> Fragments {
         Self::sweep(tombstones, |open| {
-            let mut seqnos: Vec<SeqNo> = open.iter().rev().map(|&(seqno, _)| seqno).collect();
-            seqnos.dedup();
+            let mut seqnos = Vec::new();
+            let mut next = open.last();
+            while let Some(&(seqno, _)) = next {
+                seqnos.push(seqno);
+                next = open.range(..(first(seqno), 0)).next_back();
+            }
             seqnos
         })
     }
@@ -82,7 +104,7 @@ impl Fragments {
     /// assert_eq!(fragments.covering(b"h", SeqNo(8)), None);
     /// ```
     pub fn build_newest(tombstones: &[RangeTombstone]) -> Fragments {
-        Self::sweep(tombstones, |open| open.last().map(|&(seqno, _)| seqno).into_iter().collect())
+        Self::build_together(tombstones, |_| SeqNo::ZERO)
     }
 
     /// These fragments without the numbers that nobody tells from a newer one, and how many those are: of two

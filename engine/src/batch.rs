@@ -34,6 +34,7 @@ pub(crate) struct Op<'a> {
 pub(crate) struct Ops {
     bytes: Vec<u8>,
     count: u64,
+    range_deletes: u64,
 }
 
 impl Ops {
@@ -49,6 +50,7 @@ impl Ops {
         }
         self.count += 1;
         Ok(())
+        self.range_deletes += u64::from(op.kind == Kind::RangeDelete);
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -65,6 +67,11 @@ impl Ops {
         decode_op(&mut decoder).expect("a batch we encoded decodes");
         decoder.position()
     }
+    /// How many of them delete ranges.
+    pub(crate) fn range_deletes(&self) -> u64 {
+        self.range_deletes
+    }
+
 
     /// The operations again. They were encoded by us: what does not decode is our mistake.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {

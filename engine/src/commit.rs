@@ -127,6 +127,13 @@ impl Work<'_> {
     }
 
     fn bytes(&self) -> usize {
+    fn range_deletes(&self) -> u64 {
+        match self {
+            Work::One(op) => u64::from(op.kind == Kind::RangeDelete),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.range_deletes(),
+        }
+    }
+
         match self {
             Work::One(op) => op.key.len() + op.value.len(),
             Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
@@ -353,7 +360,8 @@ fn commit_group(
     results: &mut [Option<Result<Committed>>],
 ) {
     let open = if turn.closing { Err(Error::Closed { why: CLOSING }) } else { core.health().check() };
-    if let Err(error) = open.and_then(|()| core.rotate_if_full(turn)) {
+    let range_deletes = group.iter().map(Work::range_deletes).sum();
+    if let Err(error) = open.and_then(|()| core.rotate_if_full(turn, range_deletes)) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }
@@ -402,6 +410,8 @@ fn commit_group(
         work.for_each(|op| {
             match (op.kind == Kind::Merge).then(|| core.fold_early(turn, op, seqno)).flatten() {
                 Some(folded) => {
+    // Published together below.
+    turn.memtable.begin_group(turn.last_seqno.plus(1));
                     turn.memtable.insert(op.keyspace, op.key, seqno, Kind::Put, &folded);
                 }
                 None => apply(&mut turn.memtable, op, seqno),

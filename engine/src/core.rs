@@ -187,12 +187,14 @@ impl Core {
             .map_err(|what| Error::corruption(self.dir.join(esker_base::filename::CURRENT), 0, what))
     }
 
-    /// Seal the memtable if it has reached its size, or its number of range tombstones, and its flush has
-    /// somewhere to queue. Called by the leader of the commit lane.
-    pub(crate) fn rotate_if_full(&self, turn: &mut Turn) -> Result<()> {
+    /// Seal the memtable if it has reached its size, or would go over its number of range tombstones with
+    /// `range_deletes` more, and its flush has somewhere to queue. Called by the leader of the commit lane.
+    pub(crate) fn rotate_if_full(&self, turn: &mut Turn, range_deletes: u64) -> Result<()> {
         let memtable = turn.memtable.memtable();
+        let tombstones = memtable.range_tombstones();
         let full = memtable.live_bytes() >= self.options.memtable_bytes_max
-            || memtable.range_tombstones() >= RANGE_TOMBSTONES_MAX;
+            || tombstones >= RANGE_TOMBSTONES_MAX
+            || tombstones > 0 && tombstones.saturating_add(range_deletes) > RANGE_TOMBSTONES_MAX;
         if !full {
             return Ok(());
         }
@@ -286,8 +288,6 @@ impl Core {
         Ok(())
     }
 
-    /// Seal the memtable and return when everything in memory by now is in tables.
-    pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
     /// Return when everything in the logs up to `position` is durable.
     pub(crate) fn wait_durable(&self, position: LogPosition) -> Result<()> {
         self.sync_lane.wait(position, &|reached| {
@@ -322,6 +322,8 @@ impl Core {
         Err(error)
     }
 
+    /// Seal the memtable and return when everything in memory by now is in tables.
+    pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
         self.check_process()?;
         let (waiting_for, events) = {
@@ -347,7 +349,8 @@ impl Core {
 }
 
 /// Range tombstones that a memtable takes before it is sealed: the first reader after each that is added
-/// builds the fragments of all of them anew.
+/// builds the fragments of all of them anew, and a fragment has a number of each commit that covers it. More
+/// than these come from one commit group alone, which counts as one.
 const RANGE_TOMBSTONES_MAX: u64 = 1_000;
 
 /// The most a log is allocated ahead: a memtable of several GiB must not claim that much disk at once.

@@ -25,6 +25,26 @@ fn the_newest_alone_is_linear_and_answers_as_all_do() {
 }
 
 #[test]
+fn what_is_seen_together_is_kept_once() {
+    // Commits of ten tombstones each; readers see whole commits.
+    let few = nested(50);
+    let first = |seqno: SeqNo| SeqNo((seqno.0 - 1) / 10 * 10 + 1);
+    let (all, together) = (Fragments::build(&few), Fragments::build_together(&few, first));
+    assert!(together.list().iter().all(|fragment| fragment.seqnos.len() <= 5));
+    for key in 0..200u64 {
+        let key = key.to_be_bytes();
+        for commit in 0..=5 {
+            let reader = SeqNo(commit * 10);
+            assert_eq!(
+                together.covering(&key, reader),
+                all.covering(&key, reader),
+                "{key:?} at {reader:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_somebody_tells_apart_stays() {
     let all = Fragments::build(&nested(6));
     // A reader at 4 sees the first four.

@@ -48,3 +48,28 @@ proptest::proptest! {
         let _ = crate::options::KeyspaceOptions::decode(&bytes);
     }
 }
+
+/// A batch of very many range deletes, within each other and within those before it, takes its share of memory:
+/// it comes into a memtable without others, where readers tell none of its deletes from the rest.
+#[test]
+fn many_range_deletes_of_one_batch_have_one_number_a_fragment() {
+    const DEPTH: u32 = 20_000;
+    let db = Database::in_memory().expect("opened");
+    let map = db.keyspace("map", crate::KeyspaceOptions::default()).expect("created");
+    map.put([5, 0, 0, 0], "deleted").expect("put");
+    for n in 0..500u32 {
+        map.delete_range(n.to_be_bytes()..[0xff; 4]).expect("deleted");
+    }
+    let mut batch = db.batch();
+    for n in 0..DEPTH {
+        let (start, end) = ((1_000 + n).to_be_bytes(), (1_000 + 3 * DEPTH - n).to_be_bytes());
+        batch.delete_range(&map, start, end).expect("added");
+    }
+    batch.commit().expect("committed");
+    let current = db.core().current.load_full();
+    let fragments = current.active.memtable.tombstones(map.id()).expect("those of the batch");
+    assert_eq!(fragments.list().len(), 2 * DEPTH as usize - 1);
+    assert!(fragments.list().iter().all(|fragment| fragment.seqnos.len() == 1));
+    assert_eq!(map.get([5, 0, 0, 0]).expect("read"), None);
+    assert_eq!(map.iter().count(), 0);
+}

@@ -54,6 +54,8 @@ pub(crate) struct Memtable {
 pub(crate) struct MemtableWriter {
     memtable: Arc<Memtable>,
     index: IndexWriter,
+    /// See [`MemtableWriter::begin_group`].
+    group: Option<SeqNo>,
 }
 
 /// What a lookup found: one version of a key.
@@ -77,7 +79,7 @@ impl Memtable {
             range_tombstones: AtomicU64::new(0),
             arena,
         });
-        let writer = MemtableWriter { memtable: Arc::clone(&memtable), index };
+        let writer = MemtableWriter { memtable: Arc::clone(&memtable), index, group: None };
         (memtable, writer)
     }
 
@@ -183,6 +185,13 @@ impl MemtableWriter {
         memtable.entries.store(entries + 1, Ordering::Relaxed);
     }
 
+    /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
+    /// the next call. Before the first call each write does so alone.
+    #[inline]
+    pub(crate) fn begin_group(&mut self, first: SeqNo) {
+        self.group = Some(first);
+    }
+
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
     pub(crate) fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8], seqno: SeqNo) {
         if start >= end {
@@ -190,7 +199,7 @@ impl MemtableWriter {
         }
         let memtable = &*self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
-        found.tombstones.add(start, end, seqno);
+        found.tombstones.add(start, end, seqno, self.group.unwrap_or(seqno));
         memtable.arena.count(Tombstones::bytes(start, end));
         let count = memtable.range_tombstones();
         memtable.range_tombstones.store(count + 1, Ordering::Release);

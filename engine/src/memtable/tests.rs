@@ -290,3 +290,31 @@ fn range_tombstones_are_fragmented_and_kept_up_to_date() {
     assert_eq!(memtable.entries(), 0);
     assert!(memtable.bytes() > 0);
 }
+
+/// What is published together is kept once, however deep it lies; work and memory are those of the fragments'
+/// numbers.
+#[test]
+fn a_group_of_nested_range_tombstones_takes_its_share() {
+    let depth: u32 = if cfg!(miri) { 50 } else { 100_000 };
+    let (memtable, mut writer) = Memtable::new();
+    writer.delete_range(SPACE, &[0], &[0xff], SeqNo(1));
+    writer.begin_group(SeqNo(2));
+    for n in 0..depth {
+        let (start, end) = ((n + 1).to_be_bytes(), (3 * depth - n).to_be_bytes());
+        writer.delete_range(SPACE, &start, &end, SeqNo(u64::from(n) + 2));
+    }
+    let last = SeqNo(u64::from(depth) + 1);
+    writer.begin_group(last.plus(1));
+    writer.delete_range(SPACE, &[0], &[0xff], last.plus(1));
+
+    let fragments = memtable.tombstones(SPACE).expect("there are some");
+    let numbers: usize = fragments.list().iter().map(|fragment| fragment.seqnos.len()).sum();
+    assert!(numbers <= 3 * fragments.list().len(), "{numbers} numbers");
+    assert_eq!(fragments.list().len(), 2 * depth as usize + 1);
+    // Readers before, behind and after the group, at a key that half of it covers.
+    let key = (depth / 2).to_be_bytes();
+    let half = SeqNo(u64::from(depth / 2) + 1);
+    for (reader, expected) in [(SeqNo(1), SeqNo(1)), (last, half), (last.plus(1), last.plus(1))] {
+        assert_eq!(fragments.covering(&key, reader), Some(expected), "at {reader}");
+    }
+}
