@@ -168,8 +168,11 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
-    /// A budgeted allocation does not fit the memory limit.
-    #[error("out of memory: {what} needs {bytes} bytes more than the limit allows")]
+    /// The system has no memory for something large: a batch, a block, a value. The call has changed nothing
+    /// and may be tried again. Inside of [`Error::Aborted`] if a commit got as far as its log.
+    #[error(
+        "out of memory: {what} needs {bytes} bytes, and the system has none; try something smaller, or raise its limit"
+    )]
     OutOfMemory {
         /// What wanted the memory.
         what: &'static str,

@@ -21,6 +21,7 @@ pub mod inspect;
 pub mod key;
 pub mod ledger;
 pub mod limits;
+pub mod memory;
 pub mod merge;
 pub mod merge_operator;
 pub mod planted;

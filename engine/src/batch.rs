@@ -10,7 +10,7 @@
 use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
 use esker_base::limits::{self, BATCH_BYTES_MAX};
 use esker_base::planted::{self, Planted};
-use esker_base::{KeyspaceId, Kind, Result};
+use esker_base::{KeyspaceId, Kind, Result, memory};
 
 use crate::keyspace::Keyspace;
 use crate::options::Durability;
@@ -30,7 +30,7 @@ pub(crate) struct Op<'a> {
 }
 
 /// Encoded operations.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Ops {
     bytes: Vec<u8>,
     count: u64,
@@ -42,6 +42,7 @@ impl Ops {
     pub(crate) fn push(&mut self, op: Op<'_>) -> Result<()> {
         let more = op.key.len() + op.value.len() + 32;
         limits::check("batch", self.bytes.len() + more, BATCH_BYTES_MAX)?;
+        memory::reserve(&mut self.bytes, more, "a batch")?;
         self.bytes.push(op.kind as u8);
         put_varint(&mut self.bytes, u64::from(op.keyspace.0));
         put_bytes(&mut self.bytes, op.key);
@@ -49,8 +50,13 @@ impl Ops {
             put_bytes(&mut self.bytes, op.value);
         }
         self.count += 1;
-        Ok(())
         self.range_deletes += u64::from(op.kind == Kind::RangeDelete);
+        Ok(())
+    }
+
+    /// The same again.
+    pub(crate) fn copied(&self) -> Result<Ops> {
+        Ok(Ops { bytes: memory::copied(&self.bytes, "a batch")?, ..*self })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -61,17 +67,17 @@ impl Ops {
         self.count
     }
 
+    /// How many of them delete ranges.
+    pub(crate) fn range_deletes(&self) -> u64 {
+        self.range_deletes
+    }
+
     /// The length of the first operation.
     pub(crate) fn first_bytes(&self) -> usize {
         let mut decoder = Decoder::new(&self.bytes);
         decode_op(&mut decoder).expect("a batch we encoded decodes");
         decoder.position()
     }
-    /// How many of them delete ranges.
-    pub(crate) fn range_deletes(&self) -> u64 {
-        self.range_deletes
-    }
-
 
     /// The operations again. They were encoded by us: what does not decode is our mistake.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {

@@ -18,6 +18,7 @@
 use std::sync::Arc;
 
 use esker_base::event::Event;
+use esker_base::memory::{self, SMALL_BYTES};
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::sync::{Condvar, Mutex, MutexGuard};
@@ -126,7 +127,6 @@ impl Work<'_> {
         }
     }
 
-    fn bytes(&self) -> usize {
     fn range_deletes(&self) -> u64 {
         match self {
             Work::One(op) => u64::from(op.kind == Kind::RangeDelete),
@@ -134,6 +134,7 @@ impl Work<'_> {
         }
     }
 
+    fn bytes(&self) -> usize {
         match self {
             Work::One(op) => op.key.len() + op.value.len(),
             Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
@@ -147,9 +148,9 @@ impl Work<'_> {
                 ops.push(op)?;
                 OwnedWork::Batch(ops)
             }
-            (Work::Batch(ops), _) => OwnedWork::Batch(ops.clone()),
+            (Work::Batch(ops), _) => OwnedWork::Batch(ops.copied()?),
             (Work::Transaction(ops, _), Some(reads)) => {
-                OwnedWork::Transaction(ops.clone(), Arc::clone(reads))
+                OwnedWork::Transaction(ops.copied()?, Arc::clone(reads))
             }
             (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
         })
@@ -380,6 +381,11 @@ fn commit_group(
                 continue;
             }
         }
+        if let Err(cause) = make_room(turn.log.as_mut(), work) {
+            results[index] = Some(Err(Error::Aborted { cause: Box::new(cause) }));
+            firsts.push(None);
+            continue;
+        }
         if let Some(log) = &mut turn.log {
             stage(log, next, work);
         }
@@ -398,6 +404,8 @@ fn commit_group(
             return;
         }
     };
+    // Published together below.
+    turn.memtable.begin_group(turn.last_seqno.plus(1));
     for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
         let Some(first) = *first else { continue };
         let mut seqno = first;
@@ -410,8 +418,6 @@ fn commit_group(
         work.for_each(|op| {
             match (op.kind == Kind::Merge).then(|| core.fold_early(turn, op, seqno)).flatten() {
                 Some(folded) => {
-    // Published together below.
-    turn.memtable.begin_group(turn.last_seqno.plus(1));
                     turn.memtable.insert(op.keyspace, op.key, seqno, Kind::Put, &folded);
                 }
                 None => apply(&mut turn.memtable, op, seqno),
@@ -425,6 +431,20 @@ fn commit_group(
     }
     turn.last_seqno = SeqNo(next.0 - 1);
     core.snapshots().publish(turn.last_seqno);
+}
+
+/// Err if there is no memory for `work`, in the log's buffer or in the memtable: behind the log's write it
+/// would be too late.
+fn make_room(log: Option<&mut LogWriter>, work: &Work<'_>) -> Result<()> {
+    let bytes = work.bytes();
+    if bytes <= SMALL_BYTES {
+        return Ok(());
+    }
+    if let Some(log) = log {
+        // A single operation is encoded on the way.
+        log.reserve(bytes.saturating_add(2 * HeadBuffer::BYTES))?;
+    }
+    memory::probe(bytes, "a commit's part of the memtable")
 }
 
 fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
@@ -453,11 +473,13 @@ fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
 /// A few bytes on the stack.
 #[derive(Default)]
 struct HeadBuffer {
-    bytes: [u8; 24],
+    bytes: [u8; HeadBuffer::BYTES],
     len: usize,
 }
 
 impl HeadBuffer {
+    const BYTES: usize = 24;
+
     fn push_byte(&mut self, byte: u8) {
         self.bytes[self.len] = byte;
         self.len += 1;

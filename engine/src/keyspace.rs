@@ -3,7 +3,6 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use esker_base::limits;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result};
@@ -176,7 +175,7 @@ impl Keyspace {
 
     /// The value of `key`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.get_with(key, Bytes::copy_from_slice)
+        self.get_with(key, crate::read::owned)?.transpose()
     }
 
     /// [`Keyspace::get`], adding to `cost` what it took.

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use esker_base::checksum::key_hash;
 use esker_base::error::printable;
 use esker_base::limits::VALUE_BYTES_MAX;
+use esker_base::memory;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{TableHandle, Tree};
@@ -106,7 +107,7 @@ impl View<'_> {
 
     /// Look `key` up and keep a copy of its value.
     pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
-        self.get(key, cost, Bytes::copy_from_slice)
+        self.get(key, cost, owned)?.transpose()
     }
 
     /// The number of the newest version of `key` visible here, tombstones included; `None` if the
@@ -239,7 +240,7 @@ impl View<'_> {
         if kind == Kind::Put {
             return self.end(walk, Some(value)).map(Step::Ends);
         }
-        walk.operands.push(value.to_vec());
+        walk.operands.push(memory::copied(value, "a merge operand")?);
         if walk.in_tables {
             count_operand(walk.key, value, &mut walk.operand_bytes, CHAIN_BYTES_MAX)?;
         }
@@ -265,4 +266,10 @@ impl View<'_> {
         walk.bytes = (walk.key.len() + value.len()) as u64;
         Ok(Some(take(&value)))
     }
+}
+
+/// A value for whoever asked for it.
+#[inline]
+pub(crate) fn owned(value: &[u8]) -> Result<Bytes> {
+    memory::copied(value, "a value").map(Bytes::from)
 }

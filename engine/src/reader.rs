@@ -3,7 +3,6 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use esker_base::{OpCost, Result, SeqNo};
 use esker_manifest::KeyspaceState;
 
@@ -143,7 +142,7 @@ impl Reader {
         let view = self.view();
         let mut values = vec![None; keys.len()];
         for index in order {
-            values[index] = view.get(keys[index].as_ref(), cost, Bytes::copy_from_slice)?;
+            values[index] = view.get_bytes(keys[index].as_ref(), cost)?;
         }
         self.keyspace.core().metrics().count_get(&cost.since(&before));
         Ok(values)

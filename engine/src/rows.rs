@@ -14,6 +14,7 @@ mod dead;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use esker_base::memory;
 use esker_base::merge::Merge;
 use esker_base::planted::{self, Planted};
 use esker_base::range_tombstone::Fragment;
@@ -444,7 +445,7 @@ impl Rows {
             match self.merge.kind() {
                 Kind::Merge => self.keep_operand(&mut operands, &mut held)?,
                 Kind::Put => {
-                    base = Some(self.merge.value().to_vec());
+                    base = Some(memory::copied(self.merge.value(), "a value")?);
                     break;
                 }
                 Kind::Delete | Kind::RangeDelete => break,
@@ -461,7 +462,7 @@ impl Rows {
         if self.merge.leader().is_some_and(|leader| !self.infos[leader].in_memory) {
             count_operand(&self.key, operand, held, self.chain_bytes_max)?;
         }
-        operands.push(operand.to_vec());
+        operands.push(memory::copied(operand, "a merge operand")?);
         Ok(())
     }
 

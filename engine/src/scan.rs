@@ -202,7 +202,7 @@ impl Scan {
         match self.step(forward) {
             Ok(true) => {
                 let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
-                rows.map(|r| Ok((Bytes::copy_from_slice(r.key()), Bytes::copy_from_slice(r.value()))))
+                rows.map(|r| Ok((Bytes::copy_from_slice(r.key()), crate::read::owned(r.value())?)))
             }
             Ok(false) => {
                 self.finished = true;

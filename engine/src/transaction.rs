@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
-use bytes::Bytes;
 use esker_base::limits;
+use esker_base::memory;
 use esker_base::merge::Merge;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
@@ -268,7 +268,7 @@ impl Transaction {
             bound: self.pin.seqno(),
             own: Some(&self.own),
         };
-        view.get(key, cost, Bytes::copy_from_slice)
+        view.get_bytes(key, cost)
     }
 
     /// Whether `key` has a value.
@@ -373,6 +373,7 @@ impl Transaction {
         keyspace.check_belongs_to(self.db.core());
         let op = Op { keyspace: keyspace.id(), kind, key, value };
         let seqno = OWN.plus(self.ops.count());
+        memory::probe(key.len() + value.len(), "a transaction's own copy of its writes")?;
         self.ops.push(op)?;
         apply(&mut self.writer, op, seqno);
         Ok(())

@@ -3,6 +3,7 @@
 //! Decompression writes into a zeroed buffer of exactly the length the block claims, which
 //! [`stored::check`](crate::stored::check) has compared with the most it can be.
 
+use esker_base::memory::zeroed;
 use esker_base::{Error, Result};
 
 use crate::options::Compression;
@@ -85,7 +86,7 @@ impl Compressor {
 
 /// The raw bytes of a compressed block.
 pub(crate) fn decompress(place: Place<'_>, checked: Checked<'_>) -> Result<Vec<u8>> {
-    let mut raw = vec![0; checked.raw_len];
+    let mut raw = zeroed(checked.raw_len, "a decompressed block")?;
     let produced = match checked.codec {
         Codec::None => {
             raw.copy_from_slice(checked.payload);

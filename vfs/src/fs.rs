@@ -116,7 +116,7 @@ pub trait File: Send + Sync {
 /// Read exactly `len` bytes at `offset`, which the caller has checked against the file's length; a
 /// file that turns out shorter is [`Error::Corruption`](esker_base::Error::Corruption).
 pub fn read_exact_at(file: &dyn File, offset: u64, len: usize) -> Result<Vec<u8>> {
-    let mut buffer = vec![0; len];
+    let mut buffer = esker_base::memory::zeroed(len, "a read of a file")?;
     let read = file.read_at(&mut buffer, offset)?;
     if read < len {
         return Err(esker_base::Error::corruption(

@@ -28,6 +28,7 @@
 use std::path::Path;
 
 use esker_base::checksum::ChecksumSeed;
+use esker_base::memory::reserve;
 use esker_base::{Error, Result};
 use esker_vfs::fs::Fs;
 
@@ -219,6 +220,7 @@ impl LogReader {
         loop {
             let len = fragment.payload_len();
             let payload = self.window.bytes(after(at, 0), len)?;
+            reserve(&mut self.assembled, len, "a log's record")?;
             self.assembled.extend_from_slice(payload.get(..len).unwrap_or_default());
             at = after(at, len);
             if fragment.kind == FragmentKind::Last {

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use esker_base::memory::reserve;
 use esker_base::{Error, Result};
 use esker_vfs::fs::{File, Fs};
 
@@ -87,6 +88,8 @@ impl Window {
         }
         self.start = at;
         if self.buffer.len() < target {
+            let more = target - self.buffer.len();
+            reserve(&mut self.buffer, more, "a log's record")?;
             self.buffer.resize(target, 0);
         }
         let from = at.saturating_add(self.held as u64);

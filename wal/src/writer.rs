@@ -36,7 +36,7 @@ use std::path::Path;
 
 use esker_base::checksum::ChecksumSeed;
 use esker_base::sync::Arc;
-use esker_base::{Error, FileNumber, Result};
+use esker_base::{Error, FileNumber, Result, memory};
 use esker_vfs::fs::Fs;
 
 use crate::header::{LogHeader, LogIdentity, Predecessor};
@@ -139,6 +139,15 @@ impl LogWriter {
     /// The log's file number.
     pub fn number(&self) -> FileNumber {
         self.number
+    }
+
+    /// Make room for a record of `payload_bytes` bytes, however large: [`LogWriter::stage`] does not fail.
+    ///
+    /// Errors: [`Error::OutOfMemory`], and nothing has changed.
+    pub fn reserve(&mut self, payload_bytes: usize) -> Result<()> {
+        let fragments = payload_bytes / self.fragment_bytes_max + 1;
+        let headers = fragments.saturating_mul(record::RECORD_HEADER_LEN);
+        memory::reserve(&mut self.buffer, payload_bytes.saturating_add(headers), "a commit's log record")
     }
 
     /// Add one record to the group that [`LogWriter::write`] will write: `tag`, and the concatenation of

@@ -1,0 +1,70 @@
+//! Memory that the system does not give: what is large is an error and changes nothing. A test of its own in a
+//! process of its own, whose address space is limited meanwhile.
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "a process asks the system how large it is")]
+
+use esker::{Database, DatabaseOptions, Error, KeyspaceOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// A large value, and twice what is left for it.
+const LARGE_BYTES: usize = 96 << 20;
+const LEFT_BYTES: u64 = 48 << 20;
+
+/// Let this process have `more` bytes of address space than it has now, or as many as before.
+fn limit(more: Option<u64>) {
+    let status = std::fs::read_to_string("/proc/self/status").expect("there is a /proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("its size is there");
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().expect("a number");
+    let current = more.map(|more| kib * 1024 + more);
+    let maximum = getrlimit(Resource::As).maximum;
+    setrlimit(Resource::As, Rlimit { current: current.or(maximum), maximum }).expect("a lower limit");
+}
+
+fn is_out_of_memory(error: &Error) -> bool {
+    match error {
+        Error::Aborted { cause } => is_out_of_memory(cause),
+        other => matches!(other, Error::OutOfMemory { .. }),
+    }
+}
+
+#[test]
+fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options =
+        DatabaseOptions { memtable_bytes_max: 512 << 20, cache_bytes: 0, ..DatabaseOptions::default() };
+    let db = Database::builder(dir.path().join("db")).options(options).open().expect("opened");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    let large: Vec<u8> =
+        (0u32..).map(|n| n.to_le_bytes()[0] ^ n.to_le_bytes()[1]).take(LARGE_BYTES).collect();
+    map.put("table", &large).expect("put");
+    db.flush().expect("flushed");
+    let mut batch = db.batch();
+    batch.put(&map, "small", "in a batch").expect("added");
+
+    limit(Some(LEFT_BYTES));
+    let refused = [
+        ("a block", map.get("table").map(drop)),
+        ("a scan", map.iter().try_for_each(|row| row.map(drop))),
+        ("a batch", batch.put(&map, "large", &large)),
+        ("a commit", map.put("large", &large)),
+        ("a transaction", db.transact(|tx| tx.put(&map, "large", &large))),
+    ];
+    let small = (map.put("alone", "1"), batch.commit(), map.get("small"));
+    limit(None);
+
+    for (what, outcome) in refused {
+        let error = outcome.expect_err(what);
+        assert!(is_out_of_memory(&error), "{what}: {error}");
+    }
+    small.0.expect("a small commit");
+    small.1.expect("the batch without the large value");
+    assert_eq!(small.2.expect("read").as_deref(), Some(&b"in a batch"[..]));
+    assert!(map.get("table").expect("read").as_deref() == Some(&large[..]));
+    assert_eq!(map.get("large").expect("read"), None);
+    map.put("large", &large).expect("there is memory again");
+    drop(map);
+    db.close().expect("closed");
+    let db = Database::open(dir.path().join("db")).expect("opened again");
+    let map = db.existing_keyspace("map").expect("there");
+    assert_eq!(map.iter().count(), 4);
+}
