@@ -19,6 +19,7 @@ use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, VersionSet};
 use esker_sstable::{BlockCache, TableContext};
 use esker_vfs::Env;
+use esker_vfs::believed::Believed;
 use esker_vfs::fs::FileLock;
 use esker_wal::Predecessor;
 
@@ -153,6 +154,7 @@ impl DatabaseBuilder {
             Some(env) => env,
             None => Env::os(self.options.compaction_threads)?,
         };
+        let env = Env { fs: Arc::new(Believed::new(Arc::clone(&env.fs))), ..env };
         let stop = env.scheduler.clone();
         let opening =
             Opening { env, dir: self.dir, options: self.options, operators, listeners: self.listeners };

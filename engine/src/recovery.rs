@@ -20,9 +20,10 @@
 //! seen once is never lost by the next crash. A sync alone would not do: after one that has failed, the
 //! system may show bytes that are not on the disk, take them for clean, and say Ok to every later sync.
 //! So what is not known to have been durable is written again, in place and byte for byte, and the file
-//! is cut at its end.
+//! is cut at its end; and a log whose name the manifest does not know is copied, and the copy takes the name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
 use esker_manifest::limits::SEQNO_END;
 use esker_manifest::{Marks, Version};
-use esker_vfs::fs::{Fs, read_exact_at};
+use esker_vfs::fs::{File, Fs, read_exact_at};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use crate::batch::decode_op;
@@ -51,6 +52,8 @@ pub(crate) struct RecoveredLog {
     pub(crate) len: u64,
     /// Up to where it is known to have been durable, in bytes; at most `len`.
     pub(crate) durable: u64,
+    /// Whether the manifest knows of it, and so its name is durable.
+    named: bool,
     pub(crate) memtable: Arc<Memtable>,
     pub(crate) last_seqno: SeqNo,
 }
@@ -67,16 +70,23 @@ pub(crate) struct RecoveredLogs {
 }
 
 impl RecoveredLog {
-    /// Make it durable to its last whole record, whatever syncs before have failed.
+    /// Make it durable to its last whole record, its name included, whatever syncs before have failed. The
+    /// caller syncs the directory.
     pub(crate) fn make_durable(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
-        const PIECE_BYTES: u64 = 1 << 20;
-        let file = fs.open_writable(&dir.join(FileName::Log(self.number).to_string()))?;
-        let mut at = self.durable;
-        while at < self.len {
-            let len = usize::try_from((self.len - at).min(PIECE_BYTES)).unwrap_or(0);
-            file.write_at(&read_exact_at(&*file, at, len)?, at)?;
-            at += len as u64;
+        if self.named {
+            return self.write_again(fs, dir);
         }
+        match self.write_anew(fs, dir) {
+            // Without room for a copy there is still the file that is there.
+            Err(error) if error.is_no_space() => self.write_again(fs, dir),
+            outcome => outcome,
+        }
+    }
+
+    /// What is not known durable of it is written once more in its place.
+    fn write_again(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
+        let file = fs.open_writable(&dir.join(FileName::Log(self.number).to_string()))?;
+        copy(&*file, &*file, self.durable..self.len)?;
         if self.durable < self.len {
             // The length as well: a change is what has it written.
             file.set_len(self.len + 1)?;
@@ -84,6 +94,37 @@ impl RecoveredLog {
         }
         file.sync()
     }
+
+    /// A copy takes its name: a sync of the directory that failed may have left a name that is seen and that no
+    /// later sync writes.
+    fn write_anew(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
+        let path = dir.join(FileName::Log(self.number).to_string());
+        let temporary = dir.join(FileName::Temporary(self.number).to_string());
+        match fs.remove(&temporary) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
+        let file = fs.create(&temporary)?;
+        let written = copy(&*fs.open(&path)?, &*file, 0..self.len).and_then(|()| file.sync());
+        if written.is_err() {
+            // Best effort: the next open removes it.
+            let _ = fs.remove(&temporary);
+        }
+        written?;
+        fs.rename(&temporary, &path)
+    }
+}
+
+/// Copy `range` of `from` to the same place in `to`.
+fn copy(from: &dyn File, to: &dyn File, range: Range<u64>) -> Result<()> {
+    const PIECE_BYTES: u64 = 1 << 20;
+    let mut at = range.start;
+    while at < range.end {
+        let len = usize::try_from((range.end - at).min(PIECE_BYTES)).unwrap_or(0);
+        to.write_at(&read_exact_at(from, at, len)?, at)?;
+        at += len as u64;
+    }
+    Ok(())
 }
 
 impl RecoveredLogs {
@@ -293,7 +334,8 @@ impl Replay<'_> {
         let closed = Self::closed_len(number, marks).is_some();
         let durable = if closed { len } else { tail.durable_seen.max(known).min(len) };
         let ending = Ending { len, blank: len == 0 };
-        Ok((RecoveredLog { number, len, durable, memtable, last_seqno: last }, ending))
+        let named = closed || known > 0;
+        Ok((RecoveredLog { number, len, durable, named, memtable, last_seqno: last }, ending))
     }
 
     /// Log `number` ends early, at `len`: err if a later log proves that it had been durable.

@@ -551,6 +551,31 @@ fn what_is_read_after_a_failed_sync_is_written_again() {
     assert_eq!(map.get("b").unwrap(), seen, "what one open has shown, the next one shows");
 }
 
+/// After a failed sync of the directory the system may show a name that is not on the disk and never write it:
+/// an open that acts on a log of that name gives it the name again first. The database, which had recorded the
+/// log as one that is needed, refused to open after the next power loss.
+#[test]
+fn a_name_that_is_read_after_a_failed_sync_is_written_again() {
+    let disk = MemFs::simulated();
+    let (db, fs) = open_failing(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    // A rotation, the flush of which comes no further than to fail a sync of the directory.
+    fs.plan(Fault::when(|call| call.operation == Operation::SyncDir));
+    assert!(db.flush().is_err());
+    drop((map, db));
+    let db = open(&disk, DatabaseOptions::default());
+    assert_eq!(db.existing_keyspace("map").unwrap().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    let logs = |disk: &MemFs| -> Vec<String> {
+        let names = disk.list(DIR.as_ref()).unwrap().into_iter().map(|entry| entry.name);
+        names.filter(|name| name.ends_with(".log")).collect()
+    };
+    let lost = disk.image_at(disk.trace_len(), Policy::Strict, 0);
+    assert_eq!(logs(&lost), logs(&disk), "what the open has seen is there for the next");
+    let db = open(&lost, DatabaseOptions::default());
+    assert_eq!(db.existing_keyspace("map").unwrap().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
 /// An open that made the directory and got no further has not made its name durable; the one after it found
 /// the directory there and did not either, and a power loss took the database.
 #[test]

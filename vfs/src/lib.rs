@@ -11,8 +11,8 @@
 //! | time, [`clock`] | [`clock::OsClock`] | [`clock::SimClock`]: moves when told |
 //! | background work, [`scheduler`] | [`scheduler::threads::Threads`]: a few threads, no polling | [`scheduler::steps::Steps`]: the caller runs steps, picked by seed |
 //!
-//! Beside them stand [`mem::MemFs::new`], files in memory that are simply durable, and
-//! [`fault::FaultFs`], which makes any filesystem fail as planned.
+//! Beside them stand [`mem::MemFs::new`], files in memory that are simply durable, [`fault::FaultFs`], which
+//! makes any filesystem fail as planned, and [`believed::Believed`], through which an open database sees its own.
 //!
 //! # Which seam answers which question
 //!
@@ -58,6 +58,7 @@
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 
+pub mod believed;
 pub mod clock;
 pub mod fault;
 pub mod fs;
