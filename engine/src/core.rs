@@ -18,13 +18,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use esker_base::event::{Event, Listener, SealReason};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
-use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use esker_base::sync::{ArcSwap, Mutex, ReentrantMutex};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_compaction::Sublevels;
 use esker_manifest::{Edit, Marks, VersionSet};
@@ -76,7 +75,7 @@ pub(crate) struct Core {
     /// One keyspace is created or dropped at a time.
     pub(crate) keyspace_changes: Mutex<()>,
     /// Transactions that keep losing take turns here, among themselves only.
-    pub(crate) retry_turn: parking_lot::ReentrantMutex<()>,
+    pub(crate) retry_turn: ReentrantMutex<()>,
     /// Held for the life of the handle; `None` for a read-only one.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
 }

@@ -18,12 +18,12 @@ mod upkeep;
 pub(crate) use compact::Carrying;
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
+use esker_base::sync::thread::{self, ThreadId};
 use esker_base::{Error, FileNumber, Result};
 use esker_compaction::Busy;
 use esker_vfs::scheduler::Lane;

@@ -1,12 +1,13 @@
 //! Counters and histograms of one open database.
 //!
 //! Counters that reads touch are striped over cache lines by thread, so that two readers do not write
-//! the same line; everything else is counted where it is rare.
+//! the same line; everything else is counted where it is rare. Nobody synchronises through a counter, so no model has to
+//! see them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use esker_base::OpCost;
-use esker_base::sync::atomic::{AtomicU64, Ordering};
 
 /// Stripes of the read counters; threads beyond share.
 const STRIPES: usize = 16;

@@ -8,13 +8,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use esker_base::event::Listener;
 use esker_base::filename::{self, FileName};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
-use esker_base::sync::Mutex;
+use esker_base::sync::{ArcSwap, Mutex, ReentrantMutex};
 use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, VersionSet};
 use esker_sstable::{BlockCache, TableContext};
@@ -352,7 +351,7 @@ impl Opening {
             backlog: SharedBacklog::default(),
             open_log: log_number,
             keyspace_changes: Mutex::new(()),
-            retry_turn: parking_lot::ReentrantMutex::new(()),
+            retry_turn: ReentrantMutex::new(()),
             lock: Mutex::new(lock),
             env: self.env,
             dir: self.dir,

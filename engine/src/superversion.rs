@@ -12,9 +12,8 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
+use esker_base::sync::{ArcSwap, Guard, Mutex};
 use esker_base::{FileNumber, SeqNo};
 use esker_manifest::Version;
 
@@ -95,7 +94,7 @@ impl Current {
 
     /// The current superversion for a short read on this thread.
     #[inline]
-    pub(crate) fn load(&self) -> arc_swap::Guard<Arc<SuperVersion>> {
+    pub(crate) fn load(&self) -> Guard<Arc<SuperVersion>> {
         self.current.load()
     }
 

@@ -11,13 +11,13 @@
 //! by those who want the same table; it is a leaf but for what opening a file takes.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, FileNumber, Result};
 use esker_sstable::{TableContext, TableReader};
-use parking_lot::Mutex;
 
 #[cfg(test)]
 mod tests;

@@ -42,15 +42,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use esker_base::filename::{CURRENT, FileName};
+use esker_base::sync::atomic::{AtomicU64, Ordering};
+use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::{DatabaseId, Error, FileNumber, Result};
 use esker_sstable::TableContext;
 use esker_vfs::fs::Fs;
 use esker_wal::LogReader;
-use parking_lot::Mutex;
 
 use crate::checkpoint::put_into_force;
 use crate::current_file::{self, Current};

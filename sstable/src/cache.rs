@@ -22,11 +22,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwapOption, Guard};
 use bytes::Bytes;
 use esker_base::ledger::{Held, Ledger, Purpose};
-use esker_base::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use esker_base::sync::atomic::{AtomicU64, Ordering};
+use esker_base::sync::{ArcSwapOption, Guard, Mutex};
 
 use crate::block::Block;
 use stripes::Striped;

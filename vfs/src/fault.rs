@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use esker_base::sync::Mutex;
 use esker_base::{Error, Result};
-use parking_lot::Mutex;
 
 pub use plan::{Call, Cause, Effect, Fault, Operation};
 

@@ -30,8 +30,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_base::sync::{Mutex, RwLock};
 use esker_base::{Error, Result};
-use parking_lot::{Mutex, RwLock};
 
 pub use choice::{Policy, Unit, UnitKind};
 pub use content::{PAGE_BYTES, SECTOR_BYTES};

@@ -18,11 +18,10 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use esker_base::SeqNo;
 use esker_base::range_tombstone::{Fragment, Fragments, RangeTombstone};
-use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
+use esker_base::sync::{ArcSwapOption, Mutex};
 
 /// How many tombstones behind the built fragments the writer looks through one by one, at least.
 const TAIL_MAX: usize = 64;

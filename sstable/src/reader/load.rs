@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arc_swap::Guard;
 use bytes::Bytes;
+use esker_base::sync::Guard;
 use esker_base::{OpCost, Result};
 
 use super::TableReader;

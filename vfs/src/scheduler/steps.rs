@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use esker_base::gate::Gate;
-use parking_lot::Mutex;
+use esker_base::sync::Mutex;
 
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};

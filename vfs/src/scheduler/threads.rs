@@ -9,12 +9,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use esker_base::gate::Gate;
+use esker_base::sync::thread::{self, JoinHandle, ThreadId};
+use esker_base::sync::{Condvar, Instant, Mutex};
 use esker_base::{Error, Result};
-use parking_lot::{Condvar, Mutex};
 
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};

@@ -1,0 +1,218 @@
+//! What the whole engine needs beyond a mutex and a condition variable, as shuttle can run it.
+//!
+//! Time has no model in shuttle. Here it stands still until somebody who waits for a moment draws that it
+//! has come ([`Condvar::wait_until`]); so a wait with a timeout may end at any point of a schedule.
+
+use std::cell::Cell;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::{Guard, RefCnt};
+use shuttle::rand::RngCore as _;
+use shuttle::sync as inner;
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread::{self, ThreadId};
+
+use super::model::{Condvar, Mutex, MutexGuard, unpoisoned};
+
+pub use inner::{RwLockReadGuard, RwLockWriteGuard};
+
+/// A lock for one writer or many readers, whose methods return the guards themselves.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(inner::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// A lock around `value`.
+    pub fn new(value: T) -> Self {
+        RwLock(inner::RwLock::new(value))
+    }
+
+    /// Wait until nobody writes.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        unpoisoned(self.0.read())
+    }
+
+    /// Wait until nobody reads or writes.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        unpoisoned(self.0.write())
+    }
+}
+
+/// A mutex that the thread that holds it may lock again.
+#[derive(Debug, Default)]
+pub struct ReentrantMutex<T> {
+    /// Who holds it, and how often.
+    owner: Mutex<Option<(ThreadId, usize)>>,
+    free: Condvar,
+    value: T,
+}
+
+/// The guard of [`ReentrantMutex`].
+pub struct ReentrantMutexGuard<'a, T>(&'a ReentrantMutex<T>);
+
+impl<T> ReentrantMutex<T> {
+    /// A mutex around `value`.
+    pub fn new(value: T) -> Self {
+        ReentrantMutex { owner: Mutex::new(None), free: Condvar::new(), value }
+    }
+
+    /// Wait for the lock, unless this thread has it.
+    pub fn lock(&self) -> ReentrantMutexGuard<'_, T> {
+        let mine = thread::current().id();
+        let mut owner = self.owner.lock();
+        while owner.is_some_and(|(holder, _)| holder != mine) {
+            self.free.wait(&mut owner);
+        }
+        *owner = Some((mine, owner.map_or(1, |(_, times)| times + 1)));
+        ReentrantMutexGuard(self)
+    }
+}
+
+impl<T> Deref for ReentrantMutexGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T> Drop for ReentrantMutexGuard<'_, T> {
+    fn drop(&mut self) {
+        let mut owner = self.0.owner.lock();
+        *owner = owner.and_then(|(holder, times)| (times > 1).then(|| (holder, times - 1)));
+        if owner.is_none() {
+            self.0.free.notify_one();
+        }
+    }
+}
+
+/// arc-swap's cell, with a place where threads may switch before each access: what it does inside is one
+/// step for the model.
+pub struct ArcSwapAny<T: RefCnt> {
+    cell: arc_swap::ArcSwapAny<T>,
+    switch: AtomicBool,
+}
+
+/// A cell that holds an [`Arc`].
+pub type ArcSwap<T> = ArcSwapAny<Arc<T>>;
+/// A cell that may hold an [`Arc`].
+pub type ArcSwapOption<T> = ArcSwapAny<Option<Arc<T>>>;
+
+impl<T: RefCnt> ArcSwapAny<T> {
+    /// A cell with `value`.
+    pub fn new(value: T) -> Self {
+        ArcSwapAny { cell: arc_swap::ArcSwapAny::new(value), switch: AtomicBool::new(false) }
+    }
+
+    fn before_access(&self) -> &arc_swap::ArcSwapAny<T> {
+        self.switch.load(Ordering::SeqCst);
+        &self.cell
+    }
+
+    /// What is in it, for a short while.
+    pub fn load(&self) -> Guard<T> {
+        self.before_access().load()
+    }
+
+    /// What is in it, to keep.
+    pub fn load_full(&self) -> T {
+        self.before_access().load_full()
+    }
+
+    /// Put `value` in the place of what is in it.
+    pub fn store(&self, value: T) {
+        self.before_access().store(value);
+    }
+
+    /// Put `value` in the place of what is in it, and return that.
+    pub fn swap(&self, value: T) -> T {
+        self.before_access().swap(value)
+    }
+
+    /// Put in its place what `change` makes of it; asked again if somebody else was faster.
+    pub fn rcu<R: Into<T>>(&self, change: impl FnMut(&T) -> R) -> T {
+        self.before_access().rcu(change)
+    }
+}
+
+impl<T> ArcSwapAny<Arc<T>> {
+    /// A cell with `value` in an [`Arc`].
+    pub fn from_pointee(value: T) -> Self {
+        Self::new(Arc::new(value))
+    }
+}
+
+impl<T> ArcSwapAny<Option<Arc<T>>> {
+    /// A cell with nothing in it.
+    pub fn empty() -> Self {
+        Self::new(None)
+    }
+}
+
+impl<T: RefCnt + Default> Default for ArcSwapAny<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: RefCnt + fmt::Debug> fmt::Debug for ArcSwapAny<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cell.fmt(f)
+    }
+}
+
+thread_local! {
+    /// The time; each thread of the system runs executions of its own. Only differences count, so it need
+    /// not begin anew with each.
+    static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// A moment of the model's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// This moment.
+    pub fn now() -> Self {
+        Instant(NOW.get())
+    }
+
+    /// The moment `time` after this one.
+    pub fn checked_add(self, time: Duration) -> Option<Self> {
+        self.0.checked_add(time).map(Instant)
+    }
+}
+
+/// Whether a wait ended because its time had passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOut(bool);
+
+impl TimedOut {
+    /// Whether it did.
+    pub fn timed_out(self) -> bool {
+        self.0
+    }
+}
+
+impl Condvar {
+    /// Release the lock and take it again, after a notification or not, at `due` or before: parking_lot
+    /// allows all of these, and so each is drawn. It cannot be a wait for a notification, which would be
+    /// called a deadlock when none comes.
+    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, due: Instant) -> TimedOut {
+        guard.held = None;
+        thread::yield_now();
+        *guard = guard.of.lock();
+        let passed = shuttle::rand::thread_rng().next_u32() % 8 == 0;
+        if passed {
+            NOW.set(NOW.get().max(due.0));
+        }
+        TimedOut(passed)
+    }
+
+    /// [`Condvar::wait_until`] that is `timeout` away.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> TimedOut {
+        let due = NOW.get().saturating_add(timeout);
+        self.wait_until(guard, Instant(due))
+    }
+}
