@@ -78,6 +78,8 @@ pub(crate) struct Core {
     pub(crate) retry_turn: ReentrantMutex<()>,
     /// Held for the life of the handle; `None` for a read-only one.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+    /// A close has brought everything that was ever taken into tables.
+    pub(crate) flushed_to_close: AtomicBool,
 }
 
 /// What back-pressure looks at, kept in atomics so that a put does not walk the tree.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use esker_base::event::SealReason;
 use esker_base::limits::{self, KEYSPACE_NAME_BYTES_MAX};
+use esker_base::sync::atomic::Ordering;
 use esker_base::{Error, Result};
 use esker_manifest::Edit;
 
@@ -325,6 +326,9 @@ impl Core {
             return if self.options.read_only { Ok(()) } else { Err(error) };
         }
         let outcome = if self.options.read_only { Ok(()) } else { self.flush_and_mark() };
+        if outcome.is_ok() {
+            self.flushed_to_close.store(true, Ordering::Release);
+        }
         self.jobs.close();
         self.env.scheduler.stop();
         self.health.close();
@@ -336,7 +340,9 @@ impl Core {
         collect_garbage(self);
         *self.lock.lock() = None;
         self.progress.open();
-        outcome
+        // Two may close at the same time, and the one that is ahead closes what the other still wants to write
+        // to. Nothing was taken since that began: what one of them has flushed is all there is.
+        if self.flushed_to_close.load(Ordering::Acquire) { Ok(()) } else { outcome }
     }
 
     fn flush_and_mark(&self) -> Result<()> {

@@ -13,6 +13,7 @@ use esker_base::filename::{self, FileName};
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
+use esker_base::sync::atomic::AtomicBool;
 use esker_base::sync::{ArcSwap, Mutex, ReentrantMutex};
 use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, VersionSet};
@@ -353,6 +354,7 @@ impl Opening {
             keyspace_changes: Mutex::new(()),
             retry_turn: ReentrantMutex::new(()),
             lock: Mutex::new(lock),
+            flushed_to_close: AtomicBool::new(false),
             env: self.env,
             dir: self.dir,
             options: self.options,

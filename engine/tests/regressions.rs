@@ -2,8 +2,9 @@
 #![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use esker::event::Event;
 use esker::vfs::fault::{Effect, Fault, FaultFs, Operation};
 use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
@@ -99,6 +100,33 @@ fn writes_during_a_close_are_refused_or_kept() {
             assert_eq!(lost, 0, "{durability:?}, round {round}, of {acknowledged}");
         }
     }
+}
+
+/// Of two that close at the same time, the one that is overtaken has nothing to complain of: everything is in
+/// tables. Here the other runs in a listener, while the first waits for its flush.
+#[test]
+fn a_close_beside_another_is_no_failure() {
+    let disk = MemFs::simulated();
+    let other: Arc<Mutex<Option<Database>>> = Arc::default();
+    let listener = {
+        let other = Arc::clone(&other);
+        move |event: &Event| {
+            if matches!(event, Event::Flushed { .. })
+                && let Some(db) = other.lock().expect("no panic").take()
+            {
+                db.close().expect("nothing failed");
+            }
+        }
+    };
+    let env = Simulation::on(disk.clone(), 1).env();
+    let db = Database::builder(DIR).env(env).listener(Arc::new(listener)).open().unwrap();
+    db.keyspace("map", KeyspaceOptions::default()).unwrap().put("key", "value").unwrap();
+    *other.lock().unwrap() = Some(db.clone());
+    db.close().expect("nothing failed");
+    assert!(other.lock().unwrap().is_none(), "the other has closed it");
+    let db = open(&disk, DatabaseOptions::default());
+    let map = db.existing_keyspace("map").unwrap();
+    assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 /// Once `close` has returned, the directory may be another handle's: nothing is written to it any more.
