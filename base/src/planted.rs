@@ -55,6 +55,14 @@ pub enum Planted {
     DeadForever,
     /// The time that a flush took is computed as if clocks never went back.
     UncheckedElapsed,
+    /// A reader loads its number before its superversion.
+    NumberFirst,
+    /// A sync makes durable, by its own account, what was written while it ran.
+    SyncedMeanwhile,
+    /// Who waits for a sync is woken before the next may begin.
+    WokenEarly,
+    /// Commits are taken while the database closes.
+    CommitsWhileClosing,
 }
 
 #[cfg(feature = "planted")]

@@ -119,8 +119,13 @@ impl SyncLane {
             {
                 self.health.poison(error);
             }
+            if planted::is(Planted::WokenEarly) {
+                self.synced.open();
+            }
             self.state.lock().syncing = false;
-            self.synced.open();
+            if !planted::is(Planted::WokenEarly) {
+                self.synced.open();
+            }
             outcome?;
             syncs += 1;
         }

@@ -101,6 +101,11 @@ impl Shared {
             }
             return Err(cause);
         }
+        let written = if planted::is(Planted::SyncedMeanwhile) {
+            self.written.load(Ordering::Acquire)
+        } else {
+            written
+        };
         self.durable.store(written, Ordering::Release);
         Ok(written)
     }

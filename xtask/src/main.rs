@@ -23,13 +23,14 @@ usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
   ci      check, and what is slower: downstream crate, packaging, zstd, Miri, loom models,
-          planted bugs, soaks in a release build, lab smoke
+          shuttle schedules, planted bugs, soaks in a release build, lab smoke
   audit   licences, sources, duplicates and bans of every dependency
   tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe,
           docs/reliability.md
 
   soak SUITE --count N --seed S
-          a suite of tests/ at length, in a release build; without a suite, which there are
+          a suite of tests/ at length, in a release build; without a suite, which there are;
+          `shuttle` runs schedules of tests/models, and knows --scenario too
 
   --skip STEP   leave a step of check or ci out, visibly
 ";

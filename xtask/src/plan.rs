@@ -1,6 +1,7 @@
 //! The commands as lists of steps, and the steps that start other programs.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds};
 use crate::steps::{Outcome, Step};
@@ -25,13 +26,14 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 8] = [
+    let slower: [Step; 9] = [
         ("planted", planted),
         ("soaks", soaks),
         ("zstd", zstd),
         ("downstream", downstream),
         ("package", package),
         ("loom", loom),
+        ("shuttle", shuttle),
         ("miri", miri),
         ("lab", lab),
     ];
@@ -118,6 +120,9 @@ fn soaks() -> Outcome {
 
 /// A suite of `tests/` at length; whether it held.
 pub(crate) fn soak(arguments: &[String]) -> bool {
+    if let Some(("shuttle", rest)) = arguments.split_first().map(|(suite, rest)| (suite.as_str(), rest)) {
+        return matches!(run(schedules(rest)), Outcome::Held(_));
+    }
     let mut command = cargo(&["run", "--release", "--quiet", "--locked", "--package", "esker-tests"]);
     if arguments.first().is_some_and(|suite| suite == "planted") {
         command.args(["--features", "planted"]);
@@ -236,6 +241,19 @@ fn loom() -> Outcome {
         command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
         command
     }))
+}
+
+/// The whole engine under schedules drawn at random, and the planted bugs that these must find.
+fn shuttle() -> Outcome {
+    run(schedules(&["--count".to_owned(), "50000".to_owned()]))
+}
+
+/// The models' command, which knows `--count`, `--seed` and `--scenario`.
+fn schedules(arguments: &[String]) -> Command {
+    let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path", "tests/models/Cargo.toml"]);
+    command.arg("--").args(arguments);
+    command.env("RUSTFLAGS", "--cfg shuttle").env("CARGO_TARGET_DIR", target_dir().join("shuttle"));
+    command
 }
 
 /// The lab on a real graph, if the data set lies beside the repository.
