@@ -3,7 +3,9 @@
 //!
 //! The first bytes decide, the rest is data: decoders see it behind checksums that are right.
 
+mod codecs;
 mod corpus;
+mod spelled;
 mod targets;
 
 pub use corpus::{replay, seeds};
@@ -12,7 +14,7 @@ pub use corpus::{replay, seeds};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 14] = [
     ("wal_record", targets::wal_record),
     ("wal_file", targets::wal_file),
     ("manifest", targets::manifest),
@@ -23,7 +25,10 @@ pub const TARGETS: [Target; 11] = [
     ("batch", targets::batch),
     ("options", targets::options),
     ("directory", targets::directory),
-    ("operations", targets::operations),
+    ("lz4", codecs::lz4),
+    ("zstd", codecs::zstd),
+    ("operations", spelled::operations),
+    ("crashes", spelled::crashes),
 ];
 
 /// The target `name`.

@@ -102,6 +102,24 @@ pub fn table(bytes: &[u8]) -> Option<TableParts> {
     Some(TableParts { blocks, parts })
 }
 
+/// The table `bytes` with `stored` (payload and trailer) in the place of data block `nth`, whatever its length;
+/// checksums are as they were. `None` if it has no such block.
+pub fn with_block(bytes: &[u8], nth: usize, stored: &[u8]) -> Option<Vec<u8>> {
+    let TableParts { blocks, parts } = table(bytes)?;
+    let block = blocks.get(nth)?.clone();
+    let prefix = usize::from(u16::from_le_bytes(array(bytes, parts[2].start + 5)?));
+    let mut changed = bytes.to_vec();
+    put(&mut changed, parts[2].start + 7 + prefix + nth * 4, u32::try_from(stored.len()).ok()?);
+    let footer = bytes.len() - FOOTER;
+    for (part, at) in parts.iter().zip([36, 48, 60, 72]) {
+        let behind = part.start >= block.end;
+        let start = if behind { part.start - block.len() + stored.len() } else { part.start };
+        changed[footer + at..footer + at + 8].copy_from_slice(&(start as u64).to_le_bytes());
+    }
+    changed.splice(block, stored.iter().copied());
+    Some(changed)
+}
+
 /// The stretches of a file that have a checksum of their own, whatever the file is.
 pub fn pieces(name: &str, bytes: &[u8]) -> Vec<Range<usize>> {
     match FileName::parse(name) {

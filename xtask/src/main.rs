@@ -10,6 +10,7 @@
 
 mod audit;
 mod cargo;
+mod fuzz;
 mod plan;
 mod steps;
 mod tidy;
@@ -31,6 +32,10 @@ usage: cargo xtask COMMAND [--skip STEP]...
   soak SUITE --count N --seed S
           a suite of tests/ at length, in a release build; without a suite, which there are;
           `shuttle` runs schedules of tests/models, and knows --scenario too
+
+  fuzz [--seconds N] [TARGET]...
+          the targets of tests/fuzz under libFuzzer with the address sanitizer, or these; 30 seconds each.
+          Wants a nightly toolchain and cargo-fuzz
 
   --skip STEP   leave a step of check or ci out, visibly
 ";
@@ -56,6 +61,9 @@ fn run(arguments: &[String]) -> Result<usize, String> {
     }
     if command == "soak" {
         return Ok(usize::from(!plan::soak(rest)));
+    }
+    if command == "fuzz" {
+        return Ok(usize::from(!fuzz::run(rest)?));
     }
     let plan = plan::named(command).ok_or_else(|| format!("there is no command {command:?}"))?;
     let skipped = parse_skips(rest)?;

@@ -152,7 +152,8 @@ fn downstream() -> Outcome {
     run(command)
 }
 
-fn target_dir() -> std::path::PathBuf {
+/// Where cargo builds.
+pub(crate) fn target_dir() -> std::path::PathBuf {
     let asked = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(asked)
 }

@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::codecs::zstd_frame;
 use super::run;
 use crate::driver::Violation;
 use crate::files::{is_log, is_table};
 use crate::golden::fixture;
-use crate::layout::{RECORD_HEADER, fragments, pieces, table};
+use crate::layout::{RECORD_HEADER, TRAILER, fragments, pieces, table};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"))
@@ -85,6 +86,31 @@ pub fn seeds(name: &str) -> Result<Vec<Vec<u8>>, Violation> {
         "directory" => {
             (0u64..4).map(|seed| [seed.to_le_bytes().to_vec(), vec![3, 70, 0, 9]].concat()).collect()
         }
-        _ => (0u8..5).map(|mode| vec![mode + 1, 0, 0, 0, 0, 0, 0, 0, mode, 60, mode % 2]).collect(),
+        "lz4" | "zstd" => {
+            let code = u8::from(name == "lz4");
+            let blocks = tables().flat_map(|(_, b)| {
+                let blocks = table(b).unwrap_or_default().blocks;
+                blocks
+                    .into_iter()
+                    .map(|block| b[block.clone()].split_at(block.len() - TRAILER))
+                    .collect::<Vec<_>>()
+            });
+            let stored = blocks.filter(|(_, trailer)| trailer[0] == code).map(|(payload, trailer)| {
+                let payload = if code == 0 { zstd_frame(payload) } else { payload.to_vec() };
+                [&[0], &trailer[1..3], &payload].concat()
+            });
+            let there_and_back = [vec![39, 0, 0], vec![7; 300], (0..=255).collect()].concat();
+            stored.take(3).chain([there_and_back]).collect()
+        }
+        // Bytes that spell a history.
+        _ => (0u8..5).map(|mode| spelled(mode, name == "crashes")).collect(),
     })
+}
+
+/// A mode's history of bytes that are drawn, with a crash in its middle or without.
+fn spelled(mode: u8, crash: bool) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(mode.into());
+    let history = (0..400).map(|_| random.u8(..));
+    let head = if crash { vec![0, 0x80, mode, 1, mode, mode] } else { vec![mode, mode] };
+    head.into_iter().chain(history).collect()
 }

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets.
+//! The bodies of the fuzz targets that read files.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -16,15 +16,12 @@ use esker_vfs::sim::Simulation;
 use esker_wal::{LogIdentity, LogKind, LogReader};
 use fastrand::Rng;
 
-use crate::crash::{Effort, crash_history};
 use crate::damage::base::{Base, Moment};
-use crate::driver;
 use crate::files::Files;
 use crate::hostile::attack;
 use crate::hostile::mutate::hostile;
 use crate::layout::{LOG_HEADER, TRAILER, pieces, repair, table};
-use crate::ops::history;
-use crate::setup::{DIR, Mode, Setup};
+use crate::setup::DIR;
 
 static BASE: LazyLock<Base> =
     LazyLock::new(|| Base::new(Moment::Killed).expect("the golden database is committed"));
@@ -132,38 +129,46 @@ pub(super) fn manifest(data: &[u8]) {
     show(&files.disk(), &name);
 }
 
+/// The golden database with `bytes` as its table `name`, checksums made right: what the reader finds in the
+/// table agrees with itself, and the database opens or does not.
+pub(super) fn read_table(name: &str, mut bytes: Vec<u8>) {
+    repair(name, &mut bytes, database());
+    let mut files = BASE.files.clone();
+    files.put(name, bytes);
+    let disk = files.disk();
+    show(&disk, name);
+    let fs: Arc<dyn Fs> = Arc::new(disk);
+    let Ok(reader) = TableReader::open_unlisted(&fs, &Path::new(DIR).join(name)) else { return };
+    let reader = Arc::new(reader);
+    let mut cost = OpCost::default();
+    let whole = reader.verify(&mut cost).is_ok();
+    let mut entries = Vec::new();
+    let damage = reader.salvage(|key, seqno, _, _| entries.push((key.to_vec(), seqno)));
+    for (key, seqno) in &entries {
+        let found = reader.get(key, key_hash(key), *seqno, &mut cost);
+        assert!(!whole || found.is_ok_and(|found| found.is_some()), "a whole table does not find its key");
+    }
+    assert!(!whole || damage.is_empty());
+    drop(reader.cursor(CursorOptions::default()));
+    open_and_read(&files);
+}
+
 /// Write `data` into piece number `nth` of the golden table, from `at` on, and read the table.
 fn table_with(nth: impl Fn(&[std::ops::Range<usize>]) -> usize, data: &[u8]) {
     let [at, rest @ ..] = data else { return };
-    for name in BASE.tables.keys().take(3) {
-        let mut bytes = BASE.files.get(name).unwrap_or_default().to_vec();
+    for (name, mut bytes) in golden_tables().take(3) {
         let all = pieces(name, &bytes);
         let Some(piece) = all.get(nth(&all)) else { continue };
         let start = (piece.start + usize::from(*at)).min(piece.end);
         let len = rest.len().min(piece.end - start);
         bytes[start..start + len].copy_from_slice(&rest[..len]);
-        repair(name, &mut bytes, database());
-        let mut files = BASE.files.clone();
-        files.put(name, bytes);
-        let fs: Arc<dyn Fs> = Arc::new(files.disk());
-        show(&files.disk(), name);
-        let Ok(reader) = TableReader::open_unlisted(&fs, &Path::new(DIR).join(name)) else { continue };
-        let reader = Arc::new(reader);
-        let mut cost = OpCost::default();
-        let whole = reader.verify(&mut cost).is_ok();
-        let mut entries = Vec::new();
-        let damage = reader.salvage(|key, seqno, _, _| entries.push((key.to_vec(), seqno)));
-        for (key, seqno) in &entries {
-            let found = reader.get(key, key_hash(key), *seqno, &mut cost);
-            assert!(
-                !whole || found.is_ok_and(|found| found.is_some()),
-                "a whole table does not find its key"
-            );
-        }
-        assert!(!whole || damage.is_empty());
-        drop(reader.cursor(CursorOptions::default()));
-        open_and_read(&files);
+        read_table(name, bytes);
     }
+}
+
+/// The tables of the golden database, by name.
+pub(super) fn golden_tables() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    BASE.tables.keys().map(|name| (name.as_str(), BASE.files.get(name).unwrap_or_default().to_vec()))
 }
 
 /// Footer, index and properties.
@@ -256,20 +261,4 @@ pub(super) fn directory(data: &[u8]) {
         rest = more;
     }
     attack(&files.disk(), &BASE, &mut Rng::with_seed(seed)).expect("nothing is shown that is not there");
-}
-
-/// A history against the model; and with a last byte that is odd, power lost on the way.
-pub(super) fn operations(data: &[u8]) {
-    let (seed, rest) = number(data);
-    let [mode, len, ..] = rest else { return };
-    let mode = Mode::ALL[usize::from(*mode) % Mode::ALL.len()];
-    let setup = Setup::new(seed, mode);
-    let outcome = if rest.last().is_some_and(|last| last % 2 == 1) {
-        let effort = Effort { per_history: Some(8), depth: 0, failures_max: 1 };
-        crash_history(&setup, effort, &|| true).failures.pop().map_or(Ok(()), |failure| Err(failure.what))
-    } else {
-        let ops = history(seed, usize::from(*len), mode.always_logs());
-        driver::run(&setup, &ops).map(drop)
-    };
-    outcome.expect("the database does what the model does");
 }

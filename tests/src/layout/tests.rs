@@ -1,6 +1,6 @@
 //! What is repaired without a change stays as it is: the checksums here are the engine's.
 
-use super::{fragments, pieces, repair, table};
+use super::{TRAILER, fragments, pieces, repair, table, with_block};
 use crate::golden::fixture;
 
 #[test]
@@ -50,5 +50,22 @@ fn pieces_cover_what_is_used() {
             Some("log" | "manifest") => assert!(!fragments(bytes).is_empty()),
             _ => {}
         }
+    }
+}
+
+#[test]
+fn a_block_of_another_length_moves_what_is_behind_it() {
+    let files = fixture::files(1).expect("it is committed");
+    let (_, bytes) = files.iter().find(|(name, _)| name.ends_with(".sst")).expect("it has tables");
+    let parts = table(bytes).expect("whole");
+    let block = &bytes[parts.blocks[0].clone()];
+    assert_eq!(with_block(bytes, 0, block).as_deref(), Some(bytes));
+    let longer = [&[7; 11], block].concat();
+    let changed = with_block(bytes, 0, &longer).expect("it has a first block");
+    let moved = table(&changed).expect("its parts are where it says");
+    assert_eq!(changed[moved.blocks[0].clone()], longer);
+    assert_eq!(moved.blocks.len(), parts.blocks.len());
+    for (new, old) in moved.parts.iter().zip(&parts.parts).filter(|(_, old)| old.len() > TRAILER) {
+        assert_eq!((new.start, new.len()), (old.start + 11, old.len()));
     }
 }
