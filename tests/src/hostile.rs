@@ -3,9 +3,12 @@
 //! outside of the directory is touched.
 //!
 //! A child process runs the cases one after the other and looks at its own peak memory after each; its
-//! parent is the watchdog, and hears of a child that was aborted. The files lie in memory there.
+//! parent is the watchdog, and hears of a child that was aborted. The files lie in memory there; [`real`] has
+//! those that only a real filesystem can have, links and pipes and the like.
 
 pub mod mutate;
+#[cfg(unix)]
+pub mod real;
 mod run;
 
 use std::io::{BufRead, BufReader};

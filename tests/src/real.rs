@@ -38,6 +38,14 @@ impl Mount {
         Ok(Mount { dir: dir.to_owned() })
     }
 
+    /// What is at `dir`, at `dir` once more, for reading only.
+    pub fn read_only(dir: &Path) -> Result<Mount, Violation> {
+        run("mount", &["--bind", &text(dir), &text(dir)])?;
+        let mount = Mount { dir: dir.to_owned() };
+        run("mount", &["-o", "remount,bind,ro", &text(dir)])?;
+        Ok(mount)
+    }
+
     /// Let a filesystem in memory have `bytes` bytes from now on.
     pub fn resize(&self, bytes: u64) -> Result<(), Violation> {
         run("mount", &["-o", &format!("remount,size={bytes}"), &text(&self.dir)])

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use esker_tests::hostile::real::{Report, roots, stands, unwritable};
 use esker_tests::hostile::{Fault, many};
 
 #[test]
@@ -19,6 +20,7 @@ fn hostile_directories_do_no_harm() {
 fn planted_harm_is_noticed() {
     for (fault, told) in [
         (Fault::Allocates, "KiB of memory"),
+        (Fault::Reserves, "touched or not"),
         (Fault::Panics, "panic: index out of bounds"),
         (Fault::Aborts, "died"),
         (Fault::Escapes, "beside the directory"),
@@ -27,4 +29,43 @@ fn planted_harm_is_noticed() {
         let found = report.outcome.failures.iter().any(|failure| failure.what.contains(told));
         assert!(found, "{fault} was not noticed: {:?}", report.outcome.failures);
     }
+}
+
+fn expect_none(suite: &str, report: &Report) {
+    let (opened, refused) = report.ends;
+    println!("{suite}: {} cases, {opened} opened, {refused} refused", report.outcome.cases);
+    for what in &report.skipped {
+        println!("{suite}: SKIPPED, this machine does not let it: {what}");
+    }
+    let failures: Vec<&str> = report.outcome.failures.iter().map(|failure| failure.what.as_str()).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(report.outcome.cases > 0, "everything was skipped");
+}
+
+/// A directory on a disk in memory, if there is one: syncs are not the point.
+fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
+}
+
+#[test]
+fn what_stands_in_for_a_file_is_not_followed() {
+    let dir = in_memory();
+    expect_none("stands", &stands(dir.path()).expect("the golden database"));
+}
+
+#[test]
+fn what_stands_in_for_the_directory_is_not_followed() {
+    let dir = in_memory();
+    expect_none("roots", &roots(dir.path()).expect("the golden database"));
+}
+
+/// Row 17, for real: immutable files, and a mount for reading.
+#[test]
+fn what_may_not_be_written_is_read() {
+    if let Some(why) = esker_tests::real::no_memory_mounts() {
+        println!("unwritable: SKIPPED, this machine does not let it: {why}");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    expect_none("unwritable", &unwritable(dir.path()).expect("the golden database"));
 }

@@ -27,11 +27,17 @@ const OWN_SHARE: u64 = 50;
 /// The largest value in the golden database is far below this, in bytes.
 const VALUE_MAX: u64 = 16 << 10;
 
+/// What the process may map beyond what it had mapped, on top of that: an allocator asks the system for more
+/// than it is asked for.
+const SPARE_MAX: u64 = 16 << 20;
+
 /// A fault of the suite's own, to see that it is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A length from the disk is allocated before it is checked.
     Allocates,
+    /// The same, and the bytes are never touched: the system lends them out without having them.
+    Reserves,
     /// A byte from the disk is an index.
     Panics,
     /// The process aborts on some bytes.
@@ -42,7 +48,8 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 4] = [Fault::Allocates, Fault::Panics, Fault::Aborts, Fault::Escapes];
+    pub const ALL: [Fault; 5] =
+        [Fault::Allocates, Fault::Reserves, Fault::Panics, Fault::Aborts, Fault::Escapes];
 
     /// Do what the bug would do with this directory.
     fn strike(self, disk: &MemFs, files: &Files) {
@@ -52,6 +59,7 @@ impl Fault {
         }
         match self {
             Fault::Allocates => drop(std::hint::black_box(vec![1u8; 64 << 20])),
+            Fault::Reserves => drop(std::hint::black_box(vec![0u8; 4 << 30])),
             Fault::Panics => panic!("index out of bounds"),
             Fault::Aborts => std::process::abort(),
             Fault::Escapes => drop(disk.create(Path::new("/escaped"))),
@@ -63,6 +71,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Fault::Allocates => "allocates",
+            Fault::Reserves => "reserves",
             Fault::Panics => "panics",
             Fault::Aborts => "aborts",
             Fault::Escapes => "escapes",
@@ -75,7 +84,7 @@ impl FromStr for Fault {
 
     fn from_str(name: &str) -> Result<Fault, String> {
         let found = Fault::ALL.into_iter().find(|fault| fault.to_string() == name);
-        found.ok_or_else(|| format!("{name:?} is none of allocates, panics, aborts, escapes"))
+        found.ok_or_else(|| format!("{name:?} is none of allocates, reserves, panics, aborts, escapes"))
     }
 }
 
@@ -111,16 +120,41 @@ impl fmt::Display for Ends {
     }
 }
 
-/// The peak of the process's memory since [`forget_peak`], in KiB; 0 where the system does not say.
-fn peak_kib() -> u64 {
+/// A line of the system's account of this process, in KiB; 0 where there is none.
+fn account(key: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(key)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
 }
 
+/// The peak of the process's memory since [`forget_peak`], in KiB; 0 where the system does not say.
+pub(super) fn peak_kib() -> u64 {
+    account("VmHWM:")
+}
+
 /// Count the peak from now on.
-fn forget_peak() {
+pub(super) fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// A directory of `bytes` bytes may take so much memory, and no more.
+pub(super) fn within(grown_kib: u64, bytes: u64, base: &Base) -> Result<(), Violation> {
+    let limit = limit(bytes, base);
+    if grown_kib << 10 <= limit {
+        return Ok(());
+    }
+    Err(format!("it took {grown_kib} KiB of memory, {} are allowed", limit >> 10))
+}
+
+/// What a directory of `bytes` bytes may take, in bytes.
+fn limit(bytes: u64, base: &Base) -> u64 {
+    MEMORY_MAX + base.options().cache_bytes + VALUE_MAX + bytes / OWN_SHARE
+}
+
+/// What is mapped, whether it was touched or not: `(now, peak)` in KiB. The peak is that of the process's life:
+/// a case has made it if it has grown.
+fn mapped_kib() -> (u64, u64) {
+    (account("VmSize:"), account("VmPeak:"))
 }
 
 /// Memory in use now, in KiB.
@@ -176,7 +210,7 @@ fn one(
     hits.count(base.point(&changed));
     let disk = files.disk();
     let mut random = Rng::with_seed(case);
-    let before = used_kib();
+    let (before, mapped) = (used_kib(), mapped_kib());
     let opened = attack(&disk, base, &mut random);
     if let Some(fault) = fault {
         fault.strike(&disk, &files);
@@ -184,9 +218,12 @@ fn one(
     let opened = opened?;
     let grown = peak_kib().saturating_sub(before);
     ends.peak_kib = ends.peak_kib.max(grown);
-    let limit = MEMORY_MAX + base.options().cache_bytes + VALUE_MAX + files.bytes() as u64 / OWN_SHARE;
-    if grown << 10 > limit {
-        return Err(format!("it took {grown} KiB of memory, {} are allowed", limit >> 10));
+    let bytes = files.bytes() as u64;
+    within(grown, bytes, base)?;
+    let peak = mapped_kib().1;
+    let reserved = if peak > mapped.1 { peak.saturating_sub(mapped.0) } else { 0 };
+    if reserved << 10 > limit(bytes, base) + SPARE_MAX {
+        return Err(format!("it reserved {reserved} KiB of memory, touched or not"));
     }
     // What is beside the directory: the directory, and what was salvaged on request.
     let names = disk.list(Path::new("/")).map_err(|e| e.to_string())?;
