@@ -213,6 +213,19 @@ impl Error {
         }
     }
 
+    /// Whether the cause, at any depth, is that the process or the system has no descriptor left.
+    pub fn is_no_descriptors(&self) -> bool {
+        match self {
+            // There is no `ErrorKind` for these; the numbers are the same on every Unix.
+            #[cfg(unix)]
+            Error::Io { source, .. } => matches!(source.raw_os_error(), Some(ENFILE | EMFILE)),
+            Error::Aborted { cause } | Error::InDoubt { cause } | Error::Poisoned { cause } => {
+                cause.is_no_descriptors()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the cause is that a file is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
@@ -224,6 +237,12 @@ impl Error {
         matches!(self, Error::Corruption { .. } | Error::MissingFile { .. })
     }
 }
+
+/// No descriptor left in the system, and in the process.
+#[cfg(unix)]
+const ENFILE: i32 = 23;
+#[cfg(unix)]
+const EMFILE: i32 = 24;
 
 /// A key as people read it: printable ASCII as is, everything else as `\xNN`, cut at 64 bytes.
 ///

@@ -227,7 +227,9 @@ enum AfterFailure {
 fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
     // Also where a full disk was the cause: no commit is taken after one in doubt.
     let stopped = matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. });
-    let passing = error.is_no_space() || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
+    // What somebody else uses up somebody else gives back: a disk's space, a process's descriptors.
+    let scarce = error.is_no_space() || error.is_no_descriptors();
+    let passing = scarce || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
     let will_retry = passing && !stopped;
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
     core.metrics().count_job_failure();
