@@ -39,6 +39,8 @@ pub enum Planted {
     IdlePersist,
     /// Checksums know nothing of the place they are for.
     PlacelessChecksum,
+    /// The checksum of a table's block is not compared.
+    UncheckedBlock,
     /// Tables are mapped into memory whatever was asked for.
     MappedTables,
     /// A length in a log is not compared with its limit.

@@ -20,7 +20,10 @@ use parking_lot::Mutex;
 
 use crate::case::Failure;
 use crate::crash::{Outcome, contained};
+use crate::determinism;
 use crate::driver::Violation;
+use crate::lies::LyingFs;
+use crate::planted::Bug;
 use crate::points::Point;
 use crate::setup::{DIR, Setup};
 use crate::spread::spread;
@@ -102,7 +105,12 @@ impl Run {
             logged => logged,
         };
         let options = DatabaseOptions { durability, ..self.setup.options.clone() };
-        let builder = Database::builder(Path::new(DIR)).options(options).env(world.env());
+        determinism::note(&world);
+        let env = match self.setup.bug.and_then(Bug::lie) {
+            None => world.env(),
+            Some(lie) => world.env_over(Arc::new(LyingFs::new(world.env().fs, lie))),
+        };
+        let builder = Database::builder(Path::new(DIR)).options(options).env(env);
         let db = builder
             .merge_operator(Arc::new(Operator(Arc::clone(&self.fuse))))
             .listener(Arc::new(Operator(Arc::clone(&self.fuse))))
@@ -327,11 +335,13 @@ pub fn sweep(
             all = (0..per_history).map(|i| all[i * all.len() / per_history]).collect();
         }
         spread(threads, &all, |&(at, sticky)| {
-            let ran = contained(|| one(&setup, at, sticky, true));
+            let doubled = determinism::chosen(setup.seed ^ (at << 1) ^ u64::from(sticky));
+            let ran = determinism::run(doubled, || contained(|| one(&setup, at, sticky, true)));
             let mut total = total.lock();
             total.0.cases += 1;
             match ran {
                 Ok((_, Some(what))) => {
+                    total.0.doubled += u64::from(doubled);
                     *total.1.entry(what).or_default() += 1;
                     total.0.hits.count(if what == "listener" { Point::Flush } else { Point::Other });
                 }
@@ -356,5 +366,6 @@ pub fn sweep(
 pub fn replay(setup: &Setup, case: &str) -> Result<(), Violation> {
     let (at, span) = case.split_once(':').ok_or("a case is AT:once or AT:sticky")?;
     let at = at.parse().map_err(|_| format!("{at:?} is no number"))?;
-    contained(|| one(setup, at, span == "sticky", true)).map(|(_, fired)| println!("{fired:?}"))
+    determinism::run(true, || contained(|| one(setup, at, span == "sticky", true)))
+        .map(|(_, fired)| println!("{fired:?}"))
 }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::case::Failure;
 use crate::crash::{Outcome, record};
+use crate::determinism;
 use crate::driver::Violation;
 use crate::setup::Setup;
 use crate::spread::spread;
@@ -111,10 +112,14 @@ pub fn sweep(setup: impl Fn(u64) -> Setup, count: u64, per_history: usize, threa
             all = (0..per_history).map(|i| all[i * all.len() / per_history]).collect();
         }
         spread(threads, &all, |&(leap, at)| {
-            let ran = one(&setup, leap, at);
+            let doubled = determinism::chosen(setup.seed ^ (at << 8) ^ leap as u64);
+            let ran = determinism::run(doubled, || one(&setup, leap, at));
             let mut total = total.lock();
             match ran {
-                Ok(calls) => total.cases += u64::from(calls > at),
+                Ok(calls) => {
+                    total.cases += u64::from(calls > at);
+                    total.doubled += u64::from(calls > at && doubled);
+                }
                 Err(what) => {
                     let replay =
                         format!("--seed {} --mode {} --case {leap:?}:{at}", setup.seed, setup.mode);
@@ -135,5 +140,6 @@ pub fn sweep(setup: impl Fn(u64) -> Setup, count: u64, per_history: usize, threa
 pub fn replay(setup: &Setup, case: &str) -> Result<(), Violation> {
     let (leap, at) = case.split_once(':').ok_or("a case is LEAP:AT")?;
     let leap = Leap::ALL.into_iter().find(|it| format!("{it:?}") == leap).ok_or("there is no such leap")?;
-    one(setup, leap, at.parse().map_err(|_| format!("{at:?} is no number"))?).map(drop)
+    let at = at.parse().map_err(|_| format!("{at:?} is no number"))?;
+    determinism::run(true, || one(setup, leap, at)).map(drop)
 }

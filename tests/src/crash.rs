@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::case::{Case, Choice, Crash, Failure};
 use crate::check::{Expected, check};
+use crate::determinism;
 use crate::driver::{Recording, Violation, run};
 use crate::nested;
 use crate::ops::history;
@@ -49,6 +50,8 @@ pub struct Outcome {
     pub moments: u64,
     /// Histories.
     pub histories: u64,
+    /// Cases that ran twice and were compared with themselves.
+    pub doubled: u64,
     /// What failed.
     pub failures: Vec<Failure>,
 }
@@ -60,6 +63,7 @@ impl Outcome {
         self.hits.add(&other.hits);
         self.moments += other.moments;
         self.histories += other.histories;
+        self.doubled += other.doubled;
         self.failures.extend(other.failures);
     }
 }
@@ -122,10 +126,16 @@ pub(crate) fn crashes(
 /// Crash one history at every moment. `wanted` may end it early: it is asked before each image.
 pub fn crash_history(setup: &Setup, effort: Effort, wanted: &(dyn Fn() -> bool + Sync)) -> Outcome {
     let mut outcome = Outcome { histories: 1, ..Outcome::default() };
-    let recording = match record(setup) {
-        Ok(recording) => recording,
-        Err(what) => {
+    let mut recording = None;
+    let recorded = determinism::run(determinism::chosen(setup.seed), || {
+        recording = Some(record(setup)?);
+        Ok(())
+    });
+    let recording = match (recorded, recording) {
+        (Ok(()), Some(recording)) => recording,
+        (outcome_of_it, _) => {
             let replay = Case::of(setup).to_string();
+            let what = outcome_of_it.err().unwrap_or_default();
             outcome.failures.push(Failure { replay, what });
             return outcome;
         }
@@ -133,6 +143,7 @@ pub fn crash_history(setup: &Setup, effort: Effort, wanted: &(dyn Fn() -> bool +
     let mut seen: BTreeSet<u64> = BTreeSet::new();
     let (moments, crashes) = crashes(&recording.disk, effort.per_history, setup.seed);
     outcome.moments = moments as u64;
+    let mut deeper = Outcome::default();
     for (crash, image) in crashes {
         if !wanted() || outcome.failures.len() >= effort.failures_max {
             break;
@@ -145,9 +156,27 @@ pub fn crash_history(setup: &Setup, effort: Effort, wanted: &(dyn Fn() -> bool +
         let expected = Expected::after(&recording.oracle, crash.calls);
         let place = crash.describe(&recording.disk);
         let case = Case::of(setup).then(crash);
-        if effort.depth > 0 {
-            nested::crash_recovery(setup, &case, &image, &expected, effort.depth, &mut outcome);
-        } else if let Err(what) = contained(|| check(setup, &image, &expected, case.derived_seed())) {
+        let seed = case.derived_seed();
+        let doubled = determinism::chosen(seed);
+        outcome.doubled += u64::from(doubled);
+        // Whoever checks an image changes it.
+        let mut fresh = Some(image);
+        let mut image = || fresh.take().unwrap_or_else(|| case.crashes[0].image(&recording.disk));
+        let ran = determinism::run(doubled, || {
+            let image = image();
+            if effort.depth == 0 {
+                return contained(|| check(setup, &image, &expected, seed)).map(|()| 0);
+            }
+            let mut below = Outcome::default();
+            nested::crash_recovery(setup, &case, &image, &expected, effort.depth, &mut below);
+            let cases = below.cases;
+            deeper = below;
+            Ok(cases)
+        });
+        let mut below = std::mem::take(&mut deeper);
+        below.doubled = if doubled { below.cases } else { 0 };
+        outcome.add(below);
+        if let Err(what) = ran {
             outcome.failures.push(Failure { replay: case.to_string(), what: format!("{place}: {what}") });
         }
     }
@@ -162,12 +191,16 @@ pub fn record(setup: &Setup) -> Result<Recording, Violation> {
 
 /// Run one case again.
 pub fn replay(setup: &Setup, case: &Case) -> Result<(), Violation> {
+    let Some((first, later)) = case.crashes.split_first() else {
+        return determinism::run(true, || record(setup).map(drop));
+    };
     let recording = record(setup)?;
-    let Some((first, later)) = case.crashes.split_first() else { return Ok(()) };
     let expected = Expected::after(&recording.oracle, first.calls);
     println!("{}; commits {:?} may be there", first.describe(&recording.disk), expected.allowed);
-    let image = first.image(&recording.disk);
-    contained(|| nested::replay(setup, &Case::of(setup).then(first.clone()), later, &image, &expected))
+    determinism::run(true, || {
+        let image = first.image(&recording.disk);
+        contained(|| nested::replay(setup, &Case::of(setup).then(first.clone()), later, &image, &expected))
+    })
 }
 
 /// A panic is a violation like any other (P6).

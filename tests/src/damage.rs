@@ -18,7 +18,7 @@ use crate::case::Failure;
 use crate::crash::{Outcome, contained};
 use crate::driver::Violation;
 use crate::golden;
-use crate::lies::Lie;
+use crate::planted::Bug;
 use crate::points::Point;
 use base::{Base, Moment};
 use kinds::{Damage, Damages};
@@ -99,12 +99,12 @@ impl Grounds {
     fn case(
         &self,
         case: u64,
-        lie: Option<Lie>,
+        bug: Option<Bug>,
         note: &mut dyn FnMut(Point, Verdict),
     ) -> Result<(), Violation> {
         let (ground, damage) = self.find(case).ok_or("there is no such case")?;
         let files = ground.damages.apply(damage);
-        let scene = Scene::new(&ground.base, &files, lie);
+        let scene = Scene::new(&ground.base, &files, bug);
         let point = scene.differing.first().map_or(Point::Other, |name| ground.base.point(name));
         let drawn = key_hash(&[self.seed, case].map(u64::to_le_bytes).concat());
         // Always for reading only, buffered; one in three in another way too.
@@ -139,7 +139,7 @@ pub fn many(
     first: Option<u64>,
     count: u64,
     effort: Effort,
-    lie: Option<Lie>,
+    bug: Option<Bug>,
 ) -> Result<(Outcome, Verdicts), Violation> {
     let grounds = Grounds::new(seed)?;
     let Effort { threads, failures_max } = effort;
@@ -162,7 +162,7 @@ pub fn many(
                         mine.hits.count(point);
                         verdicts.0[verdict as usize] += 1;
                     };
-                    if let Err(what) = grounds.case(case, lie, &mut note) {
+                    if let Err(what) = grounds.case(case, bug, &mut note) {
                         mine.failures
                             .push(Failure { replay: format!("--seed {seed} --case {case}"), what });
                         stop.fetch_or(mine.failures.len() >= failures_max, Ordering::Relaxed);

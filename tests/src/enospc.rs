@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::case::Failure;
 use crate::crash::contained;
+use crate::determinism;
 use crate::driver::Violation;
 use crate::fault::{Swept, holds_after, impatient, operations, recovers};
 use crate::points::Point;
@@ -85,13 +86,15 @@ pub fn simulated(setup: impl Fn(u64) -> Setup, count: u64, threads: usize, failu
         total.lock().outcome.histories += 1;
         let rounds: Vec<u64> = (0..PER_HISTORY).collect();
         spread(threads, &rounds, |&round| {
-            let ran = contained(|| one(&setup, round));
+            let doubled = determinism::chosen(setup.seed ^ (round << 40));
+            let ran = determinism::run(doubled, || contained(|| one(&setup, round)));
             let mut total = total.lock();
             match ran {
                 Ok(None) => {}
                 Ok(Some(counts)) => {
                     total.counts.add(&counts);
                     total.outcome.cases += 1;
+                    total.outcome.doubled += u64::from(doubled);
                     total.outcome.hits.count(if counts.unopened > 0 {
                         Point::Recovery
                     } else {
@@ -112,7 +115,7 @@ pub fn simulated(setup: impl Fn(u64) -> Setup, count: u64, threads: usize, failu
 
 /// Run one simulated case again.
 pub fn replay(setup: &Setup, nth: u64) -> Result<(), Violation> {
-    let counts = contained(|| one(setup, nth))?;
+    let counts = determinism::run(true, || contained(|| one(setup, nth)))?;
     println!("{counts:?}");
     Ok(())
 }

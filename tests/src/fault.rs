@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use esker::{DatabaseOptions, Error, WhenStalled};
+use esker_base::checksum::key_hash;
 use esker_base::filename::FileName;
 use esker_vfs::clock::SimClock;
 use esker_vfs::fault::{Fault, FaultFs, Operation};
@@ -27,6 +28,7 @@ pub use kind::{FaultAt, Kind, Span, kinds, takes_space};
 use crate::case::Failure;
 use crate::check::{Expected, check};
 use crate::crash::{HISTORY_LEN, Outcome, contained};
+use crate::determinism;
 use crate::driver::Violation;
 use crate::ops::{Op, history};
 use crate::points::{Point, Tables};
@@ -297,13 +299,15 @@ pub fn sweep_many(setup: impl Fn(u64) -> Setup, count: u64, sweep: Sweep, thread
         }
         all.drain(..if nth == 0 { sweep.skip.min(all.len()) } else { 0 });
         spread(threads, &all, |at| {
-            let ran = contained(|| one(&setup, &ops, *at));
+            let doubled = determinism::chosen(setup.seed ^ key_hash(at.to_string().as_bytes()));
+            let ran = determinism::run(doubled, || contained(|| one(&setup, &ops, *at)));
             let mut total = total.lock();
             match ran {
                 Ok(None) => {}
                 Ok(Some(counts)) => {
                     total.counts.add(&counts);
                     total.outcome.cases += 1;
+                    total.outcome.doubled += u64::from(doubled);
                     let site = usize::try_from(at.call).ok().and_then(|call| sites.get(call));
                     total.outcome.hits.count(site.map_or(Point::Other, |site| site.point));
                     done.fetch_add(1, Ordering::Relaxed);
@@ -327,7 +331,7 @@ pub fn sweep_many(setup: impl Fn(u64) -> Setup, count: u64, sweep: Sweep, thread
 /// Run one case again.
 pub fn replay(setup: &Setup, at: FaultAt) -> Result<(), Violation> {
     let setup = impatient(setup);
-    match contained(|| one(&setup, &operations(&setup), at))? {
+    match determinism::run(true, || contained(|| one(&setup, &operations(&setup), at)))? {
         Some(counts) => {
             println!("{counts:?}");
             Ok(())

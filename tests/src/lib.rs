@@ -14,6 +14,7 @@ pub mod check;
 pub mod clock;
 pub mod crash;
 pub mod damage;
+pub mod descriptors;
 pub mod determinism;
 pub mod driver;
 pub mod dump;

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use esker_base::filename::FileName;
@@ -34,6 +35,10 @@ pub enum Lie {
     LogWriteIgnored,
     /// A full disk says that the device has failed.
     FullIsBroken,
+    /// Once a file could not be created, none can for good.
+    FailureSticks,
+    /// More space is reserved than was asked for, by an amount that follows from no seed.
+    Moody,
 }
 
 /// A filesystem that tells one lie about another.
@@ -43,6 +48,14 @@ pub struct LyingFs {
     lie: Lie,
     /// The manifest whose sync was put off.
     late: Arc<Mutex<Option<Arc<dyn File>>>>,
+    /// A creation has failed.
+    stuck: Arc<AtomicBool>,
+}
+
+/// Bytes, by how often the process has asked.
+fn mood() -> u64 {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    ASKED.fetch_add(1, Ordering::Relaxed) % 7 * 512
 }
 
 /// No lock at all.
@@ -66,7 +79,7 @@ struct LyingFile {
 impl LyingFs {
     /// `inner`, with `lie` told about it.
     pub fn new(inner: Arc<dyn Fs>, lie: Lie) -> LyingFs {
-        LyingFs { inner, lie, late: Arc::default() }
+        LyingFs { inner, lie, late: Arc::default(), stuck: Arc::default() }
     }
 
     fn wrap(&self, path: &Path, inner: Arc<dyn File>, end: Option<u64>) -> Arc<dyn File> {
@@ -129,7 +142,11 @@ fn catch_up(late: &Mutex<Option<Arc<dyn File>>>) -> Result<()> {
 impl Fs for LyingFs {
     fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
         catch_up(&self.late)?;
-        Ok(self.wrap(path, broken(self.lie, path, self.inner.create(path))?, None))
+        if self.lie == Lie::FailureSticks && self.stuck.load(Ordering::Relaxed) {
+            return Err(esker_base::Error::io("create", path, std::io::Error::other("as before")));
+        }
+        let made = self.inner.create(path).inspect_err(|_| self.stuck.store(true, Ordering::Relaxed));
+        Ok(self.wrap(path, broken(self.lie, path, made)?, None))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
@@ -242,6 +259,7 @@ impl File for LyingFile {
     }
 
     fn allocate(&self, len: u64) -> Result<()> {
+        let len = if self.lie == Lie::Moody { len + mood() } else { len };
         broken(self.lie, self.path(), self.inner.allocate(len))
     }
 

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::case::Failure;
 use crate::crash::{Outcome, contained};
+use crate::determinism;
 use crate::driver::Violation;
 use crate::many::many;
 use crate::model::difference;
@@ -33,10 +34,15 @@ pub const CONFIGURATIONS: u64 = 64;
 /// Operations of a script.
 const SCRIPT_LEN: usize = 600;
 
+/// Whether configuration number `nth` has its background work on threads.
+fn on_threads(nth: u64) -> bool {
+    nth % 8 == 7
+}
+
 /// Configuration number `nth` for the script of `seed`: every eighth with threads.
 fn configuration(seed: u64, nth: u64, bug: Option<Bug>) -> Config {
     let drawn = seed.wrapping_mul(CONFIGURATIONS).wrapping_add(nth);
-    Config { bug, ..Config::draw(drawn, nth % 8 == 7) }
+    Config { bug, ..Config::draw(drawn, on_threads(nth)) }
 }
 
 /// The script of `seed` with what each call answers, but for the questions that have two right answers.
@@ -170,8 +176,15 @@ pub fn script(seed: u64, bug: Option<Bug>, failures_max: usize) -> Outcome {
     let script = expected(seed);
     let mut outcome = Outcome { histories: 1, ..Outcome::default() };
     for nth in 0..CONFIGURATIONS {
-        let (hits, wrong) = run(&script, seed, nth, bug);
+        let doubled = !on_threads(nth) && determinism::chosen((seed << 8) ^ nth);
+        let mut hits = Hits::default();
+        let wrong = determinism::run(doubled, || {
+            let (hit, wrong) = run(&script, seed, nth, bug);
+            hits = hit;
+            wrong
+        });
         outcome.cases += 1;
+        outcome.doubled += u64::from(doubled);
         outcome.moments += script.ops.len() as u64;
         outcome.hits.add(&hits);
         if let Err(what) = wrong {

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::case::Failure;
 use crate::crash::{Outcome, contained};
+use crate::determinism;
 use crate::many::many;
 use crate::planted::Bug;
 use crate::points::Hits;
@@ -97,9 +98,18 @@ fn short(text: &str) -> String {
 pub fn history(seed: u64, bug: Option<Bug>) -> Outcome {
     let config = Config { bug, ..Config::draw(seed, threaded(seed)) };
     let mut ops = script(seed);
-    let (cases, hits, wrong) = run(&config, &ops);
+    let doubled = !config.threads && determinism::chosen(seed);
+    let (mut cases, mut hits, mut wrong) = (0, Hits::default(), None);
+    let same = determinism::run(doubled, || {
+        (cases, hits, wrong) = run(&config, &ops);
+        Ok((cases, hits, wrong.as_ref().map(|wrong| wrong.what.clone())))
+    });
     let mut outcome =
         Outcome { cases, hits, histories: 1, moments: ops.len() as u64, ..Outcome::default() };
+    outcome.doubled = if doubled { cases } else { 0 };
+    if let Err(what) = same {
+        outcome.failures.push(Failure { replay: format!("--seed {seed} --count 1"), what });
+    }
     if let Some(wrong) = wrong {
         ops.truncate(wrong.at + 1);
         let mut what =

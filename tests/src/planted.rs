@@ -17,7 +17,7 @@ use crate::fault::{Sweep, sweep_many};
 use crate::lies::Lie;
 use crate::scenarios::{self, Scenario};
 use crate::setup::{Mode, Setup};
-use crate::{callbacks, clock, damage, enospc, metamorphic, model, transactions};
+use crate::{callbacks, clock, damage, descriptors, enospc, metamorphic, model, transactions};
 
 /// A bug: its place in `BUGS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ enum Hunter {
     Fault(bool),
     /// Full disks.
     Enospc,
+    /// No descriptors.
+    Descriptors,
     /// Panics of callbacks.
     Callbacks,
     /// Clocks that leap.
@@ -84,7 +86,10 @@ const BUGS: &[Entry] = &[
     lie("acknowledged-early", "rule 4, P1", Lie::LogSync, Hunter::Crash(&[Mode::Sync])),
     lie("sync-retried", "rule 4", Lie::SyncRetried, Hunter::Fault(true)),
     lie("log-write-ignored", "P5", Lie::LogWriteIgnored, Hunter::Fault(false)),
+    lie("failure-sticks", "a lack of descriptors", Lie::FailureSticks, Hunter::Descriptors),
+    engine("unchecked-block", "rule 5, P4", Planted::UncheckedBlock, Hunter::Damage),
     lie("full-is-broken", "a full disk", Lie::FullIsBroken, Hunter::Enospc),
+    lie("moody-disk", "determinism", Lie::Moody, Hunter::Crash(&Mode::ALL)),
     engine("panic-escapes", "rule 10", Planted::PanicEscapes, Hunter::Callbacks),
     engine("unchecked-elapsed", "clocks", Planted::UncheckedElapsed, Hunter::Clock),
     engine("sync-tried-again", "rule 4, P5", Planted::SyncTriedAgain, Hunter::Scenario(scenarios::after_a_failed_sync)),
@@ -175,7 +180,7 @@ impl Bug {
             }
             Hunter::Damage => {
                 const ONE: damage::Effort = damage::Effort { threads: 1, failures_max: 1 };
-                let hunted = damage::many(seed, None, count.min(5_000), ONE, bug.and_then(Bug::lie));
+                let hunted = damage::many(seed, None, count.min(5_000), ONE, bug);
                 hunted.expect("the golden database is there").0
             }
             Hunter::Model => one_by_one(seed, count.saturating_mul(5), |seed| model::history(seed, bug)),
@@ -188,6 +193,7 @@ impl Bug {
                 sweep_many(any, count.min(3_000), sweep, 1).outcome
             }
             Hunter::Enospc => enospc::simulated(any, count.min(200), 1, 1).outcome,
+            Hunter::Descriptors => descriptors::simulated(any, count.min(200), 1, 1).outcome,
             Hunter::Callbacks => callbacks::sweep(any, count.min(1_000), 100, 1).0,
             Hunter::Clock => clock::sweep(any, count.min(200), 100, 1),
             Hunter::Scenario(scenario) => {

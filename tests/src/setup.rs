@@ -13,6 +13,7 @@ use esker_vfs::sim::Simulation;
 use fastrand::Rng;
 
 use crate::clock::Jump;
+use crate::determinism;
 use crate::lies::LyingFs;
 use crate::planted::Bug;
 
@@ -138,6 +139,7 @@ impl Setup {
         if let Some(bug) = self.bug {
             bug.plant_in_engine();
         }
+        determinism::note(world);
         let mut env = match self.bug.and_then(Bug::lie) {
             None => world.env_over(fs),
             Some(lie) => world.env_over(Arc::new(LyingFs::new(fs, lie))),

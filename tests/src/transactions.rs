@@ -10,6 +10,7 @@
 
 use crate::case::Failure;
 use crate::crash::{Outcome, contained};
+use crate::determinism;
 use crate::driver::Violation;
 use crate::many::many;
 use crate::planted::Bug;
@@ -34,13 +35,20 @@ fn give_way() {
 
 /// The history of `seed`: its kind follows from it.
 pub fn history(seed: u64, bug: Option<Bug>) -> Outcome {
-    let outcome = contained(|| match seed % 6 {
-        0 | 1 => white::with_threads(seed, bug),
-        2 | 3 => white::with_faults(seed, bug),
-        4 => lists::with_threads(seed, bug),
-        _ => bank::with_threads(seed, bug),
+    let in_steps = matches!(seed % 6, 2 | 3);
+    // Two histories in six are in step mode: of all, one in nine runs twice.
+    let doubled = in_steps && determinism::chosen_of(3, seed);
+    let outcome = determinism::run(doubled, || {
+        contained(|| match seed % 6 {
+            0 | 1 => white::with_threads(seed, bug),
+            2 | 3 => white::with_faults(seed, bug),
+            4 => lists::with_threads(seed, bug),
+            _ => bank::with_threads(seed, bug),
+        })
     });
-    outcome_of(seed, outcome)
+    let mut all = outcome_of(seed, outcome);
+    all.doubled = if doubled { all.cases } else { 0 };
+    all
 }
 
 fn outcome_of(seed: u64, outcome: Result<Tried, Violation>) -> Outcome {

@@ -6,7 +6,7 @@ use esker_tests::lies::Lie;
 use esker_tests::points::Point;
 use esker_tests::powercut::{Stop, stop_many};
 use esker_tests::setup::Mode;
-use esker_tests::{callbacks, clock, enospc};
+use esker_tests::{callbacks, clock, descriptors, enospc};
 
 fn expect_none(suite: &str, outcome: &Outcome) {
     println!("{suite}: {} cases; at points: {}", outcome.cases, outcome.hits);
@@ -15,11 +15,17 @@ fn expect_none(suite: &str, outcome: &Outcome) {
     }
 }
 
+/// One case in ten has run twice and was compared with itself.
+fn expect_doubled(outcome: &Outcome) {
+    assert!(outcome.doubled * 20 >= outcome.cases, "{} of {} ran twice", outcome.doubled, outcome.cases);
+}
+
 #[test]
 fn errors_at_calls_all_over_many_histories() {
     let sweep = Sweep { per_history: 150, skip: 0, only_syncs: false, failures_max: 1 };
     let swept = sweep_many(in_turn(100, &Mode::ALL), 1_500, sweep, 2);
     expect_none("fault", &swept.outcome);
+    expect_doubled(&swept.outcome);
     assert!(swept.outcome.cases >= 1_500);
     for point in Point::ALL.into_iter().take(6) {
         assert!(swept.outcome.hits.of(point) > 10, "{point:?}: {}", swept.outcome.hits.of(point));
@@ -40,14 +46,25 @@ fn errors_at_calls_all_over_many_histories() {
 #[test]
 fn syncs_that_fail_are_believed_never_again() {
     let sweep = Sweep { per_history: 80, skip: 0, only_syncs: true, failures_max: 1 };
-    expect_none("badsync", &sweep_many(in_turn(200, &Mode::ALL), 400, sweep, 2).outcome);
+    let outcome = sweep_many(in_turn(200, &Mode::ALL), 400, sweep, 2).outcome;
+    expect_none("badsync", &outcome);
+    expect_doubled(&outcome);
 }
 
 #[test]
 fn full_disks_are_left_behind_without_reopening() {
     let swept = enospc::simulated(in_turn(300, &Mode::ALL), 100, 2, 1);
     expect_none("enospc", &swept.outcome);
+    expect_doubled(&swept.outcome);
     assert!(swept.counts.aborted > 20, "{:?}", swept.counts);
+}
+
+#[test]
+fn a_lack_of_descriptors_is_left_behind_without_reopening() {
+    let swept = descriptors::simulated(in_turn(600, &Mode::ALL), 100, 2, 1);
+    expect_none("descriptors", &swept.outcome);
+    expect_doubled(&swept.outcome);
+    assert!(swept.counts.refused + swept.counts.aborted > 20, "{:?}", swept.counts);
 }
 
 #[test]
@@ -67,6 +84,7 @@ fn real_full_disks_are_left_behind_without_reopening() {
 fn panics_of_callbacks_are_contained() {
     let (outcome, by) = callbacks::sweep(in_turn(400, &Mode::ALL), 400, 50, 2);
     expect_none("callbacks", &outcome);
+    expect_doubled(&outcome);
     for what in ["fold", "listener", "transaction", "get_with", "scan"] {
         assert!(by.contains_key(what), "{what} never panicked: {by:?}");
     }
@@ -74,7 +92,9 @@ fn panics_of_callbacks_are_contained() {
 
 #[test]
 fn clocks_may_do_as_they_like() {
-    expect_none("clock", &clock::sweep(in_turn(500, &Mode::ALL), 100, 20, 2));
+    let outcome = clock::sweep(in_turn(500, &Mode::ALL), 100, 20, 2);
+    expect_none("clock", &outcome);
+    expect_doubled(&outcome);
 }
 
 /// A directory for real filesystems, or a visible skip.

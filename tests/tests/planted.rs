@@ -3,7 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use esker_tests::crash::{Effort, Outcome, crash_many, in_turn};
+use esker_tests::determinism::MARK;
+use esker_tests::fault::{Sweep, sweep_many};
 use esker_tests::planted::Bug;
+use esker_tests::setup::{Mode, Setup};
+use esker_tests::{callbacks, clock, enospc, metamorphic, model, transactions};
 
 /// A hunt may take this long.
 const HUNT_MAX: Duration = Duration::from_mins(1);
@@ -50,4 +55,33 @@ fn every_rule_and_promise_has_a_bug() {
         assert!(broken.contains(&wanted.as_str()), "no bug breaks {wanted}");
     }
     assert!(Bug::all().count() >= 24);
+}
+
+/// One case in ten of these runs twice: a disk whose answers follow from no seed is noticed by each.
+#[test]
+fn what_follows_from_no_seed_is_noticed_wherever_cases_run_twice() {
+    let bug = Bug::named("moody-disk");
+    let setup = |first: u64| move |nth: u64| Setup { bug, ..in_turn(first, &Mode::ALL)(nth) };
+    let effort = |depth| Effort { per_history: Some(40), depth, failures_max: 1 };
+    let sweep = |only_syncs| Sweep { per_history: 40, skip: 0, only_syncs, failures_max: 1 };
+    let until_found = |history: &dyn Fn(u64) -> Outcome| {
+        let mut all = (0..200).map(history);
+        all.find(|outcome| !outcome.failures.is_empty()).unwrap_or_default()
+    };
+    let suites = [
+        ("crash", crash_many(setup(1), 2_000, effort(0), 1)),
+        ("nested", crash_many(setup(1), 2_000, effort(1), 1)),
+        ("fault", sweep_many(setup(1), 400, sweep(false), 1).outcome),
+        ("badsync", sweep_many(setup(1), 400, sweep(true), 1).outcome),
+        ("enospc", enospc::simulated(setup(1), 200, 1, 1).outcome),
+        ("callbacks", callbacks::sweep(setup(1), 400, 40, 1).0),
+        ("clock", clock::sweep(setup(1), 200, 20, 1)),
+        ("model", until_found(&|seed| model::history(seed, bug))),
+        ("metamorphic", until_found(&|seed| metamorphic::script(seed, bug, 1))),
+        ("transactions", until_found(&|seed| transactions::history(seed * 6 + 2, bug))),
+    ];
+    for (suite, outcome) in suites {
+        let what = outcome.failures.first().map(|failure| failure.what.as_str());
+        assert!(what.is_some_and(|what| what.contains(MARK)), "{suite}: {what:?}");
+    }
 }

@@ -91,12 +91,13 @@ fn planted() -> Outcome {
 
 /// The suites of `tests/` in a release build, larger than `cargo test` runs them: together they take less than
 /// four minutes on two cores.
-const SOAKS: [(&str, u32); 15] = [
+const SOAKS: [(&str, u32); 16] = [
     ("crash", 20_000),
     ("nested", 10_000),
     ("fault", 2_000),
     ("badsync", 300),
     ("enospc", 150),
+    ("descriptors", 150),
     ("enospc-real", 16),
     ("damage", 10_000),
     ("hostile", 2_000),

@@ -1,6 +1,6 @@
 //! Runs the suites of `esker-tests` at any size: `soak crash --count 100000 --seed 1`.
 //!
-//! Each suite ends in one line, `crash: N cases, V violations, seed S`; the line before it says what the
+//! Each suite ends in one line, `crash: N cases (D of them twice), V violations, seed S`; the line before it says what the
 //! cases have hit. A failure prints one command that replays it. The exit status is 1 if there was one.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use esker_tests::planted::Bug;
 use esker_tests::powercut::{self, Stop};
 use esker_tests::real;
 use esker_tests::setup::{Mode, Setup};
-use esker_tests::{callbacks, clock, damage, determinism, enospc, hostile, kill, rows};
+use esker_tests::{callbacks, clock, damage, descriptors, determinism, enospc, hostile, kill, rows};
 
 #[derive(Parser)]
 #[command(about = "Runs the reliability suites at any size")]
@@ -54,6 +54,8 @@ enum Suite {
     Fault(Asked),
     /// Full disks, simulated.
     Enospc(Asked),
+    /// No descriptors for a while, simulated.
+    Descriptors(Asked),
     /// Full disks, for real (needs root).
     EnospcReal(Asked),
     /// Syncs that fail, at every one of a history, simulated.
@@ -179,6 +181,7 @@ fn main() -> ExitCode {
         Suite::Fault(asked) => faulty("fault", &asked, 5_000, false),
         Suite::Badsync(asked) => faulty("badsync", &asked, 5_000, true),
         Suite::Enospc(asked) => full(&asked),
+        Suite::Descriptors(asked) => without_descriptors(&asked),
         Suite::EnospcReal(asked) => really_full(&asked),
         Suite::Callbacks(asked) => panics(&asked),
         Suite::Clock(asked) => leaps(&asked),
@@ -213,7 +216,11 @@ fn closing(suite: &str, seed: u64, outcome: &Outcome, hits: &str) -> Result<(), 
     }
     let violations = outcome.failures.len();
     println!("{} histories, {} moments; {hits}", outcome.histories, outcome.moments);
-    println!("{suite}: {} cases, {violations} violations, seed {seed}", outcome.cases);
+    let doubled = match outcome.doubled {
+        0 => String::new(),
+        doubled => format!(" ({doubled} of them twice)"),
+    };
+    println!("{suite}: {} cases{doubled}, {violations} violations, seed {seed}", outcome.cases);
     if violations == 0 { Ok(()) } else { Err(format!("{suite}: there were violations")) }
 }
 
@@ -297,6 +304,19 @@ fn full(asked: &Asked) -> Result<(), String> {
         &swept.outcome,
         &format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts),
     )
+}
+
+fn without_descriptors(asked: &Asked) -> Result<(), String> {
+    if let (Some(nth), Some(mode)) = (&asked.case, asked.mode) {
+        let nth = nth.parse().map_err(|_| format!("{nth:?} is no number"))?;
+        return descriptors::replay(&Setup::new(asked.seed, mode), nth)
+            .map(|()| println!("the case holds"));
+    }
+    let count = asked.count.unwrap_or(500);
+    let swept =
+        descriptors::simulated(in_turn(asked.seed, &modes(asked)), count, asked.threads, asked.failures);
+    let hits = format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts);
+    report("descriptors", asked, &swept.outcome, &hits)
 }
 
 fn really_full(asked: &Asked) -> Result<(), String> {

@@ -11,8 +11,9 @@ use esker_vfs::sim::Simulation;
 use super::base::Base;
 use crate::driver::Violation;
 use crate::files::{Files, is_table};
-use crate::lies::{Lie, LyingFs};
+use crate::lies::LyingFs;
 use crate::oracle::{Contents, Rows};
+use crate::planted::Bug;
 use crate::setup::DIR;
 
 /// In which way a directory is opened.
@@ -55,8 +56,8 @@ pub struct Scene<'a> {
     pub files: &'a Files,
     /// Which files are not as they were.
     pub differing: Vec<String>,
-    /// What its filesystem lies about.
-    pub lie: Option<Lie>,
+    /// The bug that is planted, if one is.
+    pub bug: Option<Bug>,
 }
 
 /// The cause of an error that stops writes.
@@ -69,8 +70,8 @@ fn root(error: &Error) -> &Error {
 
 impl<'a> Scene<'a> {
     /// `files`, made from `base`.
-    pub fn new(base: &'a Base, files: &'a Files, lie: Option<Lie>) -> Scene<'a> {
-        Scene { base, files, differing: base.differing(files), lie }
+    pub fn new(base: &'a Base, files: &'a Files, bug: Option<Bug>) -> Scene<'a> {
+        Scene { base, files, differing: base.differing(files), bug }
     }
 
     /// `error` is one of damage, and names a file: the damaged one where that is a table's or where it
@@ -94,7 +95,10 @@ impl<'a> Scene<'a> {
 
     fn open(&self, disk: &MemFs, way: Way, seed: u64) -> Result<Database, Error> {
         let world = Simulation::on(disk.clone(), seed);
-        let env = match self.lie {
+        if let Some(bug) = self.bug {
+            bug.plant_in_engine();
+        }
+        let env = match self.bug.and_then(Bug::lie) {
             None => world.env(),
             Some(lie) => world.env_over(std::sync::Arc::new(LyingFs::new(world.env().fs, lie))),
         };

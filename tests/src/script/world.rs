@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 
 use super::operator::Affine;
 use super::spaces::SPACES;
+use crate::determinism;
+use crate::lies::LyingFs;
 use crate::planted::Bug;
 use crate::points::{Hits, Point};
 use crate::setup::INTERVAL;
@@ -93,13 +95,14 @@ impl Config {
         read_only: bool,
         hits: &Arc<Mutex<Hits>>,
     ) -> Result<Database> {
-        self.open_over(Arc::new(disk.clone()), dir, nth, read_only, hits)
+        self.open_over(Arc::new(disk.clone()), disk, dir, nth, read_only, hits)
     }
 
-    /// [`Config::open`], with the files of any filesystem.
+    /// [`Config::open`], with the files of any filesystem over `disk`.
     pub fn open_over(
         &self,
         fs: Arc<dyn Fs>,
+        disk: &MemFs,
         dir: &Path,
         nth: u64,
         read_only: bool,
@@ -108,11 +111,17 @@ impl Config {
         if let Some(bug) = self.bug {
             bug.plant_in_engine();
         }
+        let fs = match self.bug.and_then(Bug::lie) {
+            None => fs,
+            Some(lie) => Arc::new(LyingFs::new(fs, lie)),
+        };
         let env = if self.threads {
             let scheduler = Arc::new(Threads::new(self.options.compaction_threads)?);
             Env { fs, clock: Arc::new(OsClock::new()), scheduler }
         } else {
-            Simulation::new(self.seed.wrapping_add(nth << 32)).env_over(fs)
+            let world = Simulation::on(disk.clone(), self.seed.wrapping_add(nth << 32));
+            determinism::note(&world);
+            world.env_over(fs)
         };
         hits.lock().count(Point::Recovery);
         let hits = Arc::clone(hits);

@@ -306,7 +306,7 @@ pub fn with_faults(seed: u64, bug: Option<Bug>) -> Result<Tried, Violation> {
     }
     let disk = MemFs::new();
     let faults = FaultFs::over(&disk, Arc::new(SimClock::new()));
-    let open = |nth| config.open_over(Arc::new(faults.clone()), Path::new(DIR), nth, false, &hits);
+    let open = |nth| config.open_over(Arc::new(faults.clone()), &disk, Path::new(DIR), nth, false, &hits);
     let shared = Shared::new(open(0).map_err(|e| e.to_string())?, &config)?;
     plan(&faults, &mut random);
     let mut steps = Generator::for_transactions(seed, [3, 8, 30][random.usize(0..3)]);
