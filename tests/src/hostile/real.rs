@@ -273,8 +273,9 @@ fn case(
     let bytes = golden.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     within(peak_kib().saturating_sub(used), bytes, &golden.base)?;
     let after = surroundings(root.path())?;
-    let changed =
-        before.iter().find(|(path, bytes)| after.get(*path) != Some(bytes) && !(is_shared && **path == log));
+    let changed = before
+        .iter()
+        .find(|(path, bytes)| after.get(*path) != Some(bytes) && !(is_shared && **path == log));
     let new = after.keys().find(|path| !before.contains_key(*path));
     match changed.map(|(path, _)| path).or(new) {
         None => Ok(Some(opened)),
