@@ -1,7 +1,8 @@
 //! The order-preserving tuple codec: typed fields as keys whose byte order is the fields' order.
 //!
 //! Byte-compatible with the FoundationDB tuple layer for null, byte strings, text, integers of up to 128
-//! bits, 32- and 64-bit floats, booleans, UUIDs and nested tuples. `FORMAT.md` has the bytes.
+//! bits, 32- and 64-bit floats, booleans, UUIDs and nested tuples; the other types have codes that it leaves
+//! to its users. `FORMAT.md` has the bytes.
 //!
 //! ```
 //! use esker_layouts::tuple::{pack, unpack, Element};
@@ -15,9 +16,15 @@
 //!
 //! # Order
 //!
-//! Across types: null < bytes < text < nested tuple < integers < `f32` < `f64` < false < true < UUID.
+//! Across types: null < bytes < text < nested tuple < integers < `f32` < `f64` < false < true < UUID <
+//! descending < fixed width < calendar fields < time-ordered ids.
 //! Within a type: bytes and text bytewise (text thus by code point, neither dictionary nor UTF-16
 //! order); tuples field by field, a shorter one first; integers by value, whatever their width.
+//! Bytes and text are two types: `b"a"` and `"a"` are two keys, and a range over one never holds the other.
+//!
+//! [`Desc`] turns the order of any field around, also that of text and of nested tuples. [`Fixed`] gives
+//! numbers and ids one width; [`Utc`] is a moment as calendar fields, whose [`Period`]s are key ranges;
+//! [`TimeUuid`] orders version-1 UUIDs by their time, and [`TimeIds`] makes ids that sort by themselves.
 //!
 //! # Floats
 //!
@@ -34,14 +41,22 @@
 //!    than a small multiple of the input, and nesting is bounded by [`DEPTH_MAX`].
 
 mod decode;
+mod desc;
 mod element;
 mod encode;
+mod fixed;
 mod space;
+mod time_uuid;
+mod utc;
 
 pub use decode::{Fields, KeyError, KeyErrorKind, Unpack, UnpackField, split, unpack};
+pub use desc::Desc;
 pub use element::Element;
-pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack};
+pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack, pack_nested};
+pub use fixed::{Fixed, FixedWidth, Hashed};
 pub use space::{KeyRange, Space};
+pub use time_uuid::{TimeIds, TimeUuid};
+pub use utc::{Period, Utc};
 
 /// A tuple type that is a table's key: written and read back. Every type that is both [`Pack`] and
 /// [`Unpack`] is one, such as `(String, u64)`.
@@ -69,6 +84,11 @@ mod code {
     pub(super) const FALSE: u8 = 0x26;
     pub(super) const TRUE: u8 = 0x27;
     pub(super) const UUID: u8 = 0x30;
+    // From here to 0x4F the FoundationDB tuple layer leaves the codes to its users.
+    pub(super) const DESC: u8 = 0x40;
+    pub(super) const FIXED: u8 = 0x41;
+    pub(super) const UTC: u8 = 0x42;
+    pub(super) const TIME_UUID: u8 = 0x43;
     /// After a zero byte: that zero is content, not the end.
     pub(super) const ESCAPE: u8 = 0xFF;
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use super::element::Element;
 use super::encode::Uuid;
+use super::time_uuid::TimeUuid;
+use super::utc::Utc;
 use super::{DEPTH_MAX, code};
 
 /// Why bytes are not the tuple that was asked for, and where in the key.
@@ -49,6 +51,28 @@ pub enum KeyErrorKind {
     /// The key has more fields than asked for.
     #[error("the key goes on after the last field asked for")]
     TrailingFields,
+    /// A fixed-width field of another width than asked for.
+    #[error("expected a field of {expected} fixed bytes, found {found}")]
+    Width {
+        /// The width asked for, in bytes.
+        expected: usize,
+        /// The width found.
+        found: u8,
+    },
+    /// Calendar fields that are no date and time, such as 30 February.
+    #[error("the calendar fields are no date and time")]
+    NotADate,
+    /// Bytes that are no re-ordered version-1 UUID.
+    #[error("the bytes are no time-ordered id")]
+    NotATimeId,
+    /// An enum has no variant with this tag.
+    #[error("{of} has no variant with tag {tag}")]
+    UnknownVariant {
+        /// The enum.
+        of: &'static str,
+        /// The tag found.
+        tag: u32,
+    },
     /// The bytes before the tuple are not this space's prefix.
     #[error("the key lies outside this key space")]
     OtherSpace,
@@ -60,17 +84,19 @@ pub struct Fields<'a> {
     key: &'a [u8],
     at: usize,
     depth: usize,
+    /// 0xFF inside a reversed field, whose bytes are complemented; 0 elsewhere.
+    mask: u8,
 }
 
 impl<'a> Fields<'a> {
     /// The fields of the tuple that `key` is.
     pub fn new(key: &'a [u8]) -> Self {
-        Fields { key, at: 0, depth: 0 }
+        Fields::starting_at(key, 0)
     }
 
     /// The fields of the tuple that starts at byte `at` of `key`; offsets in errors count from 0.
     pub fn starting_at(key: &'a [u8], at: usize) -> Self {
-        Fields { key, at, depth: 0 }
+        Fields { key, at, depth: 0, mask: 0 }
     }
 
     /// The offset of the next field.
@@ -83,7 +109,7 @@ impl<'a> Fields<'a> {
         if self.depth == 0 {
             self.at >= self.key.len()
         } else {
-            self.peek() == Some(0) && self.key.get(self.at + 1) != Some(&code::ESCAPE)
+            self.peek() == Some(0) && self.byte(self.at + 1) != Some(code::ESCAPE)
         }
     }
 
@@ -101,8 +127,12 @@ impl<'a> Fields<'a> {
         KeyError { at: self.at, kind }
     }
 
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.key.get(at).map(|byte| byte ^ self.mask)
+    }
+
     pub(super) fn peek(&self) -> Option<u8> {
-        self.key.get(self.at).copied()
+        self.byte(self.at)
     }
 
     pub(super) fn code(&self) -> Result<u8, KeyError> {
@@ -126,28 +156,39 @@ impl<'a> Fields<'a> {
         let rest = self.key.get(self.at..).unwrap_or_default();
         let bytes = rest.first_chunk::<N>().ok_or(self.error(KeyErrorKind::Truncated))?;
         self.at += N;
-        Ok(*bytes)
+        Ok(bytes.map(|byte| byte ^ self.mask))
     }
 
-    /// The content of a byte string or text after its code, borrowed unless it holds escaped zeros.
+    /// `bytes` of the key as the encoder meant them.
+    fn plain(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.mask == 0 {
+            Cow::Borrowed(bytes)
+        } else {
+            Cow::Owned(bytes.iter().map(|byte| byte ^ self.mask).collect())
+        }
+    }
+
+    /// The content of a byte string or text after its code, borrowed unless it holds escaped zeros or is
+    /// reversed.
     fn escaped(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
         let mut owned: Option<Vec<u8>> = None;
         loop {
             let rest = self.key.get(self.at..).unwrap_or_default();
-            let len = rest.iter().position(|&b| b == 0).ok_or(self.error(KeyErrorKind::Truncated))?;
+            let len =
+                rest.iter().position(|&b| b == self.mask).ok_or(self.error(KeyErrorKind::Truncated))?;
             let (run, after) = rest.split_at(len);
-            if after.get(1) == Some(&code::ESCAPE) {
+            if after.get(1) == Some(&(code::ESCAPE ^ self.mask)) {
                 self.at += len + 2;
                 let content = owned.get_or_insert_default();
-                content.extend_from_slice(run);
+                content.extend(run.iter().map(|byte| byte ^ self.mask));
                 content.push(0);
                 continue;
             }
             self.at += len + 1;
             return Ok(match owned {
-                None => Cow::Borrowed(run),
+                None => self.plain(run),
                 Some(mut content) => {
-                    content.extend_from_slice(run);
+                    content.extend(run.iter().map(|byte| byte ^ self.mask));
                     Cow::Owned(content)
                 }
             });
@@ -203,7 +244,8 @@ impl<'a> Fields<'a> {
             .checked_sub(len)
             .ok_or(KeyError { at: start, kind: KeyErrorKind::IntegerRange("128 bits") })?;
         for (to, from) in bytes.iter_mut().skip(place).zip(body) {
-            *to = if negative { !from } else { *from };
+            let byte = from ^ self.mask;
+            *to = if negative { !byte } else { byte };
         }
         if len > 0 && bytes.get(place) == Some(&0) {
             return Err(KeyError { at: start, kind: KeyErrorKind::NotCanonical });
@@ -246,8 +288,48 @@ impl<'a> Fields<'a> {
         Ok(Uuid(self.take()?))
     }
 
+    /// The content of a fixed-width field.
+    pub(super) fn fixed(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
+        self.expect(code::FIXED, "a fixed-width field")?;
+        let [len] = self.take()?;
+        let rest = self.key.get(self.at..).unwrap_or_default();
+        let content = rest.get(..usize::from(len)).ok_or(self.error(KeyErrorKind::Truncated))?;
+        self.at += content.len();
+        Ok(self.plain(content))
+    }
+
+    pub(super) fn utc(&mut self) -> Result<Utc, KeyError> {
+        let at = self.at;
+        self.expect(code::UTC, "calendar fields")?;
+        Utc::from_bytes(self.take()?).ok_or(KeyError { at, kind: KeyErrorKind::NotADate })
+    }
+
+    pub(super) fn time_uuid(&mut self) -> Result<TimeUuid, KeyError> {
+        let at = self.at;
+        self.expect(code::TIME_UUID, "a time-ordered id")?;
+        TimeUuid::from_bytes(self.take()?).ok_or(KeyError { at, kind: KeyErrorKind::NotATimeId })
+    }
+
+    /// Read a reversed field: `read` takes the one field in it.
+    pub(super) fn reversed<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, KeyError>,
+    ) -> Result<T, KeyError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(self.error(KeyErrorKind::TooDeep));
+        }
+        self.expect(code::DESC, "a reversed field")?;
+        self.depth += 1;
+        self.mask = !self.mask;
+        let value = read(self)?;
+        self.expect(0, "the end of a reversed field")?;
+        self.mask = !self.mask;
+        self.depth -= 1;
+        Ok(value)
+    }
+
     /// Read a nested tuple: `read` takes its fields and leaves at its end.
-    pub(super) fn nested<T>(
+    pub fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, KeyError>,
     ) -> Result<T, KeyError> {

@@ -6,7 +6,11 @@ use std::fmt;
 
 use super::code;
 use super::decode::{Fields, KeyError, KeyErrorKind};
-use super::encode::{Pack, PackField, Uuid, put_nested};
+use super::desc::pack_reversed;
+use super::encode::{Pack, PackField, Uuid, pack_nested};
+use super::fixed::pack_fixed;
+use super::time_uuid::TimeUuid;
+use super::utc::Utc;
 
 /// One field of a tuple.
 ///
@@ -31,6 +35,14 @@ pub enum Element<'a> {
     Bool(bool),
     /// A UUID.
     Uuid(Uuid),
+    /// A field in descending order.
+    Desc(Box<Element<'a>>),
+    /// A fixed-width field: the ordered bytes, at most 255.
+    Fixed(Cow<'a, [u8]>),
+    /// Calendar fields.
+    Utc(Utc),
+    /// A re-ordered version-1 UUID.
+    TimeUuid(TimeUuid),
 }
 
 impl<'a> Element<'a> {
@@ -64,6 +76,10 @@ impl<'a> Element<'a> {
             code::F64 => Element::F64(fields.f64()?),
             code::FALSE | code::TRUE => Element::Bool(fields.bool()?),
             code::UUID => Element::Uuid(fields.uuid()?),
+            code::DESC => Element::Desc(Box::new(fields.reversed(Element::unpack)?)),
+            code::FIXED => Element::Fixed(fields.fixed()?),
+            code::UTC => Element::Utc(fields.utc()?),
+            code::TIME_UUID => Element::TimeUuid(fields.time_uuid()?),
             _ => return Err(fields.error(KeyErrorKind::UnknownCode(found))),
         })
     }
@@ -81,6 +97,10 @@ impl<'a> Element<'a> {
             Element::Bool(false) => code::FALSE,
             Element::Bool(true) => code::TRUE,
             Element::Uuid(_) => code::UUID,
+            Element::Desc(_) => code::DESC,
+            Element::Fixed(_) => code::FIXED,
+            Element::Utc(_) => code::UTC,
+            Element::TimeUuid(_) => code::TIME_UUID,
         }
     }
 }
@@ -91,12 +111,16 @@ impl PackField for Element<'_> {
             Element::Null => None::<bool>.pack_field(out, depth),
             Element::Bytes(bytes) => bytes.as_ref().pack_field(out, depth),
             Element::Text(text) => text.as_ref().pack_field(out, depth),
-            Element::Tuple(fields) => put_nested(fields.as_slice() as &[Element<'_>], out, depth),
+            Element::Tuple(fields) => pack_nested(fields.as_slice() as &[Element<'_>], out, depth),
             Element::Int(value) => value.pack_field(out, depth),
             Element::F32(value) => value.pack_field(out, depth),
             Element::F64(value) => value.pack_field(out, depth),
             Element::Bool(value) => value.pack_field(out, depth),
             Element::Uuid(value) => value.pack_field(out, depth),
+            Element::Desc(field) => pack_reversed(field.as_ref(), out, depth),
+            Element::Fixed(bytes) => pack_fixed(bytes, out),
+            Element::Utc(value) => value.pack_field(out, depth),
+            Element::TimeUuid(value) => value.pack_field(out, depth),
         }
     }
 }
@@ -118,6 +142,10 @@ impl Ord for Element<'_> {
             (Element::F32(a), Element::F32(b)) => a.total_cmp(b),
             (Element::F64(a), Element::F64(b)) => a.total_cmp(b),
             (Element::Uuid(a), Element::Uuid(b)) => a.cmp(b),
+            (Element::Desc(a), Element::Desc(b)) => b.cmp(a),
+            (Element::Fixed(a), Element::Fixed(b)) => (a.len(), a).cmp(&(b.len(), b)),
+            (Element::Utc(a), Element::Utc(b)) => a.cmp(b),
+            (Element::TimeUuid(a), Element::TimeUuid(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -137,7 +165,8 @@ impl PartialEq for Element<'_> {
 
 impl Eq for Element<'_> {}
 
-/// As people read it: `null`, `b"…"`, `"…"`, `(…)`, numbers, `true`, UUIDs in hex groups.
+/// As people read it: `null`, `b"…"`, `"…"`, `(…)`, numbers, `true`, UUIDs in hex groups, `desc(…)`,
+/// `fixed(0x…)`, `utc(2014-12-24T18:30:00.000Z)`, `v1(…)`.
 impl fmt::Display for Element<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,12 +184,15 @@ impl fmt::Display for Element<'_> {
             Element::F32(value) => write!(f, "{value:?}f32"),
             Element::F64(value) => write!(f, "{value:?}"),
             Element::Bool(value) => write!(f, "{value}"),
-            Element::Uuid(Uuid(bytes)) => {
-                for (i, byte) in bytes.iter().enumerate() {
-                    write!(f, "{}{byte:02x}", if matches!(i, 4 | 6 | 8 | 10) { "-" } else { "" })?;
-                }
-                Ok(())
+            Element::Uuid(value) => value.fmt(f),
+            Element::Desc(field) => write!(f, "desc({field})"),
+            Element::Fixed(bytes) => {
+                f.write_str("fixed(0x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str(")")
             }
+            Element::Utc(value) => write!(f, "utc({value})"),
+            Element::TimeUuid(value) => write!(f, "v1({})", value.uuid()),
         }
     }
 }

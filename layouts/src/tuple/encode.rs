@@ -1,10 +1,22 @@
 //! Writing fields: values to bytes.
 
+use std::fmt;
+
 use super::{DEPTH_MAX, code};
 
 /// A UUID: sixteen bytes, ordered bytewise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uuid(pub [u8; 16]);
+
+/// In hex groups: `00112233-4455-6677-8899-aabbccddeeff`.
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            write!(f, "{}{byte:02x}", if matches!(i, 4 | 6 | 8 | 10) { "-" } else { "" })?;
+        }
+        Ok(())
+    }
+}
 
 /// A value that is one field of a tuple.
 pub trait PackField {
@@ -174,8 +186,9 @@ impl PackField for Uuid {
     }
 }
 
-/// A nested tuple: its fields between a code and a terminator.
-pub(super) fn put_nested<K: Pack + ?Sized>(tuple: &K, out: &mut Vec<u8>, depth: usize) {
+/// Append `tuple` as one field of a tuple that lies `depth` tuples deep: its fields between a code and a
+/// terminator. For key types of one's own that are fields of others.
+pub fn pack_nested<K: Pack + ?Sized>(tuple: &K, out: &mut Vec<u8>, depth: usize) {
     assert!(depth < DEPTH_MAX, "tuples nest at most {DEPTH_MAX} deep");
     out.push(code::NESTED);
     tuple.pack_at(out, depth + 1);
@@ -188,7 +201,7 @@ impl Pack for () {
 
 impl PackField for () {
     fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
-        put_nested(self, out, depth);
+        pack_nested(self, out, depth);
     }
 }
 
@@ -210,7 +223,7 @@ macro_rules! pack_tuples {
 
         impl<$($field: PackField),+> PackField for ($($field,)+) {
             fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
-                put_nested(self, out, depth);
+                pack_nested(self, out, depth);
             }
         }
     )+};

@@ -7,6 +7,7 @@ use esker::prefix_end;
 use super::code;
 use super::decode::{Fields, KeyError, KeyErrorKind, Unpack};
 use super::encode::{Pack, pack, put_escaped};
+use super::utc::Period;
 
 /// The keys from `start` up to but not including `end`; `end` `None` means to the end of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +146,24 @@ impl Space {
     /// starts with `bytes`.
     pub fn starts_with_bytes<P: Pack + ?Sized>(&self, whole_fields: &P, bytes: &[u8]) -> KeyRange {
         self.partial(whole_fields, code::BYTES, bytes)
+    }
+
+    /// The tuples whose first fields are `whole_fields` and whose next field is a [`Utc`](super::Utc) in
+    /// `period`: everything of a month, a day, a quarter.
+    ///
+    /// ```
+    /// use esker_layouts::tuple::{Period, Space, Utc};
+    /// let at = |ms| Utc::from_unix_ms(ms).expect("within the calendar");
+    /// let series = Space::new(&("temperature",));
+    /// let key = series.key(&("cellar", at(1_419_445_800_000), 1)); // 2014-12-24 18:30
+    /// let december = Period::month(2014, 12).expect("a month");
+    /// let november = Period::month(2014, 11).expect("a month");
+    /// assert!(series.during(&("cellar",), &december).contains(&key));
+    /// assert!(!series.during(&("cellar",), &november).contains(&key));
+    /// ```
+    pub fn during<P: Pack + ?Sized>(&self, whole_fields: &P, period: &Period) -> KeyRange {
+        let within = self.sub(whole_fields);
+        KeyRange { start: within.key(&(period.first(),)), end: Some(past(within.key(&(period.last(),)))) }
     }
 
     fn partial<P: Pack + ?Sized>(&self, whole_fields: &P, kind: u8, content: &[u8]) -> KeyRange {

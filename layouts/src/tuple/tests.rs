@@ -65,6 +65,19 @@ fn hostile_bytes_are_typed_errors() {
         (b"\x30\x00", 1, Truncated),
         (b"\x05\x15\x01", 3, Truncated),
         (b"\x05\x00\xff", 3, Truncated),
+        (b"\x40\xfd\x9e", 2, Truncated),
+        (b"\x40\xfd\x9e\xff\x00", 5, Truncated),
+        (b"\x40\xfd\x9e\xff", 4, Truncated),
+        (b"\x40\xfd\x9e\xff\x15", 4, WrongType { expected: "the end of a reversed field", found: 0xea }),
+        (b"\x40\xff\xff", 2, WrongType { expected: "an escaped null", found: 0 }),
+        (b"\x40\x03", 1, UnknownCode(0xfc)),
+        (b"\x41", 1, Truncated),
+        (b"\x41\x02\x00", 2, Truncated),
+        (b"\x42\x07\xde\x02\x1d\x00\x00\x00\x00\x00", 0, NotADate),
+        (b"\x42\x27\x10\x01\x01\x00\x00\x00\x00\x00", 0, NotADate),
+        (b"\x42\x07\xde\x02\x1c\x00\x00\x3c\x00\x00", 0, NotADate),
+        (b"\x43\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", 0, NotATimeId),
+        (b"\x43\x00\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00", 0, NotATimeId),
         (b"\x03", 0, UnknownCode(3)),
         (b"\xff", 0, UnknownCode(0xff)),
     ];
@@ -77,8 +90,97 @@ fn hostile_bytes_are_typed_errors() {
     assert_eq!(Element::unpack_all(&beyond).expect_err("u128::MAX").kind, IntegerRange("i128"));
     let bomb = vec![0x05; 100_000];
     assert_eq!(Element::unpack_all(&bomb).expect_err("nesting").kind, TooDeep);
+    let turns: Vec<u8> = (0..100_000).map(|i| if i % 2 == 0 { 0x40 } else { 0xbf }).collect();
+    assert_eq!(Element::unpack_all(&turns).expect_err("nesting").kind, TooDeep);
     let deepest = [vec![0x05; DEPTH_MAX], vec![0x00; DEPTH_MAX]].concat();
     assert_eq!(pack(Element::unpack_all(&deepest).expect("just deep enough").as_slice()), deepest);
+}
+
+/// The floats' policy: all bits are kept, the order is `totalOrder`, and folding makes one key of equals.
+#[test]
+fn zeros_and_nans_are_ordered_and_folded_as_stated() {
+    let nan = f64::NAN.copysign(1.0);
+    let ascending = [-nan, f64::NEG_INFINITY, -1.0, -0.0, 0.0, f64::MIN_POSITIVE, 1.0, f64::INFINITY, nan];
+    let keys: Vec<_> = ascending.iter().map(|x| pack(&(*x,))).collect();
+    assert!(keys.is_sorted_by(|a, b| a < b));
+    let payload = f64::from_bits(nan.to_bits() | 7);
+    assert!(pack(&(payload,)) > pack(&(nan,)), "payloads are kept");
+    let back: (f64,) = unpack(&pack(&(payload,))).expect("own bytes");
+    assert_eq!(back.0.to_bits(), payload.to_bits());
+    for odd in [payload, -payload, -nan] {
+        assert_eq!(pack(&(fold_f64(odd),)), pack(&(nan,)));
+    }
+    assert_eq!(fold_f64(-0.0).to_bits(), 0);
+    let narrow = f32::from_bits(f32::NAN.to_bits() | 7);
+    assert_ne!(pack(&(narrow,)), pack(&(f32::NAN,)));
+    assert_eq!(pack(&(fold_f32(-narrow),)), pack(&(fold_f32(f32::NAN),)));
+    assert_eq!(fold_f32(-0.0).to_bits(), 0);
+}
+
+#[test]
+fn bytes_and_text_are_two_types() {
+    let (bytes, text) = (pack(&(&b"a"[..],)), pack(&("a",)));
+    assert!(bytes < text && pack(&(&b"\xff\xff"[..],)) < pack(&("",)), "all bytes before all texts");
+    assert!(unpack::<(String,)>(&bytes).is_err() && unpack::<(Vec<u8>,)>(&text).is_err());
+    let all = Space::root();
+    assert!(!all.starts_with(&(), "").contains(&bytes) && !all.starts_with_bytes(&(), b"").contains(&text));
+}
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    let known = [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_419_445_800_999, "2014-12-24T18:30:00.999Z"),
+        (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+    ];
+    for (ms, shown) in known {
+        let moment = Utc::from_unix_ms(ms).expect("within the calendar");
+        assert_eq!((moment.to_string().as_str(), moment.unix_ms()), (shown, ms));
+    }
+    for ms in [-62_167_219_200_001, 253_402_300_800_000, i64::MIN, i64::MAX] {
+        assert_eq!(Utc::from_unix_ms(ms), None);
+    }
+    for (year, month, day) in
+        [(2014, 2, 29), (1900, 2, 29), (2014, 13, 1), (2014, 0, 1), (2014, 4, 31), (10_000, 1, 1)]
+    {
+        assert_eq!(Utc::day(year, month, day), None, "{year}-{month}-{day}");
+    }
+    let day = Utc::day(2000, 2, 29).expect("a leap day");
+    for (hour, minute, second, ms) in [(24, 0, 0, 0), (0, 60, 0, 0), (0, 0, 60, 0), (0, 0, 0, 1_000)] {
+        assert_eq!(day.at(hour, minute, second, ms), None);
+    }
+    for none in [
+        Period::quarter(2014, 0),
+        Period::quarter(2014, 5),
+        Period::quarter(2014, 255),
+        Period::month(2014, 13),
+    ] {
+        assert_eq!(none, None);
+    }
+}
+
+/// E16: a version-1 UUID's own bytes do not sort by its time, the re-ordered field does.
+#[test]
+fn time_ids_sort_by_time_and_the_uuids_own_bytes_do_not() {
+    let ids: Vec<TimeUuid> = (0..200u64)
+        .map(|i| {
+            TimeUuid::from_parts(0x01E4_8BB0_0000_0000 + (i << 28), 5, [2, 0, 0, 0, 0, 1])
+                .expect("in range")
+        })
+        .collect();
+    assert!(!ids.iter().map(|id| pack(&(id.uuid(),))).is_sorted(), "as they are");
+    assert!(ids.iter().map(|id| pack(&(id,))).is_sorted(), "re-ordered");
+    let known = Uuid(*b"\x6c\x38\x50\x00\x8b\xb0\x11\xe4\x80\x05\x02\0\0\0\0\x01");
+    let id = TimeUuid::new(known).expect("version 1");
+    assert_eq!((id.uuid(), Utc::from_unix_ms(id.unix_ms()).expect("a date").year()), (known, 2014));
+    assert_eq!(TimeUuid::new(Uuid([0x40; 16])), None, "version 4");
+    assert_eq!(
+        (TimeUuid::from_parts(1 << 60, 0, [0; 6]), TimeUuid::from_parts(0, 1 << 14, [0; 6])),
+        (None, None)
+    );
 }
 
 #[test]
@@ -115,8 +217,34 @@ fn whole_fields_and_text_prefixes_are_kept_apart() {
     );
 }
 
+/// The elements that the FoundationDB tuple layer has, too.
+fn shared_element() -> impl Strategy<Value = Element<'static>> {
+    shared_leaf()
+        .prop_recursive(3, 16, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Element::Tuple))
+}
+
+/// Any element, in nested tuples of random shape.
 fn element() -> impl Strategy<Value = Element<'static>> {
+    let ms = prop_oneof![-62_167_219_200_000..253_402_300_800_000i64, 0..100_000i64];
     let leaf = prop_oneof![
+        4 => shared_leaf(),
+        1 => prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..4)
+            .prop_map(|b| Element::Fixed(Cow::Owned(b))),
+        1 => ms.prop_map(|ms| Element::Utc(Utc::from_unix_ms(ms).expect("years 0 to 9999"))),
+        1 => (0..1u64 << 60, 0u32..60, 0..1u16 << 14, any::<[u8; 6]>()).prop_map(|(ticks, shift, clock, node)| {
+            Element::TimeUuid(TimeUuid::from_parts(ticks >> shift, clock, node).expect("in range"))
+        }),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            2 => prop::collection::vec(inner.clone(), 0..4).prop_map(Element::Tuple),
+            3 => inner.prop_map(|field| Element::Desc(Box::new(field))),
+        ]
+    })
+}
+
+fn shared_leaf() -> impl Strategy<Value = Element<'static>> {
+    prop_oneof![
         Just(Element::Null),
         prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..6)
             .prop_map(|b| Element::Bytes(Cow::Owned(b))),
@@ -131,8 +259,7 @@ fn element() -> impl Strategy<Value = Element<'static>> {
         Just(Element::F64(0.0)),
         any::<bool>().prop_map(Element::Bool),
         any::<[u8; 16]>().prop_map(|b| Element::Uuid(Uuid(b))),
-    ];
-    leaf.prop_recursive(3, 16, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Element::Tuple))
+    ]
 }
 
 fn theirs(element: &Element<'_>) -> fdb::Element<'static> {
@@ -146,6 +273,9 @@ fn theirs(element: &Element<'_>) -> fdb::Element<'static> {
         Element::F64(value) => fdb::Element::Double(*value),
         Element::Bool(value) => fdb::Element::Bool(*value),
         Element::Uuid(Uuid(bytes)) => fdb::Element::Uuid(fdb::Uuid::from_bytes(*bytes)),
+        Element::Desc(_) | Element::Fixed(_) | Element::Utc(_) | Element::TimeUuid(_) => {
+            unreachable!("not among the shared elements")
+        }
     }
 }
 
@@ -154,7 +284,7 @@ proptest! {
 
     #[test]
     fn encodes_as_foundationdb_does_and_decodes_its_own(
-        fields in prop::collection::vec(element(), 0..5),
+        fields in prop::collection::vec(shared_element(), 0..5),
     ) {
         let key = pack(fields.as_slice());
         let their_key = fdb::pack(&fields.iter().map(theirs).collect::<Vec<_>>());
@@ -169,6 +299,15 @@ proptest! {
     ) {
         let (ours_a, ours_b) = (pack(a.as_slice()), pack(b.as_slice()));
         prop_assert_eq!(ours_a.cmp(&ours_b), a.cmp(&b));
+        prop_assert_eq!(Element::unpack_all(&ours_a).expect("own bytes"), a);
+    }
+
+    #[test]
+    fn byte_order_is_that_of_foundationdb(
+        a in prop::collection::vec(shared_element(), 0..3),
+        b in prop::collection::vec(shared_element(), 0..3),
+    ) {
+        let (ours_a, ours_b) = (pack(a.as_slice()), pack(b.as_slice()));
         // Their tuples compare by fields only as an element: a vector compares each field as a key.
         let their = |fields: &[Element<'_>]| fdb::Element::Tuple(fields.iter().map(theirs).collect());
         prop_assert_eq!(ours_a.cmp(&ours_b), their(&a).cmp(&their(&b)));
@@ -191,7 +330,7 @@ proptest! {
     /// Any bytes decode to a tuple that encodes to the same bytes, or are refused.
     #[test]
     fn what_decodes_is_canonical(
-        bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), 0u8..0x31, any::<u8>()], 0..24),
+        bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), 0u8..0x31, 0x40u8..0x44, 0xbcu8..0xc0, any::<u8>()], 0..24),
     ) {
         if let Ok(fields) = Element::unpack_all(&bytes) {
             prop_assert_eq!(pack(fields.as_slice()), bytes);
@@ -215,5 +354,60 @@ proptest! {
         let range = Space::root().starts_with(&(7,), &prefix);
         prop_assert_eq!(range.contains(&pack(&(7, text.as_str(), after))), text.starts_with(&prefix));
         prop_assert!(!range.contains(&pack(&(8, text.as_str()))));
+    }
+
+    /// A period's range holds exactly the moments in it.
+    #[test]
+    fn calendar_ranges_are_exact(ms in 1_380_000_000_000..1_440_000_000_000i64, month in 1u8..=12, day in 1u8..=31) {
+        let moment = Utc::from_unix_ms(ms).expect("a date");
+        prop_assert_eq!(moment.unix_ms(), ms);
+        let key = pack(&("s", moment, 7));
+        let holds = |period: Option<Period>| {
+            period.map(|period| Space::root().during(&("s",), &period).contains(&key))
+        };
+        prop_assert_eq!(holds(Period::year(2014)), Some(moment.year() == 2014));
+        let of_quarter = moment.year() == 2014 && moment.month().div_ceil(3) == month.div_ceil(3);
+        prop_assert_eq!(holds(Period::quarter(2014, month.div_ceil(3))), Some(of_quarter));
+        let of_month = moment.year() == 2014 && moment.month() == month;
+        prop_assert_eq!(holds(Period::month(2014, month)), Some(of_month));
+        if let Some(found) = holds(Period::day(2014, month, day)) {
+            prop_assert_eq!(found, of_month && moment.day_of_month() == day);
+        }
+        let (hour, ..) = moment.time();
+        let own = Period::hour(moment.year(), moment.month(), moment.day_of_month(), hour);
+        prop_assert_eq!(holds(own), Some(true));
+        let other = Period::hour(moment.year(), moment.month(), moment.day_of_month(), (hour + 1) % 24);
+        prop_assert_eq!(holds(other), Some(false));
+    }
+
+    #[test]
+    fn typed_fields_keep_their_order(
+        a in any::<(i16, u32, String, [u8; 3])>(),
+        b in any::<(i16, u32, String, [u8; 3])>(),
+    ) {
+        let key = |x: &(i16, u32, String, [u8; 3])| (Fixed(x.0), Desc(Fixed(x.1)), Desc(x.2.clone()), Fixed(x.3));
+        prop_assert_eq!(pack(&key(&a)).cmp(&pack(&key(&b))), key(&a).cmp(&key(&b)));
+        type Key = (Fixed<i16>, Desc<Fixed<u32>>, Desc<String>, Fixed<[u8; 3]>);
+        prop_assert_eq!(unpack::<Key>(&pack(&key(&a))), Ok(key(&a)));
+        let narrow = unpack::<(Fixed<u32>,)>(&pack(&(Fixed(a.0),))).expect_err("two bytes").kind;
+        prop_assert_eq!(narrow, KeyErrorKind::Width { expected: 4, found: 2 });
+    }
+
+    /// Whatever the clock does, the ids of one generator ascend, and they are version-7 UUIDs.
+    #[test]
+    fn generated_ids_ascend(steps in prop::collection::vec((any::<bool>(), 0..3u64, any::<u128>()), 1..200)) {
+        let (mut ids, mut now) = (TimeIds::new(), 1_000_000u64);
+        let mut last = None;
+        for (back, step, random) in steps {
+            now = if back { now - step } else { now + step };
+            let id = ids.next(now, random);
+            prop_assert!(last < Some(id));
+            prop_assert_eq!((id.0[6] >> 4, id.0[8] >> 6), (7, 0b10));
+            last = Some(id);
+        }
+        // A clock that stands still for longer than the counter lasts.
+        let mut ids = TimeIds::new();
+        let made: Vec<_> = (0..9_000).map(|i| ids.next(now, i)).collect();
+        prop_assert!(made.is_sorted_by(|a, b| a < b));
     }
 }

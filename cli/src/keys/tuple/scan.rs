@@ -1,6 +1,6 @@
 //! The reader of tuple syntax: one pass, no backtracking past a word.
 
-use esker_layouts::tuple::{DEPTH_MAX, Element, Uuid};
+use esker_layouts::tuple::{DEPTH_MAX, Element, TimeUuid, Utc, Uuid};
 
 use crate::keys::{ParseError, hex, text};
 
@@ -74,7 +74,7 @@ impl<'a> Scanner<'a> {
             let text = String::from_utf8(bytes).expect("text escapes are ASCII or characters");
             return Ok(Element::Text(text.into()));
         }
-        self.word()
+        self.word(depth)
     }
 
     /// What stands between quotes, with its escapes replaced.
@@ -116,9 +116,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// A field that ends where a comma, a parenthesis or a space stands.
-    fn word(&mut self) -> Result<Element<'static>, ParseError> {
+    fn word(&mut self, depth: usize) -> Result<Element<'static>, ParseError> {
         let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"');
         let word = self.rest().split(ends).next().unwrap_or_default();
+        if self.rest().get(word.len()..).is_some_and(|rest| rest.starts_with('(')) {
+            return self.named(word, depth);
+        }
         let field = match word {
             "null" => Element::Null,
             "true" => Element::Bool(true),
@@ -132,6 +135,33 @@ impl<'a> Scanner<'a> {
             })?,
         };
         self.at += word.len();
+        Ok(field)
+    }
+
+    /// A field that is a name and then something in parentheses.
+    fn named(&mut self, name: &str, depth: usize) -> Result<Element<'static>, ParseError> {
+        if name == "desc" {
+            if depth >= DEPTH_MAX {
+                return Err(self.expected(format!("tuples nest deeper than {DEPTH_MAX}")));
+            }
+            self.at += name.len() + 1;
+            self.skip_spaces();
+            let field = self.field(depth + 1)?;
+            self.skip_spaces();
+            if !self.eat(')') {
+                return Err(self.expected("one field and then ) was expected"));
+            }
+            return Ok(Element::Desc(Box::new(field)));
+        }
+        let inside = self.rest().get(name.len() + 1..).and_then(|rest| rest.split_once(')'));
+        let found = inside.and_then(|(inside, _)| Some((inside.len(), simple(name, inside)?)));
+        let Some((len, field)) = found else {
+            return Err(self.expected(
+                "desc(a field), fixed(0x and digits), utc(2014-12-24T18:30:00.000Z) or v1(a UUID of version 1) \
+                 was expected",
+            ));
+        };
+        self.at += name.len() + len + 2;
         Ok(field)
     }
 }
@@ -170,4 +200,34 @@ fn uuid(word: &str) -> Option<Element<'static>> {
     }
     let bytes = hex::parse(&word.replace('-', "")).ok()?;
     bytes.try_into().ok().map(|bytes| Element::Uuid(Uuid(bytes)))
+}
+
+/// The field `name(inside)`.
+fn simple(name: &str, inside: &str) -> Option<Element<'static>> {
+    match name {
+        "fixed" => {
+            let bytes = hex::parse(inside).ok().filter(|bytes| bytes.len() <= 255)?;
+            Some(Element::Fixed(bytes.into()))
+        }
+        "utc" => moment(inside).map(Element::Utc),
+        "v1" => match uuid(inside)? {
+            Element::Uuid(uuid) => TimeUuid::new(uuid).map(Element::TimeUuid),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `2014-12-24T18:30:00.000Z`.
+fn moment(given: &str) -> Option<Utc> {
+    let (date, time) = given.strip_suffix('Z')?.split_once('T')?;
+    let (clock, ms) = time.split_once('.')?;
+    let parts = |text: &str, separator| -> Option<[u16; 3]> {
+        let parts: Option<Vec<u16>> = text.split(separator).map(|part| part.parse().ok()).collect();
+        parts?.try_into().ok()
+    };
+    let ([year, month, day], [hour, minute, second]) = (parts(date, '-')?, parts(clock, ':')?);
+    let small = |part: u16| u8::try_from(part).ok();
+    let day = Utc::day(year, small(month)?, small(day)?)?;
+    day.at(small(hour)?, small(minute)?, small(second)?, ms.parse().ok()?)
 }

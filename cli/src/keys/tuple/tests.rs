@@ -1,4 +1,4 @@
-use esker_layouts::tuple::{DEPTH_MAX, Element, Uuid, pack};
+use esker_layouts::tuple::{DEPTH_MAX, Element, TimeUuid, Utc, Uuid, pack};
 use proptest::prelude::*;
 
 use super::{parse, show};
@@ -34,6 +34,12 @@ fn every_kind_of_field() {
     );
     let Element::Uuid(Uuid(bytes)) = one("123e4567-e89b-12d3-a456-426614174000") else { panic!("a UUID") };
     assert_eq!((bytes[0], bytes[15]), (0x12, 0x00));
+    assert_eq!(one("desc( (1, \"a)\") )"), Element::Desc(Box::new(one("(1, \"a)\")"))));
+    assert_eq!(one("fixed(0x00ff)"), Element::Fixed(vec![0, 0xff].into()));
+    let christmas = Utc::from_unix_ms(1_419_445_800_007).expect("a date");
+    assert_eq!(one("utc(2014-12-24T18:30:00.007Z)"), Element::Utc(christmas));
+    let id = TimeUuid::from_parts(7, 5, [1; 6]).expect("in range");
+    assert_eq!(one(&format!("v1({})", id.uuid())), Element::TimeUuid(id));
 }
 
 #[test]
@@ -70,6 +76,12 @@ fn mistakes_are_placed() {
         ("(\"abc", 6),
         ("(\"\\xff\")", 3),
         ("(1-2)", 2),
+        ("(desc(1, 2))", 8),
+        ("(desc())", 7),
+        ("(1, other(1))", 5),
+        ("(utc(2014-02-30T00:00:00.000Z))", 2),
+        ("(v1(123e4567-e89b-42d3-a456-426614174000))", 2),
+        ("(fixed(0x00", 2),
         ("(170141183460469231731687303715884105728)", 2),
     ];
     for (given, at) in places {
@@ -85,6 +97,9 @@ fn nesting_is_bounded() {
     assert_eq!(show(&pack(deepest.as_slice())), Ok(nested(DEPTH_MAX + 1)));
     assert!(parse(&nested(DEPTH_MAX + 2)).is_err());
     assert!(parse(&nested(100_000)).is_err());
+    let turned = |depth: usize| format!("({}1{})", "desc(".repeat(depth), ")".repeat(depth));
+    assert_eq!(show(&pack(parse(&turned(DEPTH_MAX)).expect("just").as_slice())), Ok(turned(DEPTH_MAX)));
+    assert!(parse(&turned(DEPTH_MAX + 1)).is_err() && parse(&turned(100_000)).is_err());
 }
 
 fn element() -> impl Strategy<Value = Element<'static>> {
@@ -97,8 +112,19 @@ fn element() -> impl Strategy<Value = Element<'static>> {
         any::<String>().prop_map(|text| Element::Text(text.into())),
         any::<Vec<u8>>().prop_map(|bytes| Element::Bytes(bytes.into())),
         any::<[u8; 16]>().prop_map(|bytes| Element::Uuid(Uuid(bytes))),
+        any::<[u8; 5]>().prop_map(|bytes| Element::Fixed(bytes.to_vec().into())),
+        (0..250_000_000_000_000i64)
+            .prop_map(|ms| Element::Utc(Utc::from_unix_ms(ms).expect("years to 9999"))),
+        any::<(u32, [u8; 6])>().prop_map(|(ticks, node)| {
+            Element::TimeUuid(TimeUuid::from_parts(ticks.into(), 9, node).expect("in range"))
+        }),
     ];
-    leaf.prop_recursive(3, 16, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Element::Tuple))
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Element::Tuple),
+            inner.prop_map(|field| Element::Desc(Box::new(field))),
+        ]
+    })
 }
 
 proptest! {
