@@ -27,6 +27,10 @@
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
 
+// The derives name this crate by its name, inside it, too.
+#[cfg(all(test, feature = "derive"))]
+extern crate self as esker_layouts;
+
 pub mod conformance;
 pub mod engine;
 mod error;

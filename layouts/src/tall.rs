@@ -33,7 +33,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::kv::{Bytes, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{Key, Pack, Space, pack};
+use crate::tuple::{Key, Pack, Prefix, Space, pack};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "tall";
@@ -68,9 +68,14 @@ impl<'k, S: OrderedKv, K: Key> TallTable<'k, S, K> {
 
     /// The space of the keys, which makes the ranges for scans: `keys().under(&(first, second))`,
     /// `keys().between(…)`, `keys().starts_with(…)`. The fields must have the types that they have in
-    /// `K`: an integer is never equal to a text.
+    /// `K`: an integer is never equal to a text. For derived keys [`under`](Self::under) sees to that.
     pub fn keys(&self) -> &Space {
         &self.keys
+    }
+
+    /// The keys that begin so, for scans: `table.under(&Mail::prefix_user("ann"))`.
+    pub fn under(&self, prefix: &Prefix<K, impl Pack>) -> KeyRange {
+        self.keys.under(prefix)
     }
 
     fn key(&self, key: &K) -> Result<Vec<u8>> {

@@ -45,6 +45,7 @@ mod desc;
 mod element;
 mod encode;
 mod fixed;
+mod key;
 mod space;
 mod time_uuid;
 mod utc;
@@ -54,15 +55,10 @@ pub use desc::Desc;
 pub use element::Element;
 pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack, pack_nested};
 pub use fixed::{Fixed, FixedWidth, Hashed};
+pub use key::{FieldOf, Key, Prefix};
 pub use space::{KeyRange, Space};
 pub use time_uuid::{TimeIds, TimeUuid};
 pub use utc::{Period, Utc};
-
-/// A tuple type that is a table's key: written and read back. Every type that is both [`Pack`] and
-/// [`Unpack`] is one, such as `(String, u64)`.
-pub trait Key: Pack + Unpack {}
-
-impl<K: Pack + Unpack> Key for K {}
 
 /// How deep tuples may nest: beyond it the decoder refuses and the encoder panics.
 pub const DEPTH_MAX: usize = 64;

@@ -17,7 +17,8 @@ const FLOORS: &[(&str, &[&str])] = &[
         &["esker-base", "esker-vfs", "esker-wal", "esker-sstable", "esker-manifest", "esker-compaction"],
     ),
     // Above the engine, its public face is all there is.
-    ("esker-layouts", &["esker"]),
+    ("esker-layouts-derive", &[]),
+    ("esker-layouts", &["esker", "esker-layouts-derive"]),
     // The micro-benchmarks time the leaves themselves.
     ("esker-bench", &["esker-base", "esker-vfs", "esker-wal", "esker", "esker-layouts"]),
     ("esker-cli", &["esker", "esker-layouts", "esker-bench"]),
