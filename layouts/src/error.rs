@@ -96,6 +96,18 @@ pub enum Error {
         /// Its number in the directory.
         number: u64,
     },
+    /// A table or a row was written with another schema than this program's.
+    #[error("what lies at key {key} has schema version {stored}, this program knows {known}: {why}")]
+    Schema {
+        /// The key, with unprintable bytes escaped.
+        key: String,
+        /// The version stored; 0 for none.
+        stored: u64,
+        /// The version of the row type.
+        known: u64,
+        /// What is the matter, and what to do.
+        why: &'static str,
+    },
     /// The layout needs what the store does not offer.
     #[error("the layout {layout:?} needs {needs}, which the store {store:?} does not offer")]
     Unsupported {

@@ -15,6 +15,8 @@
 //! - [`wide`] is a table whose rows have any columns, in families: changes of a row are atomic, results
 //!   come by ranges of columns, filtered and in pages;
 //! - [`tall`] is a table of many small rows under composite keys;
+//! - [`table`] is a table of typed rows with a schema, packed in one value or with a key per field;
+//! - [`vector`] is a sequence of elements: in one value, a key each, or in chunks;
 //! - [`hashed`] puts digests in the place of the key or of each of its fields: fixed length, collisions
 //!   reported;
 //! - [`salted`] spreads keys over buckets by a hash of chosen fields and merges them back in order, and
@@ -42,10 +44,12 @@ pub mod map;
 pub mod namespaces;
 mod ordered_merge;
 pub mod salted;
+pub mod table;
 pub mod tall;
 #[cfg(test)]
 mod testing;
 pub mod tuple;
+pub mod vector;
 pub mod wide;
 
 pub use error::{Error, Result};

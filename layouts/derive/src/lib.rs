@@ -1,6 +1,7 @@
-//! Derives for `esker-layouts`: key types from structs and enums.
+//! Derives for `esker-layouts`: key types and row types from structs and enums.
 //!
-//! Use it through `esker_layouts::tuple::Key`, whose documentation says what it makes; this crate has no interface of its own.
+//! Use them through `esker_layouts::tuple::Key` and `esker_layouts::table::Row`, whose documentation says
+//! what they make; this crate has no interface of its own.
 #![forbid(unsafe_code)]
 
 mod enums;
@@ -19,6 +20,17 @@ pub fn key(input: TokenStream) -> TokenStream {
         Data::Struct(data) => structs::key(&input, data),
         Data::Enum(data) => enums::key(&input, data),
         Data::Union(_) => Err(syn::Error::new_spanned(&input.ident, "a key is a struct or an enum")),
+    };
+    made.unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// The encoding of a row with its schema, and its typed fields. Documented at `esker_layouts::table::Row`.
+#[proc_macro_derive(Row, attributes(row))]
+pub fn row(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    let made = match &input.data {
+        Data::Struct(data) => structs::row(&input, data),
+        _ => Err(syn::Error::new_spanned(&input.ident, "a row is a struct with named fields")),
     };
     made.unwrap_or_else(syn::Error::into_compile_error).into()
 }

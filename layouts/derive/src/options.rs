@@ -1,6 +1,6 @@
-//! The attribute `#[key(…)]`.
+//! The attributes `#[key(…)]` and `#[row(…)]`.
 
-use syn::{Attribute, Error, LitInt, Result};
+use syn::{Attribute, Error, LitInt, Path, Result};
 
 /// How a field of a key is written.
 #[derive(Clone, Copy, Default)]
@@ -29,6 +29,32 @@ impl FieldOptions {
                 };
                 if std::mem::replace(flag, true) {
                     return Err(meta.error("it is given twice"));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(options)
+    }
+}
+
+/// The options of a row's type.
+pub(crate) struct RowOptions {
+    pub(crate) version: u64,
+    /// The function that takes rows of older versions.
+    pub(crate) upgrade: Option<Path>,
+}
+
+impl RowOptions {
+    pub(crate) fn of(attributes: &[Attribute]) -> Result<RowOptions> {
+        let mut options = RowOptions { version: 1, upgrade: None };
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("row")) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("version") {
+                    options.version = meta.value()?.parse::<LitInt>()?.base10_parse()?;
+                } else if meta.path.is_ident("upgrade") {
+                    options.upgrade = Some(meta.value()?.parse()?);
+                } else {
+                    return Err(meta.error("a row takes #[row(version = a number, upgrade = a function)]"));
                 }
                 Ok(())
             })?;

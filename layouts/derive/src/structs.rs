@@ -1,10 +1,10 @@
-//! Structs as keys.
+//! Structs as keys and as rows.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::{DataStruct, DeriveInput, Error, Fields, GenericParam, Index, Member, Result, Type, WhereClause};
 
-use crate::options::FieldOptions;
+use crate::options::{FieldOptions, RowOptions};
 
 /// Fields of a key that has prefixes: the tuples of `esker-layouts` end there.
 const PREFIX_FIELDS_MAX: usize = 8;
@@ -206,6 +206,60 @@ pub(crate) fn key(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream>
         #[automatically_derived]
         impl #generics #name #arguments #clause {
             #(#prefixes)*
+        }
+    })
+}
+
+/// `#[derive(Row)]`.
+pub(crate) fn row(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new_spanned(&input.ident, "a row is a struct with named fields"));
+    };
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(&input.generics, "a row's type has no parameters"));
+    }
+    let parts = parts(&data.fields)?;
+    if parts.is_empty() {
+        return Err(Error::new_spanned(&input.ident, "a row has at least one field"));
+    }
+    let RowOptions { version, upgrade } = RowOptions::of(&input.attrs)?;
+    let upgrade = upgrade.map(|path| {
+        quote! {
+            fn upgrade(
+                version: u64,
+                fields: &[::esker_layouts::tuple::Element<'_>],
+            ) -> ::core::option::Option<Self> {
+                #path(version, fields)
+            }
+        }
+    });
+    let (vis, name, tuple) = (&input.vis, &input.ident, tuple(input, &parts));
+    let texts = fields.named.iter().filter_map(|field| field.ident.as_ref()).map(ToString::to_string);
+    let handles = fields.named.iter().zip(0u32..).filter_map(|(field, place)| {
+        let (field_name, ty) = (field.ident.as_ref()?, &field.ty);
+        let handle = Ident::new(&field_name.to_string().to_uppercase(), field_name.span());
+        let doc = format!("The field `{field_name}`.");
+        Some(quote! {
+            #[doc = #doc]
+            #[allow(dead_code, reason = "one of several, made for whoever needs it")]
+            #vis const #handle: ::esker_layouts::table::Field<#name, #ty> =
+                ::esker_layouts::table::Field::at(#place);
+        })
+    });
+    Ok(quote! {
+        #tuple
+
+        #[automatically_derived]
+        impl ::esker_layouts::table::Row for #name {
+            const VERSION: u64 = #version;
+            const FIELDS: &'static [&'static str] = &[#(#texts),*];
+
+            #upgrade
+        }
+
+        #[automatically_derived]
+        impl #name {
+            #(#handles)*
         }
     })
 }

@@ -1,0 +1,201 @@
+//! Rows and fields read back, in both modes.
+
+use std::marker::PhantomData;
+
+use super::{Field, LAYOUT, Row, RowMode, Table, schema};
+use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
+use crate::tuple::{Element, Fields, Key, KeyError, Space, UnpackField, pack, split, unpack};
+use crate::{Error, OpCost, Result};
+
+/// A table at one moment.
+pub struct TableView<'t, 'k, S: OrderedKv + 'k, K, R> {
+    table: &'t Table<'k, S, K, R>,
+    read: S::Read<'k>,
+}
+
+impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
+    pub(super) fn new(table: &'t Table<'k, S, K, R>, read: S::Read<'k>) -> Self {
+        TableView { table, read }
+    }
+
+    /// The row of `key`: one get if packed, one scan of its cells otherwise.
+    pub fn get(&self, key: &K) -> Result<Option<R>> {
+        Ok(self.table.load(&self.read, key)?.map(|(_, row)| row))
+    }
+
+    /// One field of the row of `key`, `None` if there is no such row. Reads the whole row if packed, or if it
+    /// is of an older version; otherwise one batched get of the row's version and the field.
+    pub fn field<T: UnpackField>(&self, key: &K, field: Field<R, T>) -> Result<Option<T>> {
+        let at = self.table.row_key(key)?;
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
+        let place = usize::try_from(field.place).unwrap_or(usize::MAX);
+        let (version, encoded) = match self.table.mode {
+            RowMode::Packed => {
+                let Some(value) = self.read.get(&at)? else { return Ok(None) };
+                let (version, fields) = schema::open(&at, &value)?;
+                let mut fields = Fields::new(fields);
+                for _ in 0..place {
+                    Element::unpack(&mut fields).map_err(foreign)?;
+                }
+                if version == R::VERSION {
+                    return fields.field().map(Some).map_err(foreign);
+                }
+                (version, None)
+            }
+            RowMode::Cells => {
+                let cell = self.table.rows.sub(key).key(&(field.place,));
+                let mut found = self.read.get_many(&[&at, &cell])?.into_iter();
+                let Some(header) = found.next().flatten() else { return Ok(None) };
+                (schema::open(&at, &header)?.0, found.next().flatten())
+            }
+        };
+        if version == R::VERSION {
+            let encoded = encoded.ok_or_else(|| schema::incomplete(&at))?;
+            return Ok(Some(unpack::<(T,)>(&encoded).map_err(foreign)?.0));
+        }
+        let Some(row) = self.get(key)? else { return Ok(None) };
+        let packed = pack(&row);
+        let fields = split(&packed)?;
+        let encoded = fields.get(place).copied().unwrap_or_default();
+        Ok(Some(unpack::<(T,)>(encoded).map_err(foreign)?.0))
+    }
+
+    /// The rows in `range`, which [`Table::keys`] and [`Table::under`] make, in the order of the keys or
+    /// against it. Limits count rows, and the bytes of whole rows.
+    pub fn rows(
+        &self,
+        range: KeyRange,
+        options: ScanOptions,
+    ) -> Result<Rows<<S::Read<'k> as KvRead>::Scan<'_>, K, R>> {
+        // A packed row is one key; cells are gathered here, so only here can rows be counted.
+        let scan = self.read.scan(range, ScanOptions { reverse: options.reverse, ..ScanOptions::new() })?;
+        Ok(Rows {
+            scan,
+            rows: self.table.rows.clone(),
+            mode: self.table.mode,
+            next: None,
+            left: options.limit.unwrap_or(usize::MAX),
+            bytes_left: options.bytes_limit.unwrap_or(u64::MAX),
+            of: PhantomData,
+        })
+    }
+
+    /// What the reads of this view have cost so far.
+    pub fn cost(&self) -> OpCost {
+        self.read.cost()
+    }
+}
+
+impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
+    /// The row of `key` with the version under which it lies.
+    pub(super) fn load(&self, read: &impl KvRead, key: &K) -> Result<Option<(u64, R)>> {
+        let at = self.row_key(key)?;
+        match self.mode {
+            RowMode::Packed => {
+                let Some(value) = read.get(&at)? else { return Ok(None) };
+                let (version, fields) = schema::open(&at, &value)?;
+                Ok(Some((version, schema::decode(&at, version, fields)?)))
+            }
+            RowMode::Cells => {
+                let cells = read.scan(self.rows.under(key), ScanOptions::new())?;
+                let cells: Vec<(Bytes, Bytes)> = cells.collect::<Result<_>>()?;
+                if cells.is_empty() {
+                    return Ok(None);
+                }
+                gather(&at, &cells).map(Some)
+            }
+        }
+    }
+}
+
+/// The row whose cells, forward, are `cells`.
+fn gather<R: Row>(at: &[u8], cells: &[(Bytes, Bytes)]) -> Result<(u64, R)> {
+    let (header, cells) =
+        cells.split_first().filter(|((key, _), _)| key == at).ok_or_else(|| schema::incomplete(at))?;
+    let (version, _) = schema::open(at, &header.1)?;
+    let mut fields = Vec::new();
+    for (place, (key, value)) in (0u32..).zip(cells) {
+        if key.strip_prefix(at) != Some(&pack(&(place,))) {
+            return Err(schema::incomplete(key));
+        }
+        fields.extend_from_slice(value);
+    }
+    Ok((version, schema::decode(at, version, &fields)?))
+}
+
+/// Rows of a table.
+pub struct Rows<I, K, R> {
+    scan: I,
+    rows: Space,
+    mode: RowMode,
+    /// The first entry of the row after the last.
+    next: Option<(Bytes, Bytes)>,
+    left: usize,
+    bytes_left: u64,
+    of: PhantomData<fn() -> (K, R)>,
+}
+
+impl<I: Iterator<Item = Result<(Bytes, Bytes)>>, K: Key, R: Row> Rows<I, K, R> {
+    /// The key of the row that the entry at `at` belongs to, and how long it is.
+    fn row_of(&self, at: &[u8]) -> Result<(K, usize)> {
+        let read = || {
+            let mut fields = self.rows.fields(at)?;
+            let key = K::unpack_from(&mut fields)?;
+            if self.mode == RowMode::Packed {
+                fields.finish()?;
+            }
+            Ok((key, fields.position()))
+        };
+        read().map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
+    }
+
+    fn step(&mut self) -> Result<Option<(K, R)>> {
+        if self.left == 0 || self.bytes_left == 0 {
+            return Ok(None);
+        }
+        let first =
+            self.next.take().map_or_else(|| self.scan.next().transpose(), |entry| Ok(Some(entry)))?;
+        let Some(first) = first else { return Ok(None) };
+        let (key, len) = self.row_of(&first.0)?;
+        let at = first.0.slice(..len);
+        let mut entries = vec![first];
+        if self.mode == RowMode::Cells {
+            loop {
+                let Some(entry) = self.scan.next().transpose()? else { break };
+                // Another row's key may begin with the same bytes: "a" and "a\0".
+                if entry.0.starts_with(&at) && self.row_of(&entry.0)?.1 == len {
+                    entries.push(entry);
+                } else {
+                    self.next = Some(entry);
+                    break;
+                }
+            }
+        }
+        let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.bytes_left = self.bytes_left.saturating_sub(bytes as u64);
+        self.left -= 1;
+        let row = match (self.mode, entries.as_slice()) {
+            (RowMode::Packed, [(_, value)]) => {
+                let (version, fields) = schema::open(&at, value)?;
+                schema::decode(&at, version, fields)?
+            }
+            _ => {
+                entries.sort();
+                gather(&at, &entries)?.1
+            }
+        };
+        Ok(Some((key, row)))
+    }
+}
+
+impl<I: Iterator<Item = Result<(Bytes, Bytes)>>, K: Key, R: Row> Iterator for Rows<I, K, R> {
+    type Item = Result<(K, R)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step().transpose();
+        if matches!(next, Some(Err(_))) {
+            self.left = 0;
+        }
+        next
+    }
+}
