@@ -21,6 +21,7 @@
 //!   reported;
 //! - [`salted`] spreads keys over buckets by a hash of chosen fields and merges them back in order, and
 //!   changes the number of buckets under load;
+//! - [`promoted`] puts an evenly spread field first and merges ranges over the main field back in order;
 //! - [`indexed`] is a table with secondary indexes: unique, multi, covering and compound, kept in the
 //!   same transaction, built beside writers, verified;
 //! - [`namespaces`] is a directory of paths with short prefixes: renamed and removed without touching
@@ -43,6 +44,7 @@ pub mod kv;
 pub mod map;
 pub mod namespaces;
 mod ordered_merge;
+pub mod promoted;
 pub mod salted;
 pub mod table;
 pub mod tall;

@@ -1,0 +1,316 @@
+//! Keys with an evenly spread field moved to the front.
+//!
+//! Rows whose keys begin with what grows, such as the time, are all written at one end of the key space; in a
+//! store that is split by key, on one server. A table with a *promoted* field stores (source, time) for the
+//! key (time, source): writes spread over the sources, and everything of one source lies together. The price
+//! is paid by ranges over the main field: one scan per promoted value, merged back into the order of the
+//! keys, and [`Rows::fan_out`] tells how many that were. Where the values are many and the ranges common, use
+//! [`salted`](crate::salted), whose fan-out is chosen.
+//!
+//! ```
+//! use esker_layouts::kv::ScanOptions;
+//! use esker_layouts::map::MapStore;
+//! use esker_layouts::promoted::PromotedTable;
+//! use esker_layouts::tuple::Space;
+//!
+//! let store = MapStore::new();
+//! // Keys (time, source); field 1 is promoted.
+//! let series: PromotedTable<_, (u64, String)> =
+//!     PromotedTable::open(&store, &Space::new(&("temperature",)), 1)?;
+//! for (time, source) in [(1, "attic"), (2, "cellar"), (3, "attic"), (9, "cellar")] {
+//!     series.put(&(time, source.to_owned()), b"21.5")?;
+//! }
+//! let view = series.view()?;
+//! let rows = view.between((2,)..(9,), ScanOptions::new())?;
+//! assert_eq!(rows.fan_out(), 2);
+//! let times: Vec<u64> = rows.map(|row| row.map(|((time, _), _)| time)).collect::<Result<_, _>>()?;
+//! assert_eq!(times, [2, 3]);
+//! assert_eq!(view.of(&"attic", ScanOptions::new())?.fan_out(), 1);
+//! # Ok::<(), esker_layouts::Error>(())
+//! ```
+//!
+//! # Costs
+//!
+//! Writes are blind: one put or delete. A range over the main field finds the promoted values by one seek
+//! each and then starts one scan each, which read one row ahead of what they return.
+//!
+//! # Invariants
+//!
+//! 1. A row lies under (promoted field, the other fields in their order).
+//! 2. Which field is promoted is given once, when the table is created.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use crate::kv::{Bytes, KeyRange, KvRead, KvTx, Limits, Needs, OrderedKv, ScanOptions};
+use crate::ordered_merge::OrderedMerge;
+use crate::tall::check_length;
+use crate::tuple::{Key, Pack, PackField, Space, pack, split, unpack};
+use crate::{Error, OpCost, Result};
+
+const LAYOUT: &str = "promoted";
+/// The first field behind the space: which field is promoted.
+const FORM: u64 = 0;
+/// The first field behind the space: the rows.
+const ROWS: u64 = 1;
+
+/// A table of keys `K` with a promoted field. A handle; open as many as you like.
+pub struct PromotedTable<'k, S, K> {
+    store: &'k S,
+    rows: Space,
+    place: usize,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<S, K> fmt::Debug for PromotedTable<'_, S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromotedTable").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
+    /// The table in `space` with the field at `place`, counted from 0, promoted; created if absent. Nothing
+    /// else may write there.
+    ///
+    /// [`Error::BadInput`] if the table was made with another field promoted; [`Error::Unsupported`] if the
+    /// store lacks transactions.
+    pub fn open(store: &'k S, space: &Space, place: u32) -> Result<Self> {
+        Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
+        let form = space.key(&(FORM,));
+        let stored = store.update(|tx| {
+            if let Some(stored) = tx.get(&form)? {
+                return unpack(&stored).map_err(|error| Error::foreign(LAYOUT, &form, error));
+            }
+            tx.put(&form, &pack(&(place,)));
+            Ok((place,))
+        })?;
+        if stored.value != (place,) {
+            let why =
+                format!("the table was made with field {} promoted; open it with that", stored.value.0);
+            return Err(Error::bad_input("promoted field", &place.to_string(), why));
+        }
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        Ok(PromotedTable { store, rows: space.sub(&(ROWS,)), place, key: PhantomData })
+    }
+
+    /// Where the row of the packed key lies.
+    fn at(&self, key: &K) -> Result<Vec<u8>> {
+        let packed = pack(key);
+        let fields = split(&packed)?;
+        let Some((promoted, others)) = self.promoted(&fields) else {
+            let why =
+                format!("it has {} fields, and field {} from 0 is promoted", fields.len(), self.place);
+            return Err(Error::bad_input("key", &crate::error::show(&packed), why));
+        };
+        let at = [self.rows.prefix(), promoted, &others.concat()].concat();
+        check_length(key, at.len(), self.store.caps().key_bytes_max)?;
+        Ok(at)
+    }
+
+    /// The promoted field and the others, if the field is among `fields`.
+    fn promoted<'f>(&self, fields: &[&'f [u8]]) -> Option<(&'f [u8], Vec<&'f [u8]>)> {
+        let promoted = *fields.get(self.place)?;
+        let others = fields.iter().enumerate().filter(|(place, _)| *place != self.place);
+        Some((promoted, others.map(|(_, field)| *field).collect()))
+    }
+
+    /// The packed key of the row stored at `at`.
+    fn logical(&self, at: &[u8]) -> Result<Vec<u8>> {
+        let foreign = |error| Error::foreign(LAYOUT, at, error);
+        let mut fields = split(at.get(self.rows.prefix().len()..).unwrap_or_default()).map_err(foreign)?;
+        if let Some(moved) = fields.get_mut(..=self.place) {
+            moved.rotate_left(1);
+        }
+        Ok(fields.concat())
+    }
+
+    /// Set the row of `key`: one blind write.
+    pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.put_in(tx, key, value))?.cost)
+    }
+
+    /// [`put`](Self::put) in the caller's transaction.
+    pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
+        tx.put(&self.at(key)?, value);
+        Ok(())
+    }
+
+    /// Remove the row of `key`, if there is one: one blind write.
+    pub fn delete(&self, key: &K) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.delete_in(tx, key))?.cost)
+    }
+
+    /// [`delete`](Self::delete) in the caller's transaction.
+    pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
+        tx.delete(&self.at(key)?);
+        Ok(())
+    }
+
+    /// The table at this moment.
+    pub fn view(&self) -> Result<PromotedView<'_, 'k, S, K>> {
+        Ok(PromotedView { table: self, read: self.store.read()? })
+    }
+
+    /// Where, among the rows of the promoted value `value`, the key that begins with `fields` would divide
+    /// them: before everything that begins so, or `behind` it.
+    fn cut(&self, value: &[u8], fields: &[&[u8]], behind: bool) -> Vec<u8> {
+        let head = fields.get(..self.place).unwrap_or(fields).concat();
+        let mut at = [self.rows.prefix(), value, &head].concat();
+        let past = match fields.get(self.place) {
+            None => behind,
+            Some(own) if *own == value => {
+                at.extend(fields.iter().skip(self.place + 1).copied().flatten());
+                behind
+            }
+            // All rows with this head lie on one side of the cut.
+            Some(own) => *own > value,
+        };
+        if past {
+            at.push(0xFF);
+        }
+        at
+    }
+}
+
+/// A table with a promoted field at one moment.
+pub struct PromotedView<'t, 'k, S: OrderedKv + 'k, K> {
+    table: &'t PromotedTable<'k, S, K>,
+    read: S::Read<'k>,
+}
+
+impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
+    /// The row of `key`: one get.
+    pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
+        self.read.get(&self.table.at(key)?)
+    }
+
+    /// The rows between two keys or beginnings of keys, in the order of the keys or against it. An included
+    /// bound brings in everything that begins so, an excluded one keeps all of it out. One seek and one scan
+    /// per promoted value.
+    pub fn between<P: Pack>(
+        &self,
+        bounds: impl RangeBounds<P>,
+        options: ScanOptions,
+    ) -> Result<Rows<'_, 'k, S, K>> {
+        self.merged(&self.values()?, &bounds, options)
+    }
+
+    /// The rows whose promoted field is `value` between two keys or beginnings of keys: one scan.
+    pub fn between_of<V: PackField, P: Pack>(
+        &self,
+        value: &V,
+        bounds: impl RangeBounds<P>,
+        options: ScanOptions,
+    ) -> Result<Rows<'_, 'k, S, K>> {
+        self.merged(&[pack(&(value,))], &bounds, options)
+    }
+
+    /// All rows whose promoted field is `value`: one scan.
+    pub fn of<V: PackField>(&self, value: &V, options: ScanOptions) -> Result<Rows<'_, 'k, S, K>> {
+        self.between_of::<V, ()>(value, .., options)
+    }
+
+    /// The promoted values that have rows, encoded, in their order: one seek each and one more.
+    fn values(&self) -> Result<Vec<Vec<u8>>> {
+        let rows = &self.table.rows;
+        let mut rest = rows.under(&());
+        let mut values = Vec::new();
+        let one = ScanOptions::new().limit(1).keys_only();
+        while let Some(next) = self.read.scan(rest.clone(), one)?.next() {
+            let (at, _) = next?;
+            let fields = split(at.get(rows.prefix().len()..).unwrap_or_default());
+            let fields = fields.map_err(|error| Error::foreign(LAYOUT, &at, error))?;
+            let value = fields.first().copied().unwrap_or_default();
+            // Behind everything that begins with this value.
+            rest.start = [rows.prefix(), value, &[0xFF]].concat();
+            values.push(value.to_vec());
+        }
+        Ok(values)
+    }
+
+    fn merged<P: Pack>(
+        &self,
+        values: &[Vec<u8>],
+        bounds: &impl RangeBounds<P>,
+        options: ScanOptions,
+    ) -> Result<Rows<'_, 'k, S, K>> {
+        let packed = |bound: Bound<&P>| match bound {
+            Bound::Included(fields) => (pack(fields), true),
+            Bound::Excluded(fields) => (pack(fields), false),
+            Bound::Unbounded => (Vec::new(), true),
+        };
+        let ((start, from), (end, to)) = (packed(bounds.start_bound()), packed(bounds.end_bound()));
+        let (first, last) = (split(&start)?, split(&end)?);
+        let mut sources = Vec::new();
+        for value in values {
+            let start = self.table.cut(value, &first, !from);
+            let range = KeyRange { start, end: Some(self.table.cut(value, &last, to)) };
+            if !range.is_empty() {
+                sources.push(ValueScan { table: self.table, scan: self.read.scan(range, options)? });
+            }
+        }
+        Ok(Rows {
+            fan_out: sources.len(),
+            merge: OrderedMerge::new(sources, options.reverse),
+            left: Limits::new(options),
+            key: PhantomData,
+        })
+    }
+
+    /// What the reads of this view have cost so far.
+    pub fn cost(&self) -> OpCost {
+        self.read.cost()
+    }
+}
+
+/// The rows of one promoted value, by their keys.
+struct ValueScan<'t, 'k, S, K, I> {
+    table: &'t PromotedTable<'k, S, K>,
+    scan: I,
+}
+
+impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator
+    for ValueScan<'_, '_, S, K, I>
+{
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.scan.next()?;
+        Some(row.and_then(|(at, value)| Ok((self.table.logical(&at)?.into(), value))))
+    }
+}
+
+/// Rows of a table with a promoted field in the order of their keys.
+pub struct Rows<'a, 'k, S: OrderedKv + 'k, K> {
+    fan_out: usize,
+    merge: OrderedMerge<Bytes, Bytes, ValueScan<'a, 'k, S, K, <S::Read<'k> as KvRead>::Scan<'a>>>,
+    left: Limits,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<S: OrderedKv, K> Rows<'_, '_, S, K> {
+    /// How many promoted values are read.
+    pub fn fan_out(&self) -> usize {
+        self.fan_out
+    }
+}
+
+impl<S: OrderedKv, K: Key> Iterator for Rows<'_, '_, S, K> {
+    type Item = Result<(K, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left.reached() {
+            return None;
+        }
+        let next = self.merge.next()?;
+        Some(next.and_then(|row| {
+            self.left.take(&row);
+            let key = unpack(&row.0).map_err(|error| Error::foreign(LAYOUT, &row.0, error))?;
+            Ok((key, row.1))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
