@@ -52,12 +52,14 @@
 //! # Costs
 //!
 //! A write reads the list of indexes (one scan) and the old row (one get), and touches only entries that
-//! differ; each added entry of a unique index is one more get.
+//! differ; each added entry of a unique index is one more get. A put into a table without indexes, or with
+//! indexes [verified on read](Index::verified_on_read) only, does not read the old row; their lookups read the
+//! rows of all entries they meet.
 //!
 //! # Invariants
 //!
-//! 1. In every state but disabled: each entry belongs to a row that has it; once built, each row has all
-//!    its entries, but for the rows listed as violations. [`verify`](IndexedView::verify) compares.
+//! 1. In every state but disabled: each entry belongs to a row that has it, or had it if the index is
+//!    verified on read; once built, each row has all its entries, but for the rows listed as violations. [`verify`](IndexedView::verify) compares.
 //! 2. Writers read the list of indexes in their transaction, so a change of state conflicts with writers
 //!    under way; a handle that does not know an index that has to be maintained cannot write.
 //! 3. A value of null is never unique: entries with a null field do not exclude each other.
@@ -77,8 +79,10 @@ use crate::tuple::{Key, Space, pack};
 use crate::{Error, OpCost, Result};
 
 pub use build::Built;
+use definition::Entries;
 pub use definition::{Entry, Index, State};
 pub use read::{Hit, IndexedView};
+use records::Slot;
 pub use verify::{Problem, Report};
 
 const LAYOUT: &str = "indexed";
@@ -107,6 +111,10 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
     pub fn open(store: &'k S, space: &Space, indexes: Vec<Index<K>>) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         for (i, index) in indexes.iter().enumerate() {
+            if index.unique && index.verified_on_read {
+                let why = "a unique index is kept in step by writers, who read it anyway; leave out verified_on_read";
+                return Err(Error::bad_input("index", index.name(), why));
+            }
             let repeated = indexes.iter().take(i).any(|other| other.name() == index.name());
             if index.name().is_empty() || repeated {
                 return Err(Error::bad_input("index", index.name(), "give every index a name of its own"));
@@ -136,7 +144,25 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
     /// [`put`](Self::put) in the caller's transaction. After an error the transaction must be given up,
     /// by returning the error.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, row: &[u8]) -> Result<()> {
-        self.change(tx, key, Some(row)).map(|_| ())
+        let slots = self.maintained(tx)?;
+        if !slots.iter().all(|slot| slot.record.verified_on_read) {
+            return self.change(tx, key, Some(row), slots).map(|_| ());
+        }
+        // Nobody need know which entries the old row had.
+        let at = self.row_key(key)?;
+        tx.put(&at, row);
+        let packed = pack(key);
+        for slot in slots {
+            let entries = slot.index.entries(key, row)?;
+            self.maintain(tx, slot, &packed, &Entries::new(), &entries)?;
+        }
+        Ok(())
+    }
+
+    /// The indexes that writers keep up.
+    fn maintained(&self, tx: &mut impl KvTx) -> Result<Vec<Slot<'_, K>>> {
+        let slots = self.slots(tx)?.into_iter();
+        Ok(slots.filter(|slot| slot.record.state != State::Disabled).collect())
     }
 
     /// Set the row of `key` if there is none: [`Error::Unexpected`] if there is.
@@ -158,13 +184,19 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
 
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<bool> {
-        self.change(tx, key, None)
+        let slots = self.maintained(tx)?;
+        self.change(tx, key, None, slots)
     }
 
     /// Set or remove a row with all that follows; whether there was one before.
-    fn change(&self, tx: &mut impl KvTx, key: &K, row: Option<&[u8]>) -> Result<bool> {
+    fn change(
+        &self,
+        tx: &mut impl KvTx,
+        key: &K,
+        row: Option<&[u8]>,
+        slots: Vec<Slot<'_, K>>,
+    ) -> Result<bool> {
         let at = self.row_key(key)?;
-        let slots = self.slots(tx)?;
         let old: Option<Bytes> = tx.get(&at)?;
         match row {
             Some(row) => tx.put(&at, row),
@@ -172,7 +204,7 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
             None => return Ok(false),
         }
         let packed = pack(key);
-        for slot in slots.into_iter().filter(|slot| slot.record.state != State::Disabled) {
+        for slot in slots {
             let before = old.as_deref().map(|row| slot.index.entries(key, row)).transpose()?;
             let after = row.map(|row| slot.index.entries(key, row)).transpose()?;
             self.maintain(tx, slot, &packed, &before.unwrap_or_default(), &after.unwrap_or_default())?;

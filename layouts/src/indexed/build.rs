@@ -66,6 +66,43 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         })
     }
 
+    /// Remove the stale entries of the index `name`, if it is verified on read, comparing `step` entries (at
+    /// least one) with their rows in a transaction; how many were removed. It may run at any time beside
+    /// writers, or never: lookups answer the same.
+    pub fn clean(&self, name: &str, step: usize) -> Result<u64> {
+        let limit = step.max(1);
+        let mut removed = 0;
+        let mut from: Option<Vec<u8>> = None;
+        loop {
+            let done = self.store.update(|tx| {
+                let slot = self.slot(tx, name)?;
+                if !slot.record.verified_on_read {
+                    return Ok((0, None));
+                }
+                let mut range = slot.record.entries(&self.space).under(&());
+                range.start = from.clone().unwrap_or(range.start);
+                let entries: Vec<(Bytes, Bytes)> =
+                    tx.scan(range, ScanOptions::new().limit(limit))?.collect::<Result<_>>()?;
+                let mut stale = 0;
+                for entry in &entries {
+                    let hit = self.hit(&slot.record, entry)?;
+                    let row = tx.get(&self.row_key(&hit.key)?)?;
+                    if !row.map_or(Ok(false), |row| slot.index.has(&hit, &row))? {
+                        tx.delete(&entry.0);
+                        stale += 1;
+                    }
+                }
+                let last = entries.last().filter(|_| entries.len() == limit);
+                Ok((stale, last.map(|(at, _)| [at.as_ref(), &[0]].concat())))
+            })?;
+            removed += done.value.0;
+            from = done.value.1;
+            if from.is_none() {
+                return Ok(removed);
+            }
+        }
+    }
+
     /// Stop maintaining the index `name` and remove its entries.
     pub fn disable(&self, name: &str) -> Result<OpCost> {
         self.restart(name, State::Disabled)

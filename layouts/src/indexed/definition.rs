@@ -38,6 +38,7 @@ pub struct Index<K> {
     pub(super) unique: bool,
     pub(super) fields: u64,
     pub(super) version: u64,
+    pub(super) verified_on_read: bool,
     extract: Box<Extract<K>>,
 }
 
@@ -57,7 +58,7 @@ impl<K> Index<K> {
         entries: impl Fn(&K, &[u8]) -> Result<Vec<Entry>> + Send + Sync + 'static,
     ) -> Self {
         let (name, extract) = (name.to_owned(), Box::new(entries));
-        Index { name, unique: true, fields: fields.into(), version: 1, extract }
+        Index { name, unique: true, fields: fields.into(), version: 1, verified_on_read: false, extract }
     }
 
     /// An index in which a value has any number of rows; otherwise as [`unique`](Self::unique).
@@ -74,6 +75,17 @@ impl<K> Index<K> {
     #[must_use]
     pub fn version(mut self, version: u64) -> Self {
         self.version = version;
+        self
+    }
+
+    /// The index with entries that are compared with their rows when they are looked up, instead of kept in
+    /// step when a row is written. If all indexes of a table are such, a put does not read the row it
+    /// replaces: the row's older entries stay behind, and lookups read every row they find and leave those
+    /// entries out, until [`clean`](super::IndexedTable::clean) removes them. For tables that are written far
+    /// more often than looked up. Not for unique indexes, whose writers have to read anyway.
+    #[must_use]
+    pub fn verified_on_read(mut self) -> Self {
+        self.verified_on_read = true;
         self
     }
 

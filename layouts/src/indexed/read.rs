@@ -3,8 +3,8 @@
 use std::ops::RangeBounds;
 
 use super::maintain::open_unique;
-use super::records::Slot;
-use super::{IndexedTable, LAYOUT, State};
+use super::records::{Record, Slot};
+use super::{Index, IndexedTable, LAYOUT, State};
 use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
 use crate::tuple::{Key, KeyError, KeyErrorKind, Pack, Unpack, pack, split, unpack};
 use crate::{Error, OpCost, Result};
@@ -64,7 +64,8 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
     }
 
     /// The entries of the index `name` whose first fields are `fields`, in the order of the index and
-    /// then of the rows' keys: one scan. [`Error::IndexNotReady`] unless the index is ready.
+    /// then of the rows' keys: one scan, and one batched get of the rows if they are
+    /// [verified on read](super::Index::verified_on_read). [`Error::IndexNotReady`] unless the index is ready.
     pub fn lookup(&self, name: &str, fields: &impl Pack, options: ScanOptions) -> Result<Vec<Hit<K>>> {
         let slot = self.ready(name)?;
         self.hits(slot, slot.record.entries(&self.table.space).under(fields), options)
@@ -83,13 +84,63 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
 
     /// The rows of the entries that [`lookup`](Self::lookup) finds, by one batched get more.
     pub fn rows(&self, name: &str, fields: &impl Pack, options: ScanOptions) -> Result<Vec<(K, Bytes)>> {
-        let hits = self.lookup(name, fields, options)?;
+        let slot = self.ready(name)?;
+        let range = slot.record.entries(&self.table.space).under(fields);
+        if slot.record.verified_on_read {
+            let live = self.live(slot, range, options)?;
+            return Ok(live.into_iter().map(|(hit, row)| (hit.key, row)).collect());
+        }
+        let hits = self.hits(slot, range, options)?;
+        let rows = self.rows_of(&hits)?;
+        let present = hits.into_iter().zip(rows).filter_map(|(hit, row)| Some((hit.key, row?)));
+        Ok(present.collect())
+    }
+
+    fn rows_of(&self, hits: &[Hit<K>]) -> Result<Vec<Option<Bytes>>> {
         let places: Vec<Vec<u8>> =
             hits.iter().map(|hit| self.table.row_key(&hit.key)).collect::<Result<_>>()?;
         let places: Vec<&[u8]> = places.iter().map(Vec::as_slice).collect();
-        let rows = self.read.get_many(&places)?;
-        let present = hits.into_iter().zip(rows).filter_map(|(hit, row)| Some((hit.key, row?)));
-        Ok(present.collect())
+        self.read.get_many(&places)
+    }
+
+    /// The entries in `range` whose rows have them, with the rows. Where a limit leaves room for more because
+    /// entries were stale, it goes on behind them.
+    fn live(
+        &self,
+        slot: &Slot<'t, K>,
+        mut range: KeyRange,
+        mut options: ScanOptions,
+    ) -> Result<Vec<(Hit<K>, Bytes)>> {
+        let mut live = Vec::new();
+        options.keys_only = false;
+        while options.limit != Some(0) {
+            let entries: Vec<(Bytes, Bytes)> =
+                self.read.scan(range.clone(), options)?.collect::<Result<_>>()?;
+            let hits: Vec<Hit<K>> =
+                entries.iter().map(|entry| self.table.hit(&slot.record, entry)).collect::<Result<_>>()?;
+            let rows = self.rows_of(&hits)?;
+            for (hit, row) in hits.into_iter().zip(rows) {
+                if let Some(row) = row
+                    && slot.index.has(&hit, &row)?
+                {
+                    live.push((hit, row));
+                    options.limit = options.limit.map(|limit| limit.saturating_sub(1));
+                }
+            }
+            match entries.last() {
+                Some((last, _))
+                    if options.limit.is_some_and(|limit| limit > 0) && options.bytes_limit.is_none() =>
+                {
+                    if options.reverse {
+                        range.end = Some(last.to_vec());
+                    } else {
+                        range.start = [last.as_ref(), &[0]].concat();
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(live)
     }
 
     /// The entries of a compound index whose fields *after the first* start with `fields`, for every
@@ -120,27 +171,12 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         range: KeyRange,
         options: ScanOptions,
     ) -> Result<Vec<Hit<K>>> {
+        if slot.record.verified_on_read {
+            return Ok(self.live(slot, range, options)?.into_iter().map(|(hit, _)| hit).collect());
+        }
         // The keys of unique entries' rows lie in the values.
         let options = ScanOptions { keys_only: false, ..options };
-        self.read.scan(range, options)?.map(|row| self.hit(slot, &row?)).collect()
-    }
-
-    /// The entry stored as a key and a value.
-    pub(super) fn hit(&self, slot: &Slot<'t, K>, (at, value): &(Bytes, Bytes)) -> Result<Hit<K>> {
-        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
-        let start = slot.record.entries(&self.table.space).prefix().len();
-        let behind = at.get(start..).unwrap_or_default();
-        let parts = split(behind).map_err(foreign)?;
-        let count = usize::try_from(slot.record.fields).unwrap_or(usize::MAX);
-        let fields = parts.get(..count).ok_or(KeyError { at: at.len(), kind: KeyErrorKind::Truncated });
-        let fields = fields.map_err(foreign)?.concat();
-        let (row, included) = if let Some([row]) = parts.get(count..) {
-            (unpack::<(Vec<u8>,)>(row).map_err(foreign)?.0, value.clone())
-        } else {
-            let (row, included) = open_unique(at, value)?;
-            (row, included.into())
-        };
-        Ok(Hit { key: unpack(&row).map_err(foreign)?, included, fields })
+        self.read.scan(range, options)?.map(|row| self.table.hit(&slot.record, &row?)).collect()
     }
 
     /// The rows that share values of the unique index `name`, by value: what has to be changed before
@@ -168,5 +204,32 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
     /// What the reads of this view have cost so far.
     pub fn cost(&self) -> OpCost {
         self.read.cost()
+    }
+}
+
+impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+    /// The entry stored as a key and a value.
+    pub(super) fn hit(&self, record: &Record, (at, value): &(Bytes, Bytes)) -> Result<Hit<K>> {
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
+        let start = record.entries(&self.space).prefix().len();
+        let behind = at.get(start..).unwrap_or_default();
+        let parts = split(behind).map_err(foreign)?;
+        let count = usize::try_from(record.fields).unwrap_or(usize::MAX);
+        let fields = parts.get(..count).ok_or(KeyError { at: at.len(), kind: KeyErrorKind::Truncated });
+        let fields = fields.map_err(foreign)?.concat();
+        let (row, included) = if let Some([row]) = parts.get(count..) {
+            (unpack::<(Vec<u8>,)>(row).map_err(foreign)?.0, value.clone())
+        } else {
+            let (row, included) = open_unique(at, value)?;
+            (row, included.into())
+        };
+        Ok(Hit { key: unpack(&row).map_err(foreign)?, included, fields })
+    }
+}
+
+impl<K> Index<K> {
+    /// Whether `row` has the entry `hit`.
+    pub(super) fn has(&self, hit: &Hit<K>, row: &[u8]) -> Result<bool> {
+        Ok(self.entries(&hit.key, row)?.get(&hit.fields).is_some_and(|included| *included == hit.included))
     }
 }

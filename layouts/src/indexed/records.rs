@@ -2,7 +2,7 @@
 
 use super::{Index, IndexedTable, LAYOUT, State};
 use crate::kv::{KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{Key, KeyError, KeyErrorKind, Space, pack, unpack};
+use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Space, Unpack, pack};
 use crate::{Error, Result};
 
 /// The first field behind the space: the list of indexes.
@@ -25,6 +25,7 @@ pub(super) struct Record {
     pub(super) fields: u64,
     pub(super) version: u64,
     pub(super) state: State,
+    pub(super) verified_on_read: bool,
 }
 
 /// An index of this handle with its record.
@@ -50,7 +51,10 @@ impl Record {
     }
 
     pub(super) fn save(&self, tx: &mut impl KvTx, space: &Space) {
-        let value = pack(&(self.number, self.unique, self.fields, self.version, self.state.number()));
+        let mut value = pack(&(self.number, self.unique, self.fields, self.version, self.state.number()));
+        if self.verified_on_read {
+            value.extend_from_slice(&pack(&(true,)));
+        }
         tx.put(&space.key(&(INDEXES, self.name.as_str())), &value);
     }
 
@@ -74,12 +78,15 @@ pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
         let (at, value) = row?;
         let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
         let (_, name): (u64, String) = space.unpack(&at).map_err(foreign)?;
+        let mut stored = Fields::new(&value);
         let (number, unique, fields, version, state): (_, _, _, _, u64) =
-            unpack(&value).map_err(foreign)?;
+            Unpack::unpack_from(&mut stored).map_err(foreign)?;
+        let verified_on_read = !stored.at_end() && stored.field().map_err(foreign)?;
+        stored.finish().map_err(foreign)?;
         let state = State::ALL.into_iter().find(|known| known.number() == state);
         let unknown = KeyError { at: 0, kind: KeyErrorKind::IntegerRange("the states of an index") };
         let state = state.ok_or_else(|| foreign(unknown))?;
-        records.push(Record { name, number, unique, fields, version, state });
+        records.push(Record { name, number, unique, fields, version, state, verified_on_read });
     }
     Ok(records)
 }
@@ -122,8 +129,8 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         let state = if first.transpose()?.is_some() { State::Building } else { State::Ready };
         let stored = |index: &Index<K>| records.iter().find(|record| record.name == index.name());
         for (index, record) in self.indexes.iter().filter_map(|index| Some((index, stored(index)?))) {
-            let made = (record.unique, record.fields, record.version);
-            if made != (index.unique, index.fields, index.version) {
+            let made = (record.unique, record.fields, record.version, record.verified_on_read);
+            if made != (index.unique, index.fields, index.version, index.verified_on_read) {
                 let why = "its entries were made with another kind, number of fields or version; give the new \
                            index a new name, or drop the old one";
                 return Err(Error::bad_input("index", index.name(), why));
@@ -131,9 +138,9 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         }
         let new = self.indexes.iter().filter(|index| stored(index).is_none());
         for (number, index) in (free..).zip(new) {
-            let Index { unique, fields, version, .. } = *index;
+            let Index { unique, fields, version, verified_on_read, .. } = *index;
             let name = index.name().to_owned();
-            Record { name, number, unique, fields, version, state }.save(tx, &self.space);
+            Record { name, number, unique, fields, version, state, verified_on_read }.save(tx, &self.space);
         }
         self.slots(tx).map(|_| ())
     }

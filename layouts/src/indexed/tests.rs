@@ -283,6 +283,72 @@ fn verify_names_what_disagrees() {
     assert_verifies(&table);
 }
 
+/// Section 2.1's price of verifying on read: a read less per put, a read of the row per entry looked up.
+#[test]
+fn verifying_on_read_moves_the_cost_from_writes_to_lookups() {
+    let price = |index: fn() -> Index<(u64,)>| {
+        let store = engine();
+        let table = open(&store, vec![index()]);
+        for id in 0..10 {
+            table.put(&(id,), &user("a@x", "Oslo", 1)).expect("put");
+        }
+        let write = table.put(&(3,), &user("a@x", "Rome", 1)).expect("put");
+        let view = table.view().expect("view");
+        let before = view.cost();
+        let found = view.lookup("city", &("Oslo",), all()).expect("lookup").len();
+        let lookup = view.cost().since(&before);
+        assert_eq!((found, ids(&table, "city", &("Rome",))), (9, vec![3]));
+        (write, lookup)
+    };
+    let (write, lookup) = price(city);
+    assert_eq!((write.keys_read, write.keys_written, write.tombstones_written), (2, 2, 1));
+    assert_eq!((lookup.calls, lookup.keys_read), (1, 9));
+    let (write, lookup) = price(|| city().verified_on_read());
+    assert_eq!(
+        (write.keys_read, write.keys_written, write.tombstones_written),
+        (1, 2, 0),
+        "the index's record"
+    );
+    assert_eq!((lookup.calls, lookup.keys_read), (2, 20), "ten entries, one of them stale, and ten rows");
+}
+
+#[test]
+fn stale_entries_are_left_out_counted_and_cleaned() {
+    let store = engine();
+    let table = open(&store, vec![city().verified_on_read(), letters().verified_on_read()]);
+    for round in 0..4 {
+        for id in 0..6u64 {
+            let city = ["Oslo", "Rome", "Bonn", "Oslo"][round];
+            table.put(&(id,), &user("a@x", city, i64::try_from(round).expect("small"))).expect("put");
+        }
+    }
+    assert!(table.delete(&(5,)).expect("delete").value, "and its newest entries");
+    assert_eq!(ids(&table, "city", &("Oslo",)), [0, 1, 2, 3, 4]);
+    assert!(ids(&table, "city", &("Rome",)).is_empty());
+    let view = table.view().expect("view");
+    for (options, expected) in [(all().limit(2), [0, 1]), (all().limit(2).reverse(), [4, 3])] {
+        let hits = view.lookup("city", &(), options).expect("lookup");
+        assert_eq!(hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(), expected, "past the stale ones");
+    }
+    assert!(view.lookup("city", &(), all().limit(0)).expect("lookup").is_empty());
+    assert_eq!(view.rows("city", &("Oslo",), all().limit(3)).expect("rows").len(), 3);
+    assert_eq!(view.skip_scan("city", &(3,)).expect("skip scan").len(), 5);
+    let report = view.verify().expect("verify");
+    // Each row's cities of the older rounds, and the letters that "Oslo" lacks: R, m, e, B, n.
+    assert_eq!((report.count, report.rows, report.stale), (0, 5, 6 * 3 + 6 * 5));
+    let removed = table.clean("city", 4).expect("clean") + table.clean("letters", 100).expect("clean");
+    assert_eq!(removed, report.stale);
+    let report = table.view().and_then(|view| view.verify()).expect("verify");
+    assert_eq!((report.count, report.stale), (0, 0));
+    assert_eq!(table.clean("city", 1).expect("clean"), 0);
+    let kind = IndexedTable::<_, (u64,)>::open(&store, &space(), vec![city(), letters()]);
+    assert!(matches!(kind.map(|_| ()), Err(Error::BadInput { .. })), "made with the other kind");
+    let unique =
+        IndexedTable::<_, (u64,)>::open(&MapStore::new(), &space(), vec![mail().verified_on_read()])
+            .map(|_| ());
+    assert!(matches!(unique, Err(Error::BadInput { .. })));
+}
+
 #[test]
 fn bad_definitions_rows_and_data_are_clear_errors() {
     let store = MapStore::new();
@@ -398,8 +464,58 @@ fn equals_the_model<S: OrderedKv>(store: &S, ops: &[Op]) {
     assert_eq!(rows, model.len());
 }
 
+/// Rows come and go, entries go stale and are cleaned; lookups are those of the model.
+fn verified_on_read_equals_the_model<S: OrderedKv>(store: &S, ops: &[Op]) {
+    let table = open(store, vec![city().verified_on_read()]);
+    let mut model: BTreeMap<u64, (String, i64)> = BTreeMap::new();
+    for op in ops {
+        match *op {
+            Op::Put(id, _, city, age) => {
+                let city = "ab".repeat(city.into());
+                table.put(&(id,), &user("", &city, age)).expect("put");
+                model.insert(id, (city, age));
+            }
+            Op::Delete(id) => {
+                assert_eq!(table.delete(&(id,)).expect("delete").value, model.remove(&id).is_some());
+            }
+            Op::Rebuild(true) => drop(table.clean("city", 2).expect("clean")),
+            Op::Rebuild(false) => {
+                table.rebuild("city").expect("rebuild");
+                table.build("city", 2).expect("build");
+            }
+            Op::Step(reverse) => {
+                let options = ScanOptions { reverse, ..all().limit(3) };
+                let hits =
+                    table.view().and_then(|view| view.lookup("city", &("ab",), options)).expect("lookup");
+                let own = model.iter().filter(|(_, row)| row.0 == "ab");
+                let mut expected: Vec<(i64, u64)> = own.map(|(id, row)| (row.1, *id)).collect();
+                expected.sort_unstable();
+                if reverse {
+                    expected.reverse();
+                }
+                expected.truncate(3);
+                assert_eq!(
+                    hits.iter().map(|hit| hit.key.0).collect::<Vec<_>>(),
+                    expected.iter().map(|e| e.1).collect::<Vec<_>>()
+                );
+            }
+        }
+        assert_verifies(&table);
+    }
+    let stale = table.view().and_then(|view| view.verify()).expect("verify").stale;
+    assert_eq!(table.clean("city", 3).expect("clean"), stale);
+    let report = table.view().and_then(|view| view.verify()).expect("verify");
+    assert_eq!((report.stale, report.rows, report.entries), (0, model.len() as u64, model.len() as u64));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn verified_on_read_equals_a_map_searched_in_full(ops in prop::collection::vec(op(), 0..40)) {
+        verified_on_read_equals_the_model(&MapStore::new(), &ops);
+        verified_on_read_equals_the_model(&engine(), &ops);
+    }
 
     #[test]
     fn equals_a_map_searched_in_full(ops in prop::collection::vec(op(), 0..40)) {
