@@ -34,6 +34,8 @@
 //! # Ok::<(), esker_layouts::Error>(())
 //! ```
 //!
+//! Cells hold one value; a family whose columns keep their last versions is a [`History`].
+//!
 //! # Costs
 //!
 //! A change is one call and blind: a put, delete or add reads nothing. Deleting a row is one range
@@ -49,6 +51,7 @@
 
 mod change;
 mod filter;
+mod history;
 mod read;
 
 use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv};
@@ -57,6 +60,7 @@ use crate::{Error, OpCost, Result};
 
 pub use change::{Check, RowChange};
 pub use filter::Filter;
+pub use history::{History, Version};
 pub use read::{Cell, Page, PageToken, Query, WideView};
 
 const LAYOUT: &str = "wide";
@@ -64,6 +68,8 @@ const LAYOUT: &str = "wide";
 const FAMILIES: u64 = 0;
 /// The first field behind the space: the cells.
 const CELLS: u64 = 1;
+/// The first field behind the space: how many versions the columns of a family keep.
+const HISTORY: u64 = 2;
 
 /// A family that this handle knows.
 #[derive(Clone, Debug)]
@@ -78,6 +84,7 @@ struct Family {
 #[derive(Debug)]
 pub struct WideTable<'k, S> {
     store: &'k S,
+    space: Space,
     /// Ascending by number, which is the order of a row's families in results.
     families: Vec<Family>,
 }
@@ -108,7 +115,7 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
             .map(|(name, number)| Family { cells: space.sub(&(CELLS, number)), name, number })
             .collect();
         families.sort_by_key(|family| family.number);
-        Ok(WideTable { store, families })
+        Ok(WideTable { store, space: space.clone(), families })
     }
 
     /// The families of this handle, in the order in which a row's cells are returned.

@@ -388,7 +388,7 @@ impl<'a, R: KvRead> Iterator for FamilyScan<'a, R> {
 /// A table at one moment.
 pub struct WideView<'t, 'k, S: OrderedKv + 'k> {
     table: &'t WideTable<'k, S>,
-    read: S::Read<'k>,
+    pub(super) read: S::Read<'k>,
 }
 
 impl<'t, 'k, S: OrderedKv> WideView<'t, 'k, S> {
