@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::map::MapStore;
 use crate::testing::{assert_block, engine};
+use crate::tuple::Utc;
 
 /// Game, user, day.
 type Interest = (String, String, u32);
@@ -109,6 +110,74 @@ fn fields_in_the_wrong_order_never_match() {
     let view = table.view().expect("view");
     assert!(!view.exists(&("QQ12".into(), "chess".into())).expect("get"));
     assert!(view.exists(&("chess".into(), "QQ12".into())).expect("get"));
+}
+
+/// The study's sample as it is printed, typos included: one key has ":&" for its delimiter, one day has nine
+/// digits, and one user has three spellings.
+const SAMPLE: &[(&str, &str)] = &[
+    ("3DARPG$QQ121102645", "20141224"),
+    ("3CountryBattle$HeXiaoYang", "20141216"),
+    ("Space Hunter:&HeXaoYang", "20141214"),
+    ("Frus3D$HexiaoYang", "201412142"),
+    ("Frus3D$junping_Jeff", "20141220"),
+];
+
+/// The calendar day that eight digits spell.
+fn day(digits: &str) -> Option<Utc> {
+    let part = |from: usize, to: usize| digits.get(from..to)?.parse::<u16>().ok();
+    let small = |from, to| part(from, to).and_then(|part| u8::try_from(part).ok());
+    (digits.len() == 8).then_some(())?;
+    Utc::day(part(0, 4)?, small(4, 6)?, small(6, 8)?)
+}
+
+/// Delimiters, days and names made of text let typos in; what is typed refuses them, or keeps them apart.
+#[test]
+fn the_sample_s_typos_are_found_by_types_and_not_by_text() {
+    let as_text: Vec<&str> = SAMPLE.iter().map(|(key, _)| *key).collect();
+    let found = |start: &str| as_text.iter().filter(|key| key.starts_with(start)).count();
+    assert_eq!(
+        (found("Space Hunter$"), found("Frus3D$")),
+        (0, 2),
+        "the row with the other delimiter is lost"
+    );
+    assert!("201412142" > "20141214" && "201412142" < "20141215", "the odd day sorts as if it were one");
+
+    let store = MapStore::new();
+    let table: TallTable<_, (String, String, Utc)> = open(&store);
+    let mut refused = Vec::new();
+    for (key, digits) in SAMPLE {
+        match key.split_once('$').zip(day(digits)) {
+            Some(((game, user), day)) => {
+                table.put(&(game.to_owned(), user.to_owned(), day), b"").map(|_| ()).expect("put");
+            }
+            None => refused.push(*key),
+        }
+    }
+    assert_eq!(refused, ["Space Hunter:&HeXaoYang", "Frus3D$HexiaoYang"], "before they are keys");
+    assert_eq!(all(&table, table.keys().under(&())).len(), 3);
+
+    // Three spellings are three users: folding case is the caller's choice, and mends two of them.
+    let names: TallTable<_, (String,)> = TallTable::open(&store, &Space::new(&("names",))).expect("open");
+    let spellings = ["HeXaoYang", "HeXiaoYang", "HexiaoYang"];
+    for name in spellings {
+        names.put(&(name.to_owned(),), b"").expect("put");
+    }
+    assert_eq!(all(&names, names.keys().under(&())).len(), 3);
+    let folded: TallTable<_, (String,)> = TallTable::open(&store, &Space::new(&("folded",))).expect("open");
+    for name in spellings {
+        folded.put(&(name.to_lowercase(),), b"").expect("put");
+    }
+    assert_eq!(all(&folded, folded.keys().under(&())).len(), 2);
+}
+
+/// A delimiter inside a name makes one text key of two pairs; fields delimit themselves.
+#[test]
+fn a_delimiter_in_a_name_confuses_text_keys_only() {
+    let pairs = [("a$b", "c"), ("a", "b$c")];
+    let text: Vec<String> = pairs.iter().map(|(game, user)| format!("{game}${user}")).collect();
+    assert_eq!(text[0], text[1]);
+    let keys = pairs.map(|(game, user)| pack(&(game, user)));
+    assert_ne!(keys[0], keys[1]);
 }
 
 #[test]
