@@ -144,7 +144,7 @@ fn prefix(input: &DeriveInput, parts: &[Part], count: usize) -> TokenStream {
         Member::Unnamed(index) => format_ident!("field_{}", index.index),
     };
     let names: Vec<Ident> = parts().map(argument).collect();
-    let function = match parts().last().map(|part| &part.member) {
+    let function = match parts().next_back().map(|part| &part.member) {
         Some(Member::Named(name)) => format_ident!("prefix_{}", name),
         _ => format_ident!("prefix_{}", count),
     };

@@ -71,7 +71,7 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
         let scan = self.read.scan(range, ScanOptions { reverse: options.reverse, ..ScanOptions::new() })?;
         Ok(Rows {
             scan,
-            rows: self.table.rows.clone(),
+            space: self.table.rows.clone(),
             mode: self.table.mode,
             next: None,
             left: options.limit.unwrap_or(usize::MAX),
@@ -126,7 +126,7 @@ fn gather<R: Row>(at: &[u8], cells: &[(Bytes, Bytes)]) -> Result<(u64, R)> {
 /// Rows of a table.
 pub struct Rows<I, K, R> {
     scan: I,
-    rows: Space,
+    space: Space,
     mode: RowMode,
     /// The first entry of the row after the last.
     next: Option<(Bytes, Bytes)>,
@@ -139,7 +139,7 @@ impl<I: Iterator<Item = Result<(Bytes, Bytes)>>, K: Key, R: Row> Rows<I, K, R> {
     /// The key of the row that the entry at `at` belongs to, and how long it is.
     fn row_of(&self, at: &[u8]) -> Result<(K, usize)> {
         let read = || {
-            let mut fields = self.rows.fields(at)?;
+            let mut fields = self.space.fields(at)?;
             let key = K::unpack_from(&mut fields)?;
             if self.mode == RowMode::Packed {
                 fields.finish()?;
@@ -174,15 +174,12 @@ impl<I: Iterator<Item = Result<(Bytes, Bytes)>>, K: Key, R: Row> Rows<I, K, R> {
         let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
         self.bytes_left = self.bytes_left.saturating_sub(bytes as u64);
         self.left -= 1;
-        let row = match (self.mode, entries.as_slice()) {
-            (RowMode::Packed, [(_, value)]) => {
-                let (version, fields) = schema::open(&at, value)?;
-                schema::decode(&at, version, fields)?
-            }
-            _ => {
-                entries.sort();
-                gather(&at, &entries)?.1
-            }
+        let row = if let (RowMode::Packed, [(_, value)]) = (self.mode, entries.as_slice()) {
+            let (version, fields) = schema::open(&at, value)?;
+            schema::decode(&at, version, fields)?
+        } else {
+            entries.sort();
+            gather(&at, &entries)?.1
         };
         Ok(Some((key, row)))
     }

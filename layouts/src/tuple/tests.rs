@@ -279,8 +279,83 @@ fn theirs(element: &Element<'_>) -> fdb::Element<'static> {
     }
 }
 
+#[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Low = 2,
+    High,
+}
+
+#[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Opened,
+    Paid {
+        by: String,
+        level: Level,
+    },
+    #[key(tag = 300)]
+    Moved(#[key(fixed)] i16, Option<Level>),
+}
+
+/// A key type with everything: a parameter, nested keys, descending and fixed fields.
+#[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Derived<T> {
+    of: T,
+    event: Event,
+    #[key(desc, fixed)]
+    number: i16,
+    #[key(desc)]
+    level: Level,
+}
+
+#[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pair(String, u16);
+
+fn derived() -> impl Strategy<Value = Derived<Pair>> {
+    let level = || prop_oneof![Just(Level::Low), Just(Level::High)];
+    let text = || "[\\x00a]{0,2}";
+    let event = prop_oneof![
+        Just(Event::Opened),
+        (text(), level()).prop_map(|(by, level)| Event::Paid { by, level }),
+        (-2..2i16, prop::option::of(level())).prop_map(|(by, level)| Event::Moved(by, level)),
+    ];
+    (text(), 0..2u16, event, -2..2i16, level()).prop_map(|(text, n, event, number, level)| Derived {
+        of: Pair(text, n),
+        event,
+        number,
+        level,
+    })
+}
+
+#[test]
+fn derived_keys_are_the_tuples_they_stand_for() {
+    let event = Event::Paid { by: "ann".to_owned(), level: Level::High };
+    let key = Derived { of: Pair("a".to_owned(), 1), event, number: -7, level: Level::Low };
+    let tuple = (("a", 1), (1, "ann", 3), Desc(Fixed(-7i16)), Desc(2));
+    assert_eq!(pack(&key), pack(&tuple));
+    assert_eq!(pack(&(1, key.clone())), pack(&(1, tuple)), "and nested as a field");
+    let whole = Space::root().under(&key);
+    let prefix = Derived::prefix_number(&key.of, &key.event, &key.number);
+    assert_eq!(Space::root().under(&prefix), Space::root().under(&(tuple.0, tuple.1, tuple.2)));
+    assert_ne!(Space::root().under(&prefix), whole);
+    assert_eq!(pack(&Pair::prefix_1("a")), pack(&("a",)));
+    let unknown = unpack::<(Level,)>(&pack(&(7,))).expect_err("no level").to_string();
+    assert_eq!(unknown, "at byte 0 of the key: Level has no variant with tag 7");
+    assert!(unpack::<(Event,)>(&pack(&((0, 1),))).is_err() && unpack::<Event>(&pack(&(0, 1))).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn derived_keys_sort_as_derived_order_but_for_what_descends(a in derived(), b in derived()) {
+        let order = |key: &Derived<Pair>| {
+            let Derived { of, event, number, level } = key.clone();
+            (of, event, Desc(number), Desc(level))
+        };
+        prop_assert_eq!(pack(&a).cmp(&pack(&b)), order(&a).cmp(&order(&b)));
+        prop_assert_eq!(unpack::<Derived<Pair>>(&pack(&a)), Ok(a.clone()));
+        prop_assert_eq!(unpack::<(u16, Derived<Pair>, u16)>(&pack(&(1, a.clone(), 2))), Ok((1, a, 2)));
+    }
 
     #[test]
     fn encodes_as_foundationdb_does_and_decodes_its_own(

@@ -133,7 +133,7 @@ impl TimeIds {
         self.started = true;
         let [_, _, m0, m1, m2, m3, m4, m5] = self.ms.to_be_bytes();
         let [c0, c1] = self.counter.to_be_bytes();
-        let [.., a, b, c, d, e, f, g, h] = low;
-        Uuid([m0, m1, m2, m3, m4, m5, c0 | 0x70, c1, a & 0x3F | 0x80, b, c, d, e, f, g, h])
+        let [.., v, r2, r3, r4, r5, r6, r7, r8] = low;
+        Uuid([m0, m1, m2, m3, m4, m5, c0 | 0x70, c1, v & 0x3F | 0x80, r2, r3, r4, r5, r6, r7, r8])
     }
 }
