@@ -3,7 +3,7 @@
 //! The crash suite: [`ops`] draws a history, [`driver`] runs it in step mode on a simulated disk while
 //! [`oracle`] writes down what every moment promised, [`crash`] makes the disks that a crash at every
 //! call could leave and [`check`] opens each. [`nested`] crashes recovery itself, [`planted`] plants bugs
-//! and expects the suite to find them, [`determinism`] runs histories twice, [`kill`] kills a real process.
+//! and expects the suite to find them, [`layouts`] does all that with the layouts, [`determinism`] runs histories twice, [`kill`] kills a real process.
 //!
 //! Every case follows from a seed; a failure says the one command that replays it.
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ pub mod golden;
 pub mod hostile;
 pub mod kill;
 pub mod layout;
+pub mod layouts;
 pub mod lies;
 pub mod many;
 pub mod metamorphic;
