@@ -53,6 +53,7 @@ pub fn show(shown: &impl Debug) -> String {
 }
 
 /// An error in words.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` wants it")]
 pub fn told(error: impl ToString) -> Violation {
     error.to_string()
 }
@@ -94,9 +95,8 @@ fn open(
     let builder =
         Database::builder(DIR).options(options).env(world.env()).merge_operator(Arc::new(MergeOps));
     let database = builder.open().map_err(|e| format!("open: {e}"))?;
-    let store =
-        |subject: &Box<dyn Subject>| EngineStore::of(database.clone(), &subject.name()).map_err(told);
-    let each = subjects.iter().map(store).collect::<Result<_, _>>()?;
+    let store = |name: String| EngineStore::of(database.clone(), &name).map_err(told);
+    let each = subjects.iter().map(|subject| store(subject.name())).collect::<Result<_, _>>()?;
     Ok(Stores { database, each })
 }
 
@@ -160,7 +160,7 @@ pub fn crash_layouts(
             let found: Vec<Arc<str>> =
                 (0..subjects.len()).map(|nth| look(&stores, nth)).collect::<Result<_, _>>()?;
             let allowed = history.iter().enumerate().skip(least - 1).take(begun + 1 - least);
-            let after = allowed.filter(|(_, done)| done.state == found).map(|(nth, _)| nth).last();
+            let after = allowed.filter(|(_, done)| done.state == found).map(|(nth, _)| nth).next_back();
             after.ok_or_else(|| difference(subjects, &found, &history, least - 1..begun))
         });
         match recovered {
