@@ -220,13 +220,17 @@ fn equals_the_model<S: OrderedKv>(store: &S, mode: RowMode, ops: &[Op], limit: u
             Op::Set(a, b, age) => {
                 let row = model.get_mut(&id(a, b));
                 assert_eq!(table.set(&id(a, b), User::AGE, &age).expect("set").value, row.is_some());
-                row.into_iter().for_each(|row| row.age = age);
+                if let Some(row) = row {
+                    row.age = age;
+                }
             }
             Op::Patch(a, b, note) => {
                 let row = model.get_mut(&id(a, b));
                 let patched = table.patch(&id(a, b), |user| user.note.clone_from(&note)).expect("patch");
                 assert_eq!(patched.value, row.is_some());
-                row.into_iter().for_each(|row| row.note.clone_from(&note));
+                if let Some(row) = row {
+                    row.note = note;
+                }
             }
             Op::Remove(a, b) => {
                 table.remove(&id(a, b)).expect("remove");

@@ -279,6 +279,8 @@ fn theirs(element: &Element<'_>) -> fdb::Element<'static> {
     }
 }
 
+type TypedKey = (Fixed<i16>, Desc<Fixed<u32>>, Desc<String>, Fixed<[u8; 3]>);
+
 #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Low = 2,
@@ -462,8 +464,7 @@ proptest! {
     ) {
         let key = |x: &(i16, u32, String, [u8; 3])| (Fixed(x.0), Desc(Fixed(x.1)), Desc(x.2.clone()), Fixed(x.3));
         prop_assert_eq!(pack(&key(&a)).cmp(&pack(&key(&b))), key(&a).cmp(&key(&b)));
-        type Key = (Fixed<i16>, Desc<Fixed<u32>>, Desc<String>, Fixed<[u8; 3]>);
-        prop_assert_eq!(unpack::<Key>(&pack(&key(&a))), Ok(key(&a)));
+        prop_assert_eq!(unpack::<TypedKey>(&pack(&key(&a))), Ok(key(&a)));
         let narrow = unpack::<(Fixed<u32>,)>(&pack(&(Fixed(a.0),))).expect_err("two bytes").kind;
         prop_assert_eq!(narrow, KeyErrorKind::Width { expected: 4, found: 2 });
     }

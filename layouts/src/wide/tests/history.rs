@@ -104,13 +104,15 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// Columns with their versions that count.
+type Row = Vec<(Vec<u8>, Vec<Version>)>;
 type Model = BTreeMap<Vec<u8>, BTreeMap<i64, Vec<u8>>>;
 
 /// Every answer there is.
 fn answers<S: OrderedKv>(
     table: &WideTable<'_, S>,
     history: &History<'_, '_, S>,
-) -> (Vec<(Vec<u8>, Vec<Version>)>, Vec<Option<Version>>) {
+) -> (Row, Vec<Option<Version>>) {
     let view = table.view().expect("view");
     let row = history.row(&view, b"12345").expect("read");
     let as_of = (0..3u8).flat_map(|column| (-4..7i64).map(move |time| (column, time)));
