@@ -10,6 +10,7 @@ use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
 use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+use esker_base::filename::FileName;
 
 const DIR: &str = "/db";
 
@@ -596,7 +597,7 @@ fn a_name_that_is_read_after_a_failed_sync_is_written_again() {
     assert_eq!(db.existing_keyspace("map").unwrap().get("a").unwrap().as_deref(), Some(&b"1"[..]));
     let logs = |disk: &MemFs| -> Vec<String> {
         let names = disk.list(DIR.as_ref()).unwrap().into_iter().map(|entry| entry.name);
-        names.filter(|name| name.ends_with(".log")).collect()
+        names.filter(|name| matches!(FileName::parse(name), Some(FileName::Log(_)))).collect()
     };
     let lost = disk.image_at(disk.trace_len(), Policy::Strict, 0);
     assert_eq!(logs(&lost), logs(&disk), "what the open has seen is there for the next");
@@ -668,12 +669,14 @@ fn moody(panics: u32) -> (Database, Arc<Moody>) {
     let options = DatabaseOptions { l0_tables_trigger: 2, ..DatabaseOptions::default() };
     let env = Simulation::on(disk, 1).env();
     let builder = Database::builder(DIR).options(options).env(env).merge_operator(operator.clone());
-    let db = builder.open().unwrap();
-    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("moody")).unwrap();
-    map.put("key", "a").unwrap();
-    map.put("other", "b").unwrap();
-    db.flush().unwrap();
-    map.merge("key", "c").unwrap();
+    let db = builder.open().expect("nothing fails here");
+    let map = db
+        .keyspace("map", KeyspaceOptions::default().with_merge_operator("moody"))
+        .expect("nothing fails here");
+    map.put("key", "a").expect("nothing fails here");
+    map.put("other", "b").expect("nothing fails here");
+    db.flush().expect("nothing fails here");
+    map.merge("key", "c").expect("nothing fails here");
     operator.0.store(panics, std::sync::atomic::Ordering::Relaxed);
     (db, operator)
 }

@@ -100,26 +100,29 @@ fn killed(disk: &MemFs) -> MemFs {
     disk.image_at(disk.trace_len(), Policy::Everything, 0)
 }
 
-impl Ground {
-    fn open(&self, disk: &MemFs, options: &DatabaseOptions, read_only: bool) -> Result<u32, Error> {
-        let env = Simulation::on(disk.clone(), 1).env();
-        let builder = Database::builder(DIR).options(options.clone()).read_only(read_only).env(env);
-        let db = builder.open()?;
-        let mut rows = 0;
-        for row in db.existing_keyspace("map")?.iter() {
-            row?;
-            rows += 1;
-        }
-        Ok(rows)
+/// How many rows the database on `disk` shows.
+fn rows_of(disk: &MemFs, options: &DatabaseOptions, read_only: bool) -> Result<u32, Error> {
+    let env = Simulation::on(disk.clone(), 1).env();
+    let builder = Database::builder(DIR).options(options.clone()).read_only(read_only).env(env);
+    let db = builder.open()?;
+    let mut rows = 0;
+    for row in &db.existing_keyspace("map")? {
+        row?;
+        rows += 1;
     }
+    Ok(rows)
+}
 
+impl Ground {
     /// Open `disk`, whose newest log was damaged as `what` says: an error that names it, each time.
     fn is_missed(&self, disk: &MemFs, options: &DatabaseOptions, what: &str) -> Result<(), Violation> {
         for read_only in [true, false, false] {
-            match self.open(disk, options, read_only) {
+            match rows_of(disk, options, read_only) {
                 Err(Error::MissingFile { path, .. } | Error::Corruption { path, .. })
                     if path == self.log => {}
-                Err(other) => return Err(format!("{what}: {other}, which is not about {:?}", self.log)),
+                Err(other) => {
+                    return Err(format!("{what}: {other}, which is not about {}", self.log.display()));
+                }
                 Ok(rows) => {
                     return Err(format!("{what}: opened with {rows} rows, {} were durable", self.rows[0]));
                 }
@@ -129,7 +132,7 @@ impl Ground {
     }
 
     fn check(&self, options: &DatabaseOptions) -> Result<(), Violation> {
-        if self.open(&killed(&self.disk), options, true).map_err(told)? != self.rows[1] {
+        if rows_of(&killed(&self.disk), options, true).map_err(told)? != self.rows[1] {
             return Err("the undamaged database is not whole".into());
         }
         let image = killed(&self.disk);
@@ -140,7 +143,7 @@ impl Ground {
             self.is_missed(&image, options, &format!("the newest log is cut to {len} bytes"))?;
         }
         for len in (self.known..self.end).step_by(13) {
-            let rows = self.open(&self.cut(len)?, options, false);
+            let rows = rows_of(&self.cut(len)?, options, false);
             // The later records say more than the manifest, as long as there are any.
             if rows.as_ref().is_ok_and(|rows| *rows < self.rows[0] || *rows > self.rows[1]) {
                 return Err(format!("cut to {len} bytes: {rows:?} rows, {:?} had been durable", self.rows));

@@ -75,14 +75,14 @@ impl Speller<'_> {
     }
 
     fn writes(&mut self) -> Vec<Write> {
-        (0..1 + self.byte() % 8).map(|_| self.write()).collect()
+        (0..=self.byte() % 8).map(|_| self.write()).collect()
     }
 
     fn op(&mut self) -> Op {
         match self.byte() % 32 {
             0..3 => {
                 let writes = self.writes();
-                Op::Batch(writes, self.byte() % 4 == 0 && self.log)
+                Op::Batch(writes, self.byte().is_multiple_of(4) && self.log)
             }
             3..5 => {
                 let reads = (0..self.byte() % 4).map(|_| (self.name(), self.key())).collect();
