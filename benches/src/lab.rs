@@ -16,6 +16,9 @@
 //! # Ok::<(), esker_bench::lab::LabError>(())
 //! ```
 //!
+//! X1 to X3 are about followers and report series of costs over an axis ([`report::ExperimentReport`]);
+//! every other experiment fills a [`study::Study`].
+//!
 //! # Rules of measuring
 //!
 //! Inputs come from a seed or a file. In each repetition the layouts run in a fresh random order over
@@ -28,11 +31,13 @@ mod files;
 pub mod fit;
 pub mod generate;
 pub mod model;
+mod registry;
 pub mod report;
 mod run;
 pub mod stats;
 mod stopwatch;
 pub mod store;
+pub mod study;
 pub mod verdict;
 
 use std::fmt;
@@ -41,6 +46,7 @@ use std::path::PathBuf;
 use esker_layouts::followers::{FriendStore, Layout, open};
 use esker_layouts::kv::OrderedKv;
 
+pub use registry::Experiment;
 pub use report::Report;
 use store::{EngineFactory, MapFactory, Store};
 
@@ -95,29 +101,6 @@ pub enum LabError {
 
 /// The result of the lab's calls.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
-
-/// An experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Experiment {
-    /// The article's own: add, check and delete all friends while the network grows; or, with a graph
-    /// from a file, while the degree does.
-    X1,
-    /// The same to larger networks, on sampled operations.
-    X2,
-    /// What drives the cost: the network's size at a fixed degree, and the degree in a fixed network.
-    X3,
-}
-
-impl Experiment {
-    /// All experiments.
-    pub const ALL: [Experiment; 3] = [Experiment::X1, Experiment::X2, Experiment::X3];
-}
-
-impl fmt::Display for Experiment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
-}
 
 /// How much work to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,8 +239,16 @@ pub fn run_on<S: Store>(
     if options.repetitions() == 0 {
         return Err(LabError::BadOption("repeat is 0; at least one repetition is needed".into()));
     }
-    let experiments = experiments::run_all(store, layouts, options, progress)?;
-    Ok(Report::new(store.name(), options, experiments))
+    let (mut experiments, mut studies) = (Vec::new(), Vec::new());
+    for experiment in &options.experiments {
+        let found = experiment.run(store, layouts, options, progress);
+        progress.end();
+        match found? {
+            registry::Found::Followers(report) => experiments.push(report),
+            registry::Found::Study(study) => studies.push(study),
+        }
+    }
+    Ok(Report::new(store.name(), options, experiments, studies))
 }
 
 #[cfg(test)]

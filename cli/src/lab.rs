@@ -1,8 +1,8 @@
 //! Running `esker lab`: the experiments, their tables, and the report's page.
 
-use esker_bench::lab::{self, LabError, LabOptions, StoreChoice};
+use esker_bench::lab::{self, Experiment, LabError, LabOptions, StoreChoice};
 
-use crate::args::lab::{Experiment, LabArgs, Scale, Store};
+use crate::args::lab::{LabArgs, Scale, Store};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, say};
@@ -23,14 +23,9 @@ pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
 
 fn options(args: &LabArgs) -> LabOptions {
     let experiments = match args.experiments.as_slice() {
-        [] => &[Experiment::X1],
+        [] => &Experiment::DEFAULT,
         named => named,
     };
-    let experiments = experiments.iter().map(|experiment| match experiment {
-        Experiment::X1 => lab::Experiment::X1,
-        Experiment::X2 => lab::Experiment::X2,
-        Experiment::X3 => lab::Experiment::X3,
-    });
     let scale = match args.scale {
         Scale::Tiny => lab::Scale::Tiny,
         Scale::Smoke => lab::Scale::Smoke,
@@ -45,7 +40,7 @@ fn options(args: &LabArgs) -> LabOptions {
             Store::Engine => StoreChoice::Engine,
             Store::Map => StoreChoice::Map,
         },
-        ..LabOptions::new(scale, experiments.collect())
+        ..LabOptions::new(scale, experiments.to_vec())
     }
 }
 

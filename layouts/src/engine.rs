@@ -58,8 +58,19 @@ impl EngineStore {
 
     /// The keyspace `name` of the database that `builder` opens; [`MergeOps`] is registered with it.
     pub fn build(builder: DatabaseBuilder, name: &str) -> Result<EngineStore> {
+        Self::build_with(builder, name, KeyspaceOptions::default())
+    }
+
+    /// [`build`](Self::build) with the keyspace options `options`, whose merge operator is replaced by
+    /// [`MergeOps`].
+    pub fn build_with(
+        builder: DatabaseBuilder,
+        name: &str,
+        options: KeyspaceOptions,
+    ) -> Result<EngineStore> {
         let db = builder.merge_operator(Arc::new(MergeOps)).open()?;
-        Self::of(db, name)
+        let keyspace = db.keyspace(name, options.with_merge_operator(MergeOps.name()))?;
+        Ok(EngineStore { db, keyspace })
     }
 
     /// The keyspace `name` of an open database, with which [`MergeOps`] must have been registered.

@@ -1,20 +1,19 @@
 //! The experiments, and how recordings become panels.
 
 mod probes;
-mod x1;
-mod x2;
-mod x3;
+pub(super) mod x1;
+pub(super) mod x2;
+pub(super) mod x3;
 
 use esker_layouts::followers::{HoleFilling, Layout};
 
+use super::LabOptions;
 use super::fit::{Observed, fit};
 use super::model::{Counters, Form, Operation, Tally, growth};
-use super::report::{ExperimentReport, MeanCounters, Panel, Point, Series};
+use super::report::{MeanCounters, Panel, Point, Series};
 use super::run::{Recording, Sample};
 use super::stats::{Interval, interval};
-use super::store::Store;
 use super::verdict::judge;
-use super::{Experiment, LabOptions, OpenLayout, Progress, Result};
 
 /// What one call costs over a network, for the modelled time.
 const NETWORK_CALL_NANOS: f64 = 200_000.0;
@@ -28,27 +27,6 @@ const LAYOUTS: [Layout; 6] = [
     Layout::Hash,
     Layout::Relational,
 ];
-
-pub(super) fn run_all<S: Store>(
-    store: &S,
-    layouts: &impl OpenLayout<S::Kv>,
-    options: &LabOptions,
-    progress: &mut dyn Progress,
-) -> Result<Vec<ExperimentReport>> {
-    options
-        .experiments
-        .iter()
-        .map(|experiment| {
-            let report = match experiment {
-                Experiment::X1 => x1::run(store, layouts, options, progress),
-                Experiment::X2 => x2::run(store, layouts, options, progress),
-                Experiment::X3 => x3::run(store, layouts, options, progress),
-            };
-            progress.end();
-            report
-        })
-        .collect()
-}
 
 /// The random numbers of one purpose: independent of those of any other, and of what ran before.
 fn random(options: &LabOptions, purpose: &[u64]) -> fastrand::Rng {

@@ -219,14 +219,20 @@ pub struct Tally {
 impl Tally {
     /// Compare one operation.
     pub fn compare(&mut self, step: &Step, counted: &Counters, formula: &Counters) {
-        self.operations += 1;
-        if counted == formula {
-            self.equal += 1;
-        } else if self.first_mismatch.is_none() {
+        self.note(counted == formula, || {
             let name = step.operation().name();
             let degree = step.degree();
-            self.first_mismatch =
-                Some(format!("{name} at degree {degree} counted {counted}, the formula says {formula}"));
+            format!("{name} at degree {degree} counted {counted}, the formula says {formula}")
+        });
+    }
+
+    /// Note one comparison that came out `equal`; `mismatch` tells what differs.
+    pub fn note(&mut self, equal: bool, mismatch: impl FnOnce() -> String) {
+        self.operations += 1;
+        if equal {
+            self.equal += 1;
+        } else if self.first_mismatch.is_none() {
+            self.first_mismatch = Some(mismatch());
         }
     }
 

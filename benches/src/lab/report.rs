@@ -1,8 +1,12 @@
 //! What the lab found, as data, as text for a terminal, as JSON and as one HTML page.
 
+mod chart;
 mod html;
+mod study_html;
+mod study_text;
 mod svg;
 mod text;
+mod units;
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +16,10 @@ use serde::Serialize;
 use super::fit::Fit;
 use super::model::{Form, Operation, Tally};
 use super::stats::Interval;
+use super::study::Study;
 use super::verdict::{Outcome, Verdict};
 use super::{Experiment, LabOptions, Result, files};
+use units::signed;
 
 /// Everything one run of the lab found.
 #[derive(Clone, Debug, Serialize)]
@@ -36,8 +42,10 @@ pub struct Report {
     pub repeat: u32,
     /// The edge list X1 ran on.
     pub graph: Option<PathBuf>,
-    /// The experiments, in the order they ran.
+    /// The experiments on followers, in the order they ran.
     pub experiments: Vec<ExperimentReport>,
+    /// The other experiments, in the order they ran.
+    pub studies: Vec<Study>,
 }
 
 /// What one experiment found.
@@ -136,7 +144,12 @@ pub struct MeanCounters {
 }
 
 impl Report {
-    pub(super) fn new(store: &str, options: &LabOptions, experiments: Vec<ExperimentReport>) -> Self {
+    pub(super) fn new(
+        store: &str,
+        options: &LabOptions,
+        experiments: Vec<ExperimentReport>,
+        studies: Vec<Study>,
+    ) -> Self {
         Report {
             version: env!("CARGO_PKG_VERSION"),
             commit: options.commit.clone(),
@@ -148,12 +161,32 @@ impl Report {
             repeat: options.repetitions(),
             graph: options.graph.clone(),
             experiments,
+            studies,
         }
     }
 
-    /// The report of `experiment`, if it ran.
+    /// The report of `experiment`, if it ran and is about followers.
     pub fn experiment(&self, experiment: Experiment) -> Option<&ExperimentReport> {
         self.experiments.iter().find(|report| report.name == experiment.to_string())
+    }
+
+    /// The study of `experiment`, if it ran and is not about followers.
+    pub fn study(&self, experiment: Experiment) -> Option<&Study> {
+        self.studies.iter().find(|study| study.name == experiment.to_string())
+    }
+
+    /// Whether every counter of every experiment equalled its formula.
+    pub fn counters_equal(&self) -> bool {
+        self.experiments.iter().all(ExperimentReport::counters_equal)
+            && self.studies.iter().all(Study::counters_equal)
+    }
+
+    /// How many operations were compared with a formula.
+    pub fn compared(&self) -> u64 {
+        let followers = self.experiments.iter().flat_map(ExperimentReport::series);
+        let followers = followers.map(|(_, series)| series.counters.operations);
+        let formulas = self.studies.iter().flat_map(|study| &study.formulas);
+        followers.chain(formulas.map(|formula| formula.tally.operations)).sum()
     }
 
     /// Tables for a terminal.
@@ -221,25 +254,6 @@ fn article_name(layout: &str) -> &'static str {
     }
 }
 
-/// A time with a unit that fits.
-fn duration(nanos: f64) -> String {
-    match nanos {
-        n if n < 999.5 => format!("{n:.0} ns"),
-        n if n < 99_950.0 => format!("{:.1} µs", n / 1e3),
-        n if n < 999_500.0 => format!("{:.0} µs", n / 1e3),
-        n => format!("{:.1} ms", n / 1e6),
-    }
-}
-
-/// A number with as many digits as people need.
-fn short(value: f64) -> String {
-    if (value - value.round()).abs() < 1e-9 || value.abs() >= 1e4 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.2}")
-    }
-}
-
 /// "0.97 [0.94, 1.01]", or a dash.
 fn slope(fit: Option<&Fit>) -> String {
     fit.and_then(|fit| fit.slope)
@@ -251,9 +265,4 @@ fn big_o(form: Form) -> &'static str {
         Form::Constant => "O(1)",
         Form::Affine => "O(n)",
     }
-}
-
-/// Two decimals, a true minus, and no minus before nothing.
-fn signed(value: f64) -> String {
-    format!("{value:.2}").replace('-', "−").replace("−0.00", "0.00")
 }

@@ -2,11 +2,20 @@
 
 use std::ops::Deref;
 
-use esker::Database;
+use esker::{Database, DatabaseOptions, KeyspaceOptions};
 use esker_layouts::engine::EngineStore;
 use esker_layouts::kv::{Caps, Costed, OrderedKv};
 use esker_layouts::map::MapStore;
 use tempfile::TempDir;
+
+/// How a store is set up, where an experiment wants it otherwise than by default.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Settings of the database.
+    pub database: DatabaseOptions,
+    /// Settings of its keyspace; the merge operator is the layouts' own.
+    pub keyspace: KeyspaceOptions,
+}
 
 /// Opens empty stores of one kind.
 pub trait Store {
@@ -17,7 +26,18 @@ pub trait Store {
     fn name(&self) -> &'static str;
 
     /// A fresh, empty store.
-    fn open(&self) -> esker_layouts::Result<Self::Kv>;
+    fn open(&self) -> esker_layouts::Result<Self::Kv> {
+        self.open_as(&Setup::default())
+    }
+
+    /// A fresh, empty store that is set up as `setup` says, as far as it has such settings.
+    fn open_as(&self, setup: &Setup) -> esker_layouts::Result<Self::Kv>;
+
+    /// Bring the store to rest: everything written is in tables, and no compaction is due.
+    fn settle(&self, kv: &Self::Kv) -> esker_layouts::Result<()>;
+
+    /// Bytes the store takes on disk; `None` if it has none.
+    fn disk_bytes(&self, kv: &Self::Kv) -> Option<u64>;
 }
 
 /// Opens reference stores in memory.
@@ -31,8 +51,16 @@ impl Store for MapFactory {
         "map (multi-version BTreeMap in memory)"
     }
 
-    fn open(&self) -> esker_layouts::Result<MapStore> {
+    fn open_as(&self, _setup: &Setup) -> esker_layouts::Result<MapStore> {
         Ok(MapStore::new())
+    }
+
+    fn settle(&self, _kv: &MapStore) -> esker_layouts::Result<()> {
+        Ok(())
+    }
+
+    fn disk_bytes(&self, _kv: &MapStore) -> Option<u64> {
+        None
     }
 }
 
@@ -83,14 +111,24 @@ impl Store for EngineFactory {
         "esker (default settings: durable to a process kill), in a temporary directory"
     }
 
-    fn open(&self) -> esker_layouts::Result<TemporaryEngine> {
+    fn open_as(&self, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
         let directory = tempfile::Builder::new().prefix("esker-lab-").tempdir();
         let directory = directory.map_err(|source| esker::Error::Io {
             op: "create",
             path: std::env::temp_dir(),
             source: source.into(),
         })?;
-        let store = EngineStore::build(Database::builder(directory.path()), "followers")?;
+        let builder = Database::builder(directory.path()).options(setup.database.clone());
+        let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
         Ok(TemporaryEngine { store, _directory: directory })
+    }
+
+    fn settle(&self, kv: &TemporaryEngine) -> esker_layouts::Result<()> {
+        kv.database().flush()?;
+        Ok(kv.database().wait_for_compactions()?)
+    }
+
+    fn disk_bytes(&self, kv: &TemporaryEngine) -> Option<u64> {
+        Some(kv.database().metrics().table_bytes)
     }
 }

@@ -15,6 +15,14 @@ pub enum Outcome {
     ShapeOnly,
     /// Neither, or only the counters.
     NotReproduced,
+    /// The claim is wrong: a counterexample was found, or a count contradicts it.
+    Refuted,
+}
+
+impl Outcome {
+    /// All of them, best first.
+    pub const ALL: [Outcome; 4] =
+        [Outcome::Reproduced, Outcome::ShapeOnly, Outcome::NotReproduced, Outcome::Refuted];
 }
 
 impl std::fmt::Display for Outcome {
@@ -23,6 +31,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Reproduced => "reproduced",
             Outcome::ShapeOnly => "shape only",
             Outcome::NotReproduced => "not reproduced",
+            Outcome::Refuted => "refuted",
         })
     }
 }
@@ -36,32 +45,42 @@ pub struct Verdict {
     pub reason: String,
 }
 
+impl Verdict {
+    /// Judge a claim by the counters' comparison `counters` and by whether the time is as claimed;
+    /// `time` says how it is, for people.
+    pub fn of(counters: &Tally, shaped: bool, time: &str) -> Verdict {
+        let outcome = match (counters.all_equal(), shaped) {
+            (true, true) => Outcome::Reproduced,
+            (false, true) => Outcome::ShapeOnly,
+            (_, false) => Outcome::NotReproduced,
+        };
+        Verdict { outcome, reason: format!("{}; {time}", counted(counters)) }
+    }
+}
+
+/// The comparison in words.
+fn counted(counters: &Tally) -> String {
+    if counters.all_equal() {
+        return format!("all {} operations cost what the formula says", counters.operations);
+    }
+    let wrong = counters.operations - counters.equal;
+    let first = counters.first_mismatch.as_deref().unwrap_or("no operation was compared");
+    format!("{wrong} of {} operations differ from the formula; first: {first}", counters.operations)
+}
+
 /// Judge a claim of growth `predicted` by the counters' comparison and the fit of the time.
 pub fn judge(predicted: Form, counters: &Tally, time: Option<&Fit>) -> Verdict {
-    let counted = counters.all_equal();
     let Some(time) = time else {
         let reason = "fewer than three points enter the fit".to_owned();
         return Verdict { outcome: Outcome::NotReproduced, reason };
     };
     let shaped = time.form == predicted;
-    let outcome = match (counted, shaped) {
-        (true, true) => Outcome::Reproduced,
-        (false, true) => Outcome::ShapeOnly,
-        (_, false) => Outcome::NotReproduced,
-    };
-    let counters = if counted {
-        format!("all {} operations cost what the formula says", counters.operations)
-    } else {
-        let wrong = counters.operations - counters.equal;
-        let first = counters.first_mismatch.as_deref().unwrap_or("no operation was compared");
-        format!("{wrong} of {} operations differ from the formula; first: {first}", counters.operations)
-    };
-    let time = if shaped {
+    let text = if shaped {
         format!("the time is {} ({})", time.form, growth(time))
     } else {
         format!("the time prefers {} instead of {predicted} ({})", time.form, growth(time))
     };
-    Verdict { outcome, reason: format!("{counters}; {time}") }
+    Verdict::of(counters, shaped, &text)
 }
 
 fn growth(fit: &Fit) -> String {

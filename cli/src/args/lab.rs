@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, value_parser};
+use esker_bench::lab::Experiment;
 
 /// Run the lab: measure what key layouts cost on this engine, and write a report.
 ///
@@ -11,7 +13,7 @@ use clap::{Args, ValueEnum, value_parser};
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LabArgs {
     /// The experiments to run, in this order; x1 if none is named.
-    #[arg(value_enum, value_name = "X", ignore_case = true)]
+    #[arg(value_parser = experiment_parser(), value_name = "X", ignore_case = true)]
     pub experiments: Vec<Experiment>,
     /// Write the figures as JSON to this file.
     #[arg(long, value_name = "FILE")]
@@ -53,15 +55,14 @@ impl Default for LabArgs {
     }
 }
 
-/// An experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Experiment {
-    /// Add, check and delete followers while the network grows (or, with --graph, the degree).
-    X1,
-    /// The same to larger networks, on sampled operations.
-    X2,
-    /// What drives the cost: the network's size, or the degree.
-    X3,
+/// An experiment by its name, as the lab's list of them has it.
+fn experiment_parser() -> impl TypedValueParser<Value = Experiment> {
+    let names =
+        Experiment::ALL.map(|experiment| PossibleValue::new(experiment.name()).help(experiment.about()));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let named = |experiment: &Experiment| experiment.name().eq_ignore_ascii_case(&name);
+        Experiment::ALL.into_iter().find(named).ok_or_else(|| format!("there is no experiment {name}"))
+    })
 }
 
 /// How much data an experiment works on.

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser};
+use esker_bench::lab::Experiment;
 
 use super::db::{DbAction, DbArgs};
 use super::inspect::InspectArgs;
-use super::lab::{Experiment, LabArgs, Scale};
+use super::lab::{LabArgs, Scale};
 use super::workload::{Durability, Workload, WorkloadArgs};
 use super::{Cli, parse_count};
 use crate::keys::KeyFormat;

@@ -44,7 +44,7 @@ fn shifts(layout: Layout) -> bool {
     matches!(layout, Layout::Default(HoleFilling::ShiftAll) | Layout::Count(HoleFilling::ShiftAll))
 }
 
-pub(super) fn run<S: Store>(
+pub(in crate::lab) fn run<S: Store>(
     store: &S,
     layouts: &impl OpenLayout<S::Kv>,
     options: &LabOptions,

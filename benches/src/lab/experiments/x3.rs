@@ -55,7 +55,7 @@ fn sizes(scale: Scale) -> Sizes {
     }
 }
 
-pub(super) fn run<S: Store>(
+pub(in crate::lab) fn run<S: Store>(
     store: &S,
     layouts: &impl OpenLayout<S::Kv>,
     options: &LabOptions,

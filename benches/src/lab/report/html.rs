@@ -2,11 +2,15 @@
 
 use std::fmt::Write;
 
+use super::svg::{Curve, Plot, Spot};
+use super::units::{duration, grouped, short, signed};
 use super::{
-    ExperimentReport, MeanCounters, Panel, Point, Report, Series, article_name, big_o, duration, short,
-    signed, slope, svg,
+    ExperimentReport, MeanCounters, Panel, Point, Report, Series, article_name, big_o, slope, study_html,
+    svg,
 };
 use crate::lab::model::{Form, Operation};
+use crate::lab::stats::Interval;
+use crate::lab::study::{Axis, Unit};
 use crate::lab::verdict::Outcome;
 
 const STYLE: &str = include_str!("style.css");
@@ -17,12 +21,18 @@ pub(super) fn render(report: &Report) -> String {
     out
 }
 
-fn escape(text: &str) -> String {
+/// Text as it may stand between tags and in attributes.
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn page(out: &mut String, report: &Report) -> std::fmt::Result {
-    let names: Vec<&str> = report.experiments.iter().map(|e| e.name.as_str()).collect();
+    let experiments = report.experiments.iter();
+    let followers = experiments.map(|e| (e.name.as_str(), e.title.as_str(), tally(|o| e.outcomes(o))));
+    let studies =
+        report.studies.iter().map(|s| (s.name.as_str(), s.title.as_str(), study_html::summary(s)));
+    let contents: Vec<(&str, &str, String)> = followers.chain(studies).collect();
+    let names: Vec<&str> = contents.iter().map(|(name, ..)| *name).collect();
     writeln!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -30,20 +40,26 @@ fn page(out: &mut String, report: &Report) -> std::fmt::Result {
          <title>esker lab: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>",
         names.join(", ")
     )?;
-    let operations: u64 = report
-        .experiments
-        .iter()
-        .flat_map(ExperimentReport::series)
-        .map(|(_, s)| s.counters.operations)
-        .sum();
-    let equal = report.experiments.iter().all(ExperimentReport::counters_equal);
     writeln!(
         out,
-        "<header>\n<h1>Layouts of the follower relation</h1>\n<p class=\"lead\">{} operations compared with their \
+        "<header>\n<h1>Layouts put to the test</h1>\n<p class=\"lead\">{} operations compared with their \
          formulas, counter by counter: {}.</p>",
-        grouped(operations),
-        if equal { "every one equal" } else { "<strong class=\"bad\">some differ</strong>" }
+        grouped(report.compared()),
+        if report.counters_equal() {
+            "every one equal"
+        } else {
+            "<strong class=\"bad\">some differ</strong>"
+        }
     )?;
+    writeln!(out, "<ul class=\"contents\">")?;
+    for (name, title, tally) in &contents {
+        writeln!(
+            out,
+            "<li><a href=\"#{name}\">{name} · {}</a> <small>{tally}</small></li>",
+            escape(title)
+        )?;
+    }
+    writeln!(out, "</ul>")?;
     writeln!(out, "<dl>")?;
     let build = if report.optimised { "optimised" } else { "not optimised: times mean nothing" };
     let commit = report.commit.as_deref().unwrap_or("unknown");
@@ -59,6 +75,9 @@ fn page(out: &mut String, report: &Report) -> std::fmt::Result {
     for experiment in &report.experiments {
         section(out, experiment)?;
     }
+    for study in &report.studies {
+        study_html::section(out, study)?;
+    }
     writeln!(out, "{METHOD}\n</main>\n</body>\n</html>")
 }
 
@@ -73,18 +92,35 @@ const METHOD: &str = "<section>\n<h2>How to read this</h2>\n\
     caches, and is shown as a percentage. <b>Slope</b>: of the logarithm of the cost over that of x, with its 95 % \
     interval.</p>\n\
     <p><b>Verdict</b>: <i>reproduced</i> when every counter equals its formula and the time prefers the predicted \
-    form; <i>shape only</i> when just the time does; else <i>not reproduced</i>.</p>\n</section>";
+    form; <i>shape only</i> when just the time does; <i>refuted</i> when a count or a counterexample contradicts the \
+    claim; else <i>not reproduced</i>.</p>\n</section>";
+
+/// How many claims came out how: "3 reproduced, 1 refuted".
+pub(super) fn tally(of: impl Fn(Outcome) -> usize) -> String {
+    let counts = Outcome::ALL.into_iter().map(|outcome| (of(outcome), outcome));
+    let shown = counts.filter(|(count, _)| *count > 0).map(|(count, outcome)| format!("{count} {outcome}"));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// The class that colours an outcome.
+pub(super) fn class_of_outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Reproduced => "good",
+        Outcome::ShapeOnly => "fair",
+        Outcome::NotReproduced | Outcome::Refuted => "bad",
+    }
+}
 
 fn section(out: &mut String, experiment: &ExperimentReport) -> std::fmt::Result {
-    writeln!(out, "<section>\n<h2>{} · {}</h2>", experiment.name, escape(&experiment.title))?;
-    let verdicts = [Outcome::Reproduced, Outcome::ShapeOnly, Outcome::NotReproduced];
-    let tally: Vec<String> = verdicts
-        .into_iter()
-        .map(|outcome| (experiment.outcomes(outcome), outcome))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, outcome)| format!("{count} {outcome}"))
-        .collect();
-    writeln!(out, "<p class=\"tally\">Claims: {}</p>\n<div class=\"says\">", tally.join(", "))?;
+    writeln!(
+        out,
+        "<section id=\"{}\">\n<h2>{} · {}</h2>",
+        experiment.name,
+        experiment.name,
+        escape(&experiment.title)
+    )?;
+    let claims = tally(|outcome| experiment.outcomes(outcome));
+    writeln!(out, "<p class=\"tally\">Claims: {claims}</p>\n<div class=\"says\">")?;
     for (name, text) in [
         ("What the article claims", &experiment.claimed),
         ("What theory predicts", &experiment.predicted),
@@ -97,8 +133,7 @@ fn section(out: &mut String, experiment: &ExperimentReport) -> std::fmt::Result 
     for panels in experiment.panels.chunks(Operation::ALL.len()) {
         writeln!(out, "<div class=\"charts\">")?;
         for panel in panels {
-            let drawn =
-                svg::chart(panel, "time per operation", |p| (p.nanos.low, p.nanos.median, p.nanos.high));
+            let drawn = svg::chart(&plot(panel, "time per operation", |point| point.nanos));
             writeln!(out, "<figure><figcaption>{}</figcaption>\n{drawn}</figure>", title(&panel.title))?;
         }
         writeln!(out, "</div>")?;
@@ -129,8 +164,11 @@ fn modelled(out: &mut String, panels: &[Panel]) -> std::fmt::Result {
          <div class=\"charts\">"
     )?;
     for panel in panels {
-        let drawn =
-            svg::chart(panel, "modelled time", |p| (p.modelled_nanos, p.modelled_nanos, p.modelled_nanos));
+        let modelled = |point: &Point| {
+            let nanos = point.modelled_nanos;
+            Interval { low: nanos, median: nanos, high: nanos }
+        };
+        let drawn = svg::chart(&plot(panel, "modelled time", modelled));
         writeln!(
             out,
             "<figure><figcaption>{}, modelled</figcaption>\n{drawn}</figure>",
@@ -138,6 +176,26 @@ fn modelled(out: &mut String, panels: &[Panel]) -> std::fmt::Result {
         )?;
     }
     writeln!(out, "</div></details>")
+}
+
+/// The chart of `panel`, `value` choosing what to draw of a point.
+fn plot<'a>(panel: &'a Panel, label: &str, value: impl Fn(&Point) -> Interval) -> Plot<'a> {
+    let axis = |label: &str, unit| Axis { label: label.to_owned(), unit, logarithmic: panel.logarithmic };
+    // The form of hole filling matters to deletes alone: elsewhere the second line would lie on the first.
+    let drawn =
+        |series: &&Series| panel.operation == Operation::Delete || !series.layout.ends_with("-shift");
+    let spot = |point: &Point| Spot { x: point.x, y: value(point), fitted: point.fitted };
+    let curve = |series: &Series| Curve {
+        class: series.layout.to_owned(),
+        name: series.layout.to_owned(),
+        spots: series.points.iter().map(spot).collect(),
+    };
+    Plot {
+        title: &panel.title,
+        x: axis(&panel.x_label, Unit::Count),
+        y: axis(label, Unit::Nanos),
+        curves: panel.series.iter().filter(drawn).map(curve).collect(),
+    }
 }
 
 fn title(text: &str) -> String {
@@ -200,11 +258,7 @@ fn verdict_table(out: &mut String, experiment: &ExperimentReport) -> std::fmt::R
          <th>layout</th><th>claim</th><th>verdict</th><th>reason</th></tr></thead>\n<tbody>"
     )?;
     for (panel, series) in experiment.series() {
-        let class = match series.verdict.outcome {
-            Outcome::Reproduced => "good",
-            Outcome::ShapeOnly => "fair",
-            Outcome::NotReproduced => "bad",
-        };
+        let class = class_of_outcome(series.verdict.outcome);
         writeln!(
             out,
             "<tr><td>{}</td><td class=\"name\">{}</td><td>{}</td><td class=\"name {class}\">{}</td><td>{}</td></tr>",
@@ -244,7 +298,7 @@ fn figures(out: &mut String, panel: &Panel) -> std::fmt::Result {
 
 fn figure_row(out: &mut String, series: &Series, point: &Point, answers: bool) -> std::fmt::Result {
     let MeanCounters { read, written, tombstones, calls } = point.counted;
-    let interval = |i: Option<crate::lab::stats::Interval>| i.map_or("–".into(), |i| duration(i.median));
+    let interval = |i: Option<Interval>| i.map_or("–".into(), |i| duration(i.median));
     let apart = if answers {
         format!("<td>{}</td><td>{}</td>", interval(point.hit_nanos), interval(point.miss_nanos))
     } else {
@@ -268,17 +322,4 @@ fn figure_row(out: &mut String, series: &Series, point: &Point, answers: bool) -
         short(calls),
         if point.counted == point.formula { "equal" } else { "<b class=\"bad\">differs</b>" },
     )
-}
-
-/// 1234567 as "1,234,567".
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

@@ -3,19 +3,46 @@
 
 use std::fmt::Write;
 
-use crate::lab::model::Operation;
+use crate::lab::stats::Interval;
+use crate::lab::study::{Axis, Unit};
 
-use super::{Panel, Point, Series, duration};
+use super::html::escape;
+use super::units::{labelled, number, tick};
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
 
+/// A line chart.
+pub(super) struct Plot<'a> {
+    /// What it shows, for readers who do not see it.
+    pub(super) title: &'a str,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) curves: Vec<Curve>,
+}
+
+/// A line with its markers and its band.
+pub(super) struct Curve {
+    /// The class its colour hangs on.
+    pub(super) class: String,
+    pub(super) name: String,
+    pub(super) spots: Vec<Spot>,
+}
+
+/// A point of a curve.
+pub(super) struct Spot {
+    pub(super) x: f64,
+    pub(super) y: Interval,
+    /// Whether the point enters the fits; others are hollow.
+    pub(super) fitted: bool,
+}
+
 /// A linear or logarithmic map from values to pixels.
-struct Scale {
+pub(super) struct Scale {
     low: f64,
     high: f64,
     from: f64,
@@ -24,7 +51,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64, logarithmic: bool) -> Scale {
+    pub(super) fn new(values: impl Iterator<Item = f64>, from: f64, to: f64, logarithmic: bool) -> Scale {
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for value in values.filter(|v| v.is_finite() && (!logarithmic || *v > 0.0)) {
             low = low.min(value);
@@ -42,7 +69,7 @@ impl Scale {
         Scale { low, high, from, to, logarithmic }
     }
 
-    fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
         } else {
@@ -52,14 +79,14 @@ impl Scale {
     }
 
     /// Round values within the scale, about five.
-    fn ticks(&self) -> Vec<f64> {
+    pub(super) fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
-            let decades: Vec<f64> = (0..16).map(|i| 10f64.powi(i)).filter(|t| self.inside(*t)).collect();
+            let decades: Vec<f64> = (-12..16).map(|i| 10f64.powi(i)).filter(|t| self.inside(*t)).collect();
             if decades.len() >= 2 {
                 return decades;
             }
             let fine = [1.0, 2.0, 5.0];
-            return (0..16)
+            return (-12..16)
                 .flat_map(|i| fine.map(|f| f * 10f64.powi(i)))
                 .filter(|t| self.inside(*t))
                 .collect();
@@ -76,54 +103,47 @@ impl Scale {
     }
 }
 
-/// The chart of `panel`: nanoseconds by x, `value` choosing what to draw of a point, with its bounds.
-pub(super) fn chart(panel: &Panel, label: &str, value: impl Fn(&Point) -> (f64, f64, f64)) -> String {
-    let points = || drawn(panel).flat_map(|series| series.points.iter().filter(|p| shown(panel, p)));
-    let x = Scale::new(points().map(|p| p.x), LEFT, WIDTH - RIGHT, panel.logarithmic);
+/// The chart of `plot`.
+pub(super) fn chart(plot: &Plot<'_>) -> String {
+    let spots = || plot.curves.iter().flat_map(|curve| curve.spots.iter().filter(|spot| shown(plot, spot)));
+    let x = Scale::new(spots().map(|spot| spot.x), LEFT, WIDTH - RIGHT, plot.x.logarithmic);
     // Wide bands of one disturbed series must not squeeze the others.
-    let tops = points().flat_map(|p| {
-        let (_, mid, high) = value(p);
-        [mid, high.min(mid * 1.5)]
-    });
-    let y = Scale::new(tops, HEIGHT - BOTTOM, TOP, panel.logarithmic);
+    let tops = spots().flat_map(|spot| [spot.y.median, spot.y.high.min(spot.y.median * 1.5)]);
+    let y = Scale::new(tops, HEIGHT - BOTTOM, TOP, plot.y.logarithmic);
     let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}: {label} by {}\">\n",
-        panel.title, panel.x_label
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}: {} by {}\">\n",
+        escape(plot.title),
+        escape(&plot.y.label),
+        escape(&plot.x.label)
     );
-    axes(&mut out, &x, &y, &panel.x_label, label).expect("writing to a string");
-    for series in drawn(panel) {
-        draw(&mut out, panel, series, &x, &y, &value).expect("writing to a string");
+    axes(&mut out, plot, &x, &y).expect("writing to a string");
+    for curve in &plot.curves {
+        draw(&mut out, plot, curve, &x, &y).expect("writing to a string");
     }
     out.push_str("</svg>\n");
     out
 }
 
-/// The form of hole filling matters to deletes alone: elsewhere the second line would lie on the first.
-fn drawn(panel: &Panel) -> impl Iterator<Item = &Series> {
-    let deletes = panel.operation == Operation::Delete;
-    panel.series.iter().filter(move |series| deletes || !series.layout.ends_with("-shift"))
+/// What is not positive has no place on a logarithmic axis.
+fn shown(plot: &Plot<'_>, spot: &Spot) -> bool {
+    (!plot.x.logarithmic || spot.x > 0.0) && (!plot.y.logarithmic || spot.y.median > 0.0)
 }
 
-/// Degree 0 has no place on a logarithmic axis.
-fn shown(panel: &Panel, point: &Point) -> bool {
-    !panel.logarithmic || point.x > 0.0
-}
-
-fn axes(out: &mut String, x: &Scale, y: &Scale, x_label: &str, y_label: &str) -> std::fmt::Result {
+fn axes(out: &mut String, plot: &Plot<'_>, x: &Scale, y: &Scale) -> std::fmt::Result {
     let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    for tick in y.ticks() {
-        let at = y.at(tick);
+    for value in y.ticks() {
+        let at = y.at(value);
         writeln!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>")?;
-        let text = tick_duration(tick);
         writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 6.0,
-            at + 4.0
+            at + 4.0,
+            tick(value, &plot.y.unit)
         )?;
     }
-    for tick in x.ticks() {
-        let at = x.at(tick);
+    for value in x.ticks() {
+        let at = x.at(value);
         writeln!(
             out,
             "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{floor}\" y2=\"{}\"/>",
@@ -133,71 +153,54 @@ fn axes(out: &mut String, x: &Scale, y: &Scale, x_label: &str, y_label: &str) ->
             out,
             "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             floor + 17.0,
-            count(tick)
+            tick(value, &plot.x.unit)
         )?;
     }
     writeln!(out, "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")?;
-    let middle = f64::midpoint(LEFT, right);
     writeln!(
         out,
-        "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{x_label}</text>",
-        HEIGHT - 8.0
+        "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+        f64::midpoint(LEFT, right),
+        HEIGHT - 8.0,
+        escape(&label(&plot.x))
     )?;
     let middle = f64::midpoint(TOP, floor);
     writeln!(
         out,
-        "<text transform=\"translate(11 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text>"
+        "<text transform=\"translate(11 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        escape(&label(&plot.y))
     )
 }
 
-fn draw(
-    out: &mut String,
-    panel: &Panel,
-    series: &Series,
-    x: &Scale,
-    y: &Scale,
-    value: &impl Fn(&Point) -> (f64, f64, f64),
-) -> std::fmt::Result {
-    let points: Vec<&Point> = series.points.iter().filter(|p| shown(panel, p)).collect();
-    let clamp = |nanos: f64| y.at(nanos).clamp(TOP, HEIGHT - BOTTOM);
-    let place = |point: &&Point, nanos: f64| format!("{:.1},{:.1}", x.at(point.x), clamp(nanos));
-    let upper = points.iter().map(|p| place(p, value(p).2));
-    let lower = points.iter().rev().map(|p| place(p, value(p).0));
+/// An axis' label; ticks of times and bytes carry their unit themselves.
+pub(super) fn label(axis: &Axis) -> String {
+    match axis.unit {
+        Unit::Of(_) => labelled(&axis.label, &axis.unit),
+        _ => axis.label.clone(),
+    }
+}
+
+fn draw(out: &mut String, plot: &Plot<'_>, curve: &Curve, x: &Scale, y: &Scale) -> std::fmt::Result {
+    let spots: Vec<&Spot> = curve.spots.iter().filter(|spot| shown(plot, spot)).collect();
+    let clamp = |value: f64| y.at(value).clamp(TOP, HEIGHT - BOTTOM);
+    let place = |spot: &Spot, value: f64| format!("{:.1},{:.1}", x.at(spot.x), clamp(value));
+    let upper = spots.iter().map(|spot| place(spot, spot.y.high));
+    let lower = spots.iter().rev().map(|spot| place(spot, spot.y.low));
     let band: Vec<String> = upper.chain(lower).collect();
-    let line: Vec<String> = points.iter().map(|p| place(p, value(p).1)).collect();
-    let name = series.layout;
-    writeln!(out, "<g class=\"s {name}\"><polygon points=\"{}\"/>", band.join(" "))?;
+    let line: Vec<String> = spots.iter().map(|spot| place(spot, spot.y.median)).collect();
+    let (class, name) = (&curve.class, escape(&curve.name));
+    writeln!(out, "<g class=\"s {class}\"><polygon points=\"{}\"/>", band.join(" "))?;
     writeln!(out, "<polyline points=\"{}\"/>", line.join(" "))?;
-    for point in points {
-        let (_, nanos, _) = value(point);
-        let (cx, cy) = (x.at(point.x), clamp(nanos));
-        let hollow = if point.fitted { "" } else { " class=\"out\"" };
+    for spot in spots {
+        let (cx, cy) = (x.at(spot.x), clamp(spot.y.median));
+        let hollow = if spot.fitted { "" } else { " class=\"out\"" };
         writeln!(
             out,
             "<circle{hollow} cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"2.8\"><title>{name}, {}: {}</title></circle>",
-            count(point.x),
-            duration(nanos)
+            tick(spot.x, &plot.x.unit),
+            number(spot.y.median, &plot.y.unit)
         )?;
     }
     out.push_str("</g>\n");
     Ok(())
-}
-
-/// A tick's time, without digits it does not need.
-fn tick_duration(nanos: f64) -> String {
-    let (value, unit) = match nanos {
-        n if n < 1e3 => (n, "ns"),
-        n if n < 1e6 => (n / 1e3, "µs"),
-        n => (n / 1e6, "ms"),
-    };
-    format!("{} {unit}", (value * 100.0).round() / 100.0)
-}
-
-fn count(x: f64) -> String {
-    match x {
-        x if x >= 1e6 => format!("{:.0}M", x / 1e6),
-        x if x >= 1e4 => format!("{:.0}k", x / 1e3),
-        x if (x - x.round()).abs() < 1e-9 => format!("{x:.0}"),
-        x => format!("{x:.1}"),
-    }
 }

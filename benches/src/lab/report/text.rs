@@ -4,7 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, Table};
 use std::fmt::Write;
 
-use super::{ExperimentReport, Panel, Report, Series, big_o, duration, short, slope};
+use super::units::{duration, short};
+use super::{ExperimentReport, Panel, Report, Series, big_o, slope, study_text};
 
 pub(super) fn render(report: &Report) -> String {
     let mut out = format!(
@@ -17,10 +18,13 @@ pub(super) fn render(report: &Report) -> String {
     for experiment in &report.experiments {
         render_experiment(&mut out, experiment).expect("writing to a string");
     }
+    for study in &report.studies {
+        study_text::render(&mut out, study).expect("writing to a string");
+    }
     out
 }
 
-fn table(header: &[&str]) -> Table {
+pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_header(header.iter().map(Cell::new));
     table

@@ -1,0 +1,79 @@
+//! The experiments there are: their names, what they are about, and where they run. An experiment is
+//! added here and nowhere else; its work is one file or folder in `experiments/`.
+
+use std::fmt;
+
+use super::experiments::{x1, x2, x3};
+use super::report::ExperimentReport;
+use super::store::Store;
+use super::study::Study;
+use super::{LabOptions, OpenLayout, Progress, Result};
+
+/// An experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Experiment {
+    /// The article's own: add, check and delete all friends while the network grows; or, with a graph
+    /// from a file, while the degree does.
+    X1,
+    /// The same to larger networks, on sampled operations.
+    X2,
+    /// What drives the cost: the network's size at a fixed degree, and the degree in a fixed network.
+    X3,
+}
+
+impl Experiment {
+    /// All experiments, in the order of their numbers.
+    pub const ALL: [Experiment; 3] = [Experiment::X1, Experiment::X2, Experiment::X3];
+
+    /// Those that run when none is named.
+    pub const DEFAULT: [Experiment; 1] = [Experiment::X1];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Experiment::X1 => "x1",
+            Experiment::X2 => "x2",
+            Experiment::X3 => "x3",
+        }
+    }
+
+    /// What it does, in a line of help.
+    pub fn about(self) -> &'static str {
+        match self {
+            Experiment::X1 => {
+                "Add, check and delete followers while the network grows (or, with --graph, the degree)"
+            }
+            Experiment::X2 => "The same to larger networks, on sampled operations",
+            Experiment::X3 => "What drives the cost of a follower: the network's size, or the degree",
+        }
+    }
+
+    /// Run it.
+    pub(super) fn run<S: Store>(
+        self,
+        store: &S,
+        layouts: &impl OpenLayout<S::Kv>,
+        options: &LabOptions,
+        progress: &mut dyn Progress,
+    ) -> Result<Found> {
+        match self {
+            Experiment::X1 => x1::run(store, layouts, options, progress).map(Found::Followers),
+            Experiment::X2 => x2::run(store, layouts, options, progress).map(Found::Followers),
+            Experiment::X3 => x3::run(store, layouts, options, progress).map(Found::Followers),
+        }
+    }
+}
+
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// What an experiment found.
+pub(super) enum Found {
+    /// About followers.
+    Followers(ExperimentReport),
+    /// About anything else.
+    Study(Study),
+}
