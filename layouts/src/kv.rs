@@ -103,6 +103,28 @@ pub trait KvRead {
     /// The rows in `range`. A scan that was dropped early has cost only what it read.
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<Self::Scan<'_>>;
 
+    /// Lend the rows in `range`, in key order, to `visit` one by one: key and value, which live for the
+    /// call only. Where nothing is kept of most rows, this is several times faster than
+    /// [`scan`](Self::scan), which copies each. `visit` says where to [`Go`] from there.
+    fn visit(&self, range: KeyRange, mut visit: impl FnMut(&[u8], &[u8]) -> Result<Go>) -> Result<()> {
+        let mut rest = range;
+        'from: loop {
+            for row in self.scan(rest.clone(), ScanOptions::new())? {
+                let (key, value) = row?;
+                match visit(&key, &value)? {
+                    Go::On => {}
+                    Go::Stop => return Ok(()),
+                    Go::To(next) => {
+                        let behind = KeyRange::point(&key).end.unwrap_or_default();
+                        rest.start = next.max(behind);
+                        continue 'from;
+                    }
+                }
+            }
+            return Ok(());
+        }
+    }
+
     /// What the reads so far have cost.
     fn cost(&self) -> OpCost;
 }
@@ -143,6 +165,17 @@ impl Expect {
         };
         if holds { Ok(()) } else { Err(Error::Unexpected { key: esker::printable(key), expected }) }
     }
+}
+
+/// Where a visit goes from the row it was lent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// To the next row.
+    On,
+    /// To the first row at or after this key, but never back: a seek, for leaving many rows out.
+    To(Vec<u8>),
+    /// Nowhere: it has seen enough.
+    Stop,
 }
 
 /// How a scan goes. Limits are exact in rows; a byte limit ends the scan after the row that reaches it,

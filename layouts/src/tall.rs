@@ -32,8 +32,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::kv::{Bytes, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{Key, Pack, Prefix, Space, pack};
+use crate::kv::{Bytes, Go, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::tuple::{Fields, Key, Pack, Prefix, Space, pack};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "tall";
@@ -160,6 +160,44 @@ impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
             Err(error) => Err(Error::foreign(LAYOUT, &key, error)),
         };
         Ok(self.read.scan(range, options)?.map(move |row| row.and_then(decode)))
+    }
+
+    /// Lend the rows in `range` to `visit`, in key order: the fields of the key, to be read as far as they
+    /// are wanted, and the value. Keeps nothing and copies nothing; see [`KvRead::visit`].
+    ///
+    /// ```
+    /// use esker_layouts::kv::Go;
+    /// use esker_layouts::map::MapStore;
+    /// use esker_layouts::tall::TallTable;
+    /// use esker_layouts::tuple::Space;
+    ///
+    /// let store = MapStore::new();
+    /// let plays: TallTable<_, (String, String)> = TallTable::open(&store, &Space::root())?;
+    /// plays.put(&("chess".into(), "ann".into()), b"3")?;
+    /// plays.put(&("chess".into(), "bob".into()), b"1")?;
+    /// let mut longest = 0;
+    /// plays.view()?.visit(plays.keys().under(&("chess",)), |fields, _| {
+    ///     let _game = fields.text()?;
+    ///     longest = longest.max(fields.text()?.len());
+    ///     Ok(Go::On)
+    /// })?;
+    /// assert_eq!(longest, 3);
+    /// # Ok::<(), esker_layouts::Error>(())
+    /// ```
+    pub fn visit(
+        &self,
+        range: KeyRange,
+        mut visit: impl FnMut(&mut Fields<'_>, &[u8]) -> Result<Go>,
+    ) -> Result<()> {
+        let keys = &self.table.keys;
+        self.read.visit(range, |key, value| {
+            let foreign = |error| Error::foreign(LAYOUT, key, error);
+            let mut fields = keys.fields(key).map_err(foreign)?;
+            visit(&mut fields, value).map_err(|error| match error {
+                Error::Key(error) => foreign(error),
+                other => other,
+            })
+        })
     }
 
     /// The first rows in `range` up to the limits of `options`, and the range that is left behind them.

@@ -53,6 +53,7 @@ mod change;
 mod filter;
 mod history;
 mod read;
+mod visit;
 
 use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv};
 use crate::tuple::{Space, pack, unpack};
@@ -62,6 +63,7 @@ pub use change::{Check, RowChange};
 pub use filter::Filter;
 pub use history::{History, Version};
 pub use read::{Cell, Page, PageToken, Query, WideView};
+pub use visit::CellRef;
 
 const LAYOUT: &str = "wide";
 /// The first field behind the space: the families' numbers.

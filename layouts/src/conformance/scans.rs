@@ -1,7 +1,7 @@
 //! Order, bounds, limits, and a transaction's own writes in its scans.
 
 use super::fill;
-use crate::kv::{KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::kv::{Go, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
 
 fn keys(rows: impl Iterator<Item = crate::Result<crate::kv::Row>>) -> Vec<String> {
     rows.map(|row| String::from_utf8_lossy(&row.expect("a row").0).into_owned()).collect()
@@ -36,7 +36,38 @@ pub(super) fn order_bounds_and_limits<K: OrderedKv>(store: &K) {
     );
     let mut bare = read.scan(range("a", "d"), plain.keys_only()).expect("scan");
     assert!(bare.all(|row| row.expect("a row").1.is_empty()), "key-only scans have no values");
+    visits(&read);
     many_rows(store);
+}
+
+/// Visits see what scans see, stop where they are told to, and seek forward only.
+fn visits(read: &impl KvRead) {
+    let visit = |range, go: &dyn Fn(&[u8]) -> Go| {
+        let mut seen = Vec::new();
+        let outcome = read.visit(range, |key, value| {
+            seen.push((String::from_utf8_lossy(key).into_owned(), value.to_vec()));
+            Ok(go(key))
+        });
+        outcome.expect("visit");
+        seen
+    };
+    let names = |seen: Vec<(String, Vec<u8>)>| seen.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+    let all = visit(range("a", "d"), &|_| Go::On);
+    assert_eq!(all[1], ("ab".to_owned(), b"4".to_vec()), "keys come with their values");
+    assert_eq!(names(all), ["a", "ab", "b", "c"]);
+    let stop = |key: &[u8]| if key == b"ab" { Go::Stop } else { Go::On };
+    assert_eq!(names(visit(range("a", "d"), &stop)), ["a", "ab"], "the row that stops is the last");
+    let seek = |key: &[u8]| if key == b"a" { Go::To(b"b".to_vec()) } else { Go::On };
+    assert_eq!(names(visit(range("a", "d"), &seek)), ["a", "b", "c"]);
+    let back = |_: &[u8]| Go::To(b"a".to_vec());
+    assert_eq!(names(visit(range("a", "d"), &back)), ["a", "ab", "b", "c"], "no way back");
+    let past = |_: &[u8]| Go::To(b"x".to_vec());
+    assert_eq!(names(visit(range("a", "d"), &past)), ["a"], "the range ends a seek");
+    assert!(visit(range("c", "a"), &|_| Go::On).is_empty(), "an inverted range is empty");
+    let before = read.cost();
+    assert_eq!(visit(range("a", "d"), &stop).len(), 2);
+    let cost = read.cost().since(&before);
+    assert_eq!((cost.calls, cost.keys_read), (1, 2), "one call, and the rows that were lent");
 }
 
 /// More rows than any page or block holds.

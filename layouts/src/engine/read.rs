@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use esker::{Reader, RowCursor};
 
-use crate::kv::{KeyRange, KvRead, Limits, Row, ScanOptions};
+use crate::kv::{Go, KeyRange, KvRead, Limits, Row, ScanOptions};
 use crate::{OpCost, Result};
 
 /// One moment of the keyspace.
@@ -62,6 +62,28 @@ impl KvRead for EngineRead {
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {
         let cursor = if range.is_empty() { None } else { Some(self.reader.cursor_over(bounds(range))?) };
         Ok(EngineScan { read: self, cursor, options, left: Limits::new(options), started: false })
+    }
+
+    fn visit(&self, range: KeyRange, mut visit: impl FnMut(&[u8], &[u8]) -> Result<Go>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut cursor = self.reader.cursor_over(bounds(range))?;
+        let mut walk = || -> Result<()> {
+            let mut found = cursor.seek_first()?;
+            while found {
+                found = match visit(cursor.key(), cursor.value())? {
+                    Go::On => cursor.next()?,
+                    Go::To(next) if next.as_slice() <= cursor.key() => cursor.next()?,
+                    Go::To(next) => cursor.seek(next)?,
+                    Go::Stop => false,
+                };
+            }
+            Ok(())
+        };
+        let outcome = walk();
+        count(&self.cost, &cursor.cost());
+        outcome
     }
 
     fn cost(&self) -> OpCost {

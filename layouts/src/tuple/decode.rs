@@ -195,6 +195,32 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The next field, a byte string, borrowed or else unescaped into `scratch`, which is cleared first.
+    pub(crate) fn bytes_in<'s>(&mut self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], KeyError>
+    where
+        'a: 's,
+    {
+        self.expect(code::BYTES, "bytes")?;
+        scratch.clear();
+        loop {
+            let rest = self.key.get(self.at..).unwrap_or_default();
+            let len = rest.iter().position(|&b| b == 0).ok_or(self.error(KeyErrorKind::Truncated))?;
+            let (run, after) = rest.split_at(len);
+            if after.get(1) == Some(&code::ESCAPE) {
+                self.at += len + 2;
+                scratch.extend_from_slice(run);
+                scratch.push(0);
+                continue;
+            }
+            self.at += len + 1;
+            if scratch.is_empty() {
+                return Ok(run);
+            }
+            scratch.extend_from_slice(run);
+            return Ok(scratch);
+        }
+    }
+
     pub(super) fn null(&mut self) -> Result<(), KeyError> {
         self.expect(code::NULL, "null")?;
         if self.depth > 0 {
@@ -203,12 +229,14 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    pub(super) fn bytes(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
+    /// The next field, a byte string, borrowed unless it holds escaped zeros.
+    pub fn bytes(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
         self.expect(code::BYTES, "bytes")?;
         self.escaped()
     }
 
-    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, KeyError> {
+    /// The next field, a text, borrowed unless it holds escaped zeros.
+    pub fn text(&mut self) -> Result<Cow<'a, str>, KeyError> {
         self.expect(code::TEXT, "text")?;
         let start = self.at;
         let bad = KeyError { at: start, kind: KeyErrorKind::NotUtf8 };

@@ -1,6 +1,9 @@
 //! Queries over rows and columns, page by page.
 
+use std::ops::ControlFlow;
+
 use super::filter::intersection;
+use super::visit::CellRef;
 use super::{Family, Filter, LAYOUT, WideTable};
 use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
 use crate::ordered_merge::OrderedMerge;
@@ -8,7 +11,7 @@ use crate::tuple::{KeyError, Space, pack, unpack};
 use crate::{Error, OpCost, Result};
 
 /// How many unwanted cells in a row a scan walks over before it seeks instead.
-const SKIP_AFTER: u32 = 16;
+pub(super) const SKIP_AFTER: u32 = 16;
 
 /// A cell as a query returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -295,8 +298,20 @@ impl Family {
         KeyRange { start: self.cells.key(&(row, columns.start.as_slice())), end }
     }
 
+    /// The cells of the rows in `rows`; of a single one, those whose columns lie in `columns`.
+    pub(super) fn rows(&self, rows: &KeyRange, columns: &KeyRange) -> KeyRange {
+        if *rows == KeyRange::point(&rows.start) {
+            return self.columns(&rows.start, columns);
+        }
+        let end = match &rows.end {
+            Some(end) => Some(self.cells.key(&(end.as_slice(),))),
+            None => self.cells.under(&()).end,
+        };
+        KeyRange { start: self.cells.key(&(rows.start.as_slice(),)), end }
+    }
+
     /// The first key after all cells of `row`.
-    fn behind_row(&self, row: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn behind_row(&self, row: &[u8]) -> Option<Vec<u8>> {
         self.cells.under(&(row,)).end
     }
 }
@@ -304,16 +319,7 @@ impl Family {
 impl<'a, R: KvRead> FamilyScan<'a, R> {
     fn new(query: &Query, read: &'a R, family: &'a Family, columns: &'a KeyRange) -> Self {
         let cells: &Space = &family.cells;
-        let rows = &query.rows;
-        let mut rest = if *rows == KeyRange::point(&rows.start) {
-            family.columns(&rows.start, columns)
-        } else {
-            let end = match &rows.end {
-                Some(end) => Some(cells.key(&(end.as_slice(),))),
-                None => cells.under(&()).end,
-            };
-            KeyRange { start: cells.key(&(rows.start.as_slice(),)), end }
-        };
+        let mut rest = family.rows(&query.rows, columns);
         if let Some(token) = &query.after {
             let row = token.row.as_slice();
             let here = cells.key(&(row, token.column.as_slice()));
@@ -410,6 +416,39 @@ impl<'t, 'k, S: OrderedKv> WideView<'t, 'k, S> {
     /// table was not opened with, and for a limit of 0.
     pub fn page(&self, query: &Query) -> Result<Page> {
         query.run(self.table, &self.read)
+    }
+
+    /// Lend the cells that `query` asks for to `visit`, forward, row by row and column by column; nothing
+    /// is kept or copied, and what the query's columns and filter leave out is passed over where it lies.
+    /// [`Error::BadInput`] for a query that is reversed or limited, and for one of several families:
+    /// their rows would have to be merged; [`page`](Self::page) does that.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use esker_layouts::map::MapStore;
+    /// use esker_layouts::tuple::Space;
+    /// use esker_layouts::wide::{Filter, Query, RowChange, WideTable};
+    ///
+    /// let store = MapStore::new();
+    /// let table = WideTable::open(&store, &Space::root(), &["games"])?;
+    /// for user in ["ann", "bob"] {
+    ///     table.apply(user.as_bytes(), &RowChange::new().put("games", b"chess", b"3").put("games", b"go", b"1"))?;
+    /// }
+    /// let mut players = Vec::new();
+    /// let who = Query::all().filter(Filter::Column(b"go".to_vec()));
+    /// table.view()?.visit(&who, |cell| {
+    ///     players.push(cell.row.to_vec());
+    ///     Ok(ControlFlow::Continue(()))
+    /// })?;
+    /// assert_eq!(players, [b"ann", b"bob"]);
+    /// # Ok::<(), esker_layouts::Error>(())
+    /// ```
+    pub fn visit(
+        &self,
+        query: &Query,
+        visit: impl FnMut(CellRef<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        super::visit::run(self.table, &self.read, query, visit)
     }
 
     /// What the reads of this view have cost so far.

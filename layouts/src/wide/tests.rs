@@ -1,6 +1,7 @@
 mod history;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
@@ -321,6 +322,58 @@ fn equals_the_model<S: OrderedKv>(store: &S, ops: &[Op], queries: &[QueryOf]) {
                 && filter.as_ref().is_none_or(|filter| filter.passes(column, value))
         };
         pages_equal_the_model(&table, &model, &query, wanted, *reverse);
+        for (number, name) in NAMES.iter().enumerate().filter(|(f, _)| family.is_none_or(|only| only == *f))
+        {
+            let mut query = Query::rows(rows.clone()).columns(columns.clone()).family(name);
+            query.filter.clone_from(filter);
+            let expected = model.iter().filter(|(key, value)| key.1 == number && wanted(key, value));
+            let expected = expected.map(|((row, _, column), value)| (row, column, value));
+            let mut lent = Vec::new();
+            let keep = |cell: CellRef<'_>| {
+                lent.push((cell.row.to_vec(), cell.column.to_vec(), cell.value.to_vec()));
+                Ok(ControlFlow::Continue(()))
+            };
+            table.view().expect("view").visit(&query, keep).expect("visit");
+            let lent: Vec<_> = lent.iter().map(|(row, column, value)| (row, column, value)).collect();
+            assert_eq!(lent, expected.collect::<Vec<_>>(), "what is lent is what a page holds");
+        }
+    }
+}
+
+#[test]
+fn a_visit_passes_over_narrow_rows_and_seeks_in_wide_ones() {
+    let store = engine();
+    let table = WideTable::open(&store, &space(), &["f"]).expect("open");
+    for row in 0..50u8 {
+        let mut change = RowChange::new();
+        for column in 0..if row == 25 { 1_000u32 } else { 4 } {
+            change = change.put("f", &column.to_be_bytes(), b"v");
+        }
+        table.apply(&[row, 0, row], &change.put("f", b"z", b"v").put("f", b"xz", b"v")).expect("apply");
+    }
+    let view = table.view().expect("view");
+    let query = Query::all().filter(Filter::Column(b"z".to_vec()));
+    let mut rows = Vec::new();
+    let keep = |cell: CellRef<'_>| {
+        rows.push(cell.row.to_vec());
+        Ok(ControlFlow::Continue(()))
+    };
+    view.visit(&query, keep).expect("visit");
+    assert_eq!(rows, (0..50u8).map(|row| vec![row, 0, row]).collect::<Vec<_>>());
+    let cost = view.cost();
+    // 49 rows of six cells are read whole, the wide one as far as a seek takes to pay; one call in all.
+    assert_eq!(cost.calls, 1, "{cost:?}");
+    assert!((49 * 6..49 * 6 + 40).contains(&cost.keys_read), "{}", cost.keys_read);
+    let mut seen = 0;
+    let first = |_: CellRef<'_>| {
+        seen += 1;
+        Ok(ControlFlow::Break(()))
+    };
+    view.visit(&query, first).expect("visit");
+    assert_eq!(seen, 1);
+    for refused in [query.clone().reverse(), query.clone().limit_rows(1)] {
+        let outcome = view.visit(&refused, |_| Ok(ControlFlow::Continue(())));
+        assert!(matches!(outcome, Err(Error::BadInput { what: "query", .. })));
     }
 }
 
