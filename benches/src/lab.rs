@@ -30,6 +30,7 @@ mod experiments;
 mod files;
 pub mod fit;
 pub mod generate;
+pub mod interest;
 pub mod model;
 mod registry;
 pub mod report;
@@ -46,6 +47,7 @@ use std::path::PathBuf;
 use esker_layouts::followers::{FriendStore, Layout, open};
 use esker_layouts::kv::OrderedKv;
 
+use interest::Interest;
 pub use registry::Experiment;
 pub use report::Report;
 use store::{EngineFactory, MapFactory, Store};
@@ -82,7 +84,29 @@ pub enum LabError {
         /// What failed.
         source: esker_layouts::Error,
     },
-    /// A layout gave a wrong answer.
+    /// A line of a file of facts is not as its columns say.
+    #[error("{}, line {line}: {what}", file.display())]
+    BadFact {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A layout gave a wrong answer to a question.
+    #[error("the layout {layout} answered {question} with {found}; right is {expected}")]
+    WrongResult {
+        /// The layout.
+        layout: &'static str,
+        /// The question, and about whom or what.
+        question: String,
+        /// What it said.
+        found: String,
+        /// What is right.
+        expected: String,
+    },
+    /// A layout of followers gave a wrong answer.
     #[error("the layout {layout} answered that {user} {} {friend}, which is wrong", if *answer { "reads" } else { "does not read" })]
     WrongAnswer {
         /// The layout.
@@ -159,6 +183,11 @@ pub struct LabOptions {
     pub repeat: Option<u32>,
     /// An edge list (plain or gzip) for X1 instead of generated networks.
     pub graph: Option<PathBuf>,
+    /// Facts of users and items for X8 instead of generated ones.
+    pub interest: Option<Interest>,
+    /// The layouts of X8 to run: `wide`, `tall`, `both`, `whole-key`, `per-field`; all if empty. Claims
+    /// about layouts that do not run are left out.
+    pub layouts: Vec<String>,
     /// The store under test.
     pub store: StoreChoice,
     /// The commit the program was built from, for the report.
@@ -174,6 +203,8 @@ impl LabOptions {
             seed: 1,
             repeat: None,
             graph: None,
+            interest: None,
+            layouts: Vec::new(),
             store: StoreChoice::Engine,
             commit: None,
         }

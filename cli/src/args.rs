@@ -17,11 +17,12 @@ use clap::{Parser, Subcommand};
 /// The engine is a log-structured merge tree: writes go to a log and to memory, memory is flushed to
 /// sorted tables, and tables are merged level by level.
 ///
-/// Without a command the lab runs its first experiment and writes esker-report/index.html.
+/// Without a command the lab runs a study of followers and one of wide and tall tables, and writes
+/// esker-report/index.html.
 #[derive(Parser, Debug)]
 #[command(name = "esker", version, max_term_width = 100, after_long_help = crate::exit::HELP)]
 pub struct Cli {
-    /// What to do; the lab's first experiment if nothing is said.
+    /// What to do; the lab's two default experiments if nothing is said.
     #[command(subcommand)]
     pub command: Option<Command>,
 }

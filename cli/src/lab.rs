@@ -1,5 +1,6 @@
 //! Running `esker lab`: the experiments, their tables, and the report's page.
 
+use esker_bench::lab::interest::Interest;
 use esker_bench::lab::{self, Experiment, LabError, LabOptions, StoreChoice};
 
 use crate::args::lab::{LabArgs, Scale, Store};
@@ -22,9 +23,11 @@ pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
 }
 
 fn options(args: &LabArgs) -> LabOptions {
-    let experiments = match args.experiments.as_slice() {
-        [] => &Experiment::DEFAULT,
-        named => named,
+    let experiments = match (args.experiments.as_slice(), &args.graph, &args.interest) {
+        ([], Some(_), None) => &[Experiment::X1],
+        ([], None, Some(_)) => &[Experiment::X8],
+        ([], ..) => Experiment::DEFAULT.as_slice(),
+        (named, ..) => named,
     };
     let scale = match args.scale {
         Scale::Tiny => lab::Scale::Tiny,
@@ -36,6 +39,11 @@ fn options(args: &LabArgs) -> LabOptions {
         seed: args.seed,
         repeat: args.repeat,
         graph: args.graph.clone(),
+        layouts: args.layouts.clone(),
+        interest: args
+            .interest
+            .clone()
+            .map(|file| Interest { file, columns: args.columns.clone().unwrap_or_default() }),
         store: match args.store {
             Store::Engine => StoreChoice::Engine,
             Store::Map => StoreChoice::Map,

@@ -4,6 +4,7 @@ mod probes;
 pub(super) mod x1;
 pub(super) mod x2;
 pub(super) mod x3;
+pub(super) mod x8;
 
 use esker_layouts::followers::{HoleFilling, Layout};
 

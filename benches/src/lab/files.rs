@@ -49,3 +49,11 @@ pub(super) fn machine() -> String {
         .map_or(String::new(), |kib| format!(", {} GiB", kib.div_ceil(1 << 20)));
     format!("{processor}, {cores} cores{memory}, {}", std::env::consts::OS)
 }
+
+/// The most memory this process has held, in bytes; `None` where the system does not tell.
+pub(super) fn peak_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}

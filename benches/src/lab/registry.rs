@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::experiments::{x1, x2, x3};
+use super::experiments::{x1, x2, x3, x8};
 use super::report::ExperimentReport;
 use super::store::Store;
 use super::study::Study;
@@ -19,14 +19,16 @@ pub enum Experiment {
     X2,
     /// What drives the cost: the network's size at a fixed degree, and the degree in a fixed network.
     X3,
+    /// The same facts in wide rows, tall tables and under hashed keys: who plays which game?
+    X8,
 }
 
 impl Experiment {
     /// All experiments, in the order of their numbers.
-    pub const ALL: [Experiment; 3] = [Experiment::X1, Experiment::X2, Experiment::X3];
+    pub const ALL: [Experiment; 4] = [Experiment::X1, Experiment::X2, Experiment::X3, Experiment::X8];
 
     /// Those that run when none is named.
-    pub const DEFAULT: [Experiment; 1] = [Experiment::X1];
+    pub const DEFAULT: [Experiment; 2] = [Experiment::X1, Experiment::X8];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Experiment {
             Experiment::X1 => "x1",
             Experiment::X2 => "x2",
             Experiment::X3 => "x3",
+            Experiment::X8 => "x8",
         }
     }
 
@@ -44,6 +47,9 @@ impl Experiment {
                 "Add, check and delete followers while the network grows (or, with --graph, the degree)"
             }
             Experiment::X2 => "The same to larger networks, on sampled operations",
+            Experiment::X8 => {
+                "Who plays which game: wide rows, tall tables, hashed keys (with --interest, your own facts)"
+            }
             Experiment::X3 => "What drives the cost of a follower: the network's size, or the degree",
         }
     }
@@ -60,6 +66,7 @@ impl Experiment {
             Experiment::X1 => x1::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X2 => x2::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X3 => x3::run(store, layouts, options, progress).map(Found::Followers),
+            Experiment::X8 => x8::run(store, options, progress).map(Found::Study),
         }
     }
 }

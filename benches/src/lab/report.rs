@@ -19,6 +19,7 @@ use super::stats::Interval;
 use super::study::Study;
 use super::verdict::{Outcome, Verdict};
 use super::{Experiment, LabOptions, Result, files};
+pub(super) use units::duration;
 use units::signed;
 
 /// Everything one run of the lab found.
@@ -42,6 +43,8 @@ pub struct Report {
     pub repeat: u32,
     /// The edge list X1 ran on.
     pub graph: Option<PathBuf>,
+    /// The file of facts X8 ran on.
+    pub interest: Option<PathBuf>,
     /// The experiments on followers, in the order they ran.
     pub experiments: Vec<ExperimentReport>,
     /// The other experiments, in the order they ran.
@@ -160,6 +163,7 @@ impl Report {
             seed: options.seed,
             repeat: options.repetitions(),
             graph: options.graph.clone(),
+            interest: options.interest.as_ref().map(|interest| interest.file.clone()),
             experiments,
             studies,
         }
@@ -218,10 +222,15 @@ impl Report {
 
     /// The options of the run in one line.
     pub fn options_line(&self) -> String {
-        let graph = self.graph.as_ref().map_or("generated networks".into(), |file| {
-            format!("graph {}", file.file_name().unwrap_or_default().to_string_lossy())
-        });
-        format!("scale {}, seed {}, {} repetitions, {graph}", self.scale, self.seed, self.repeat)
+        let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let files = [("graph", &self.graph), ("interest", &self.interest)];
+        let files = files.into_iter().filter_map(|(what, file)| Some((what, file.as_ref()?)));
+        let mut data: Vec<String> = files.map(|(what, file)| format!("{what} {}", name(file))).collect();
+        if data.is_empty() {
+            data.push("generated data".to_owned());
+        }
+        let data = data.join(", ");
+        format!("scale {}, seed {}, {} repetitions, {data}", self.scale, self.seed, self.repeat)
     }
 }
 

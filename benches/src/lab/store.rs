@@ -36,6 +36,10 @@ pub trait Store {
     /// Bring the store to rest: everything written is in tables, and no compaction is due.
     fn settle(&self, kv: &Self::Kv) -> esker_layouts::Result<()>;
 
+    /// [`settle`](Self::settle), and merge all tables down to the last level: a store as after a night's
+    /// major compaction, whose reads merge nothing.
+    fn compact(&self, kv: &Self::Kv) -> esker_layouts::Result<()>;
+
     /// Bytes the store takes on disk; `None` if it has none.
     fn disk_bytes(&self, kv: &Self::Kv) -> Option<u64>;
 }
@@ -56,6 +60,10 @@ impl Store for MapFactory {
     }
 
     fn settle(&self, _kv: &MapStore) -> esker_layouts::Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self, _kv: &MapStore) -> esker_layouts::Result<()> {
         Ok(())
     }
 
@@ -126,6 +134,11 @@ impl Store for EngineFactory {
     fn settle(&self, kv: &TemporaryEngine) -> esker_layouts::Result<()> {
         kv.database().flush()?;
         Ok(kv.database().wait_for_compactions()?)
+    }
+
+    fn compact(&self, kv: &TemporaryEngine) -> esker_layouts::Result<()> {
+        kv.keyspace().compact_range::<&[u8]>(..)?;
+        self.settle(kv)
     }
 
     fn disk_bytes(&self, kv: &TemporaryEngine) -> Option<u64> {

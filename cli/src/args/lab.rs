@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, value_parser};
 use esker_bench::lab::Experiment;
+use esker_bench::lab::interest::Columns;
 
 /// Run the lab: measure what key layouts cost on this engine, and write a report.
 ///
@@ -12,7 +13,8 @@ use esker_bench::lab::Experiment;
 /// fails the run. The last line on standard output names the report's page.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LabArgs {
-    /// The experiments to run, in this order; x1 if none is named.
+    /// The experiments to run, in this order. If none is named: x1 and x8, or the one of them whose data
+    /// --graph or --interest gives.
     #[arg(value_parser = experiment_parser(), value_name = "X", ignore_case = true)]
     pub experiments: Vec<Experiment>,
     /// Write the figures as JSON to this file.
@@ -34,6 +36,18 @@ pub struct LabArgs {
     /// instead of a generated one.
     #[arg(long, value_name = "FILE")]
     pub graph: Option<PathBuf>,
+    /// Use the facts in this file (who played what, on which day, how often; tabs, `::` or commas between
+    /// columns, optionally gzipped) for x8 instead of generated ones.
+    #[arg(long, value_name = "FILE")]
+    pub interest: Option<PathBuf>,
+    /// The columns of --interest, by the name in its first line or by number, such as
+    /// `user=reviewerId,item=vendorId,day=date,count=rating` or `user=1,item=2,header`. Day and count may be
+    /// left out; without --columns, the first two are user and item.
+    #[arg(long, value_name = "COLUMNS", requires = "interest")]
+    pub columns: Option<Columns>,
+    /// The layouts of x8 to run: wide, tall, both, whole-key, per-field; all if not given.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub layouts: Vec<String>,
     /// The store under test.
     #[arg(long, value_enum, default_value_t = Store::Engine)]
     pub store: Store,
@@ -50,6 +64,9 @@ impl Default for LabArgs {
             seed: 1,
             repeat: None,
             graph: None,
+            interest: None,
+            columns: None,
+            layouts: Vec::new(),
             store: Store::Engine,
         }
     }

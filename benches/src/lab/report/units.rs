@@ -3,7 +3,7 @@
 use crate::lab::study::{Unit, Value};
 
 /// A time with a unit that fits.
-pub(super) fn duration(nanos: f64) -> String {
+pub(in crate::lab) fn duration(nanos: f64) -> String {
     match nanos {
         n if n < 999.5 => format!("{n:.0} ns"),
         n if n < 99_950.0 => format!("{:.1} µs", n / 1e3),
