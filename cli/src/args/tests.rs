@@ -38,7 +38,11 @@ fn lab_defaults_and_options() {
     assert_eq!(given.experiments, [Experiment::X1, Experiment::X3]);
     assert_eq!((given.scale, given.seed, given.repeat), (Scale::Tiny, 9, Some(2)));
     assert_eq!((given.json, given.graph), (Some("f".into()), Some("g.gz".into())));
-    for refused in [&["--repeat", "0"][..], &["x9"]] {
+    let line = ["x8", "--interest", "f.gz", "--columns", "user=u,item=2", "--layouts", "wide,tall"];
+    let given: LabArgs = parse(&line).expect("facts of one's own");
+    assert_eq!((given.experiments, given.interest), (vec![Experiment::X8], Some("f.gz".into())));
+    assert_eq!(given.layouts, ["wide", "tall"]);
+    for refused in [&["--repeat", "0"][..], &["x9"], &["--columns", "user=1,item=2"]] {
         assert!(parse::<LabArgs>(refused).is_err(), "{refused:?}");
     }
 }

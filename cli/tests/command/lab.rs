@@ -25,3 +25,29 @@ fn mistakes_measure_nothing() {
         .failed(1, &["no-such-graph"]);
     assert_eq!(std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(), 0);
 }
+
+#[test]
+fn facts_come_from_a_file() {
+    let sandbox = Sandbox::new();
+    let path = |name: &str| sandbox.dir.path().join(name).to_str().expect("a path in ASCII").to_owned();
+    let (facts, report) = (path("facts.csv"), path("report"));
+    let lines: String =
+        (0..60).map(|i| format!("u{},g{},2006-04-{:02}\n", i % 7, i % 5, i % 28 + 1)).collect();
+    std::fs::write(&facts, format!("player,game,date\n{lines}")).expect("written");
+    let given = ["lab", "--interest", &facts, "--columns", "user=player,item=game,day=date"];
+    let given = [&given[..], &["--scale", "tiny", "--store", "map", "--report", &report]].concat();
+    let ran = esker(&given);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("60 lines, 60 facts") && !ran.out.contains("X1  "), "{}", ran.out);
+    assert!(ran.out.trim_end().ends_with("index.html"));
+    std::fs::remove_dir_all(&report).expect("removed");
+    std::fs::write(&facts, format!("player,game,date\n{lines}u1,g1,soon\n")).expect("written");
+    esker(&given).failed(1, &["facts.csv, line 62: the day \"soon\" is neither"]);
+    esker(&["lab", "--columns", "user=1,item=2"]).failed(2, &["--interest"]);
+    esker(&["lab", "--interest", &facts, "--columns", "user=1"]).failed(2, &["user and item are needed"]);
+    assert_eq!(
+        std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(),
+        1,
+        "nothing was written"
+    );
+}

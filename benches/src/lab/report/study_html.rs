@@ -160,7 +160,7 @@ fn table(out: &mut String, table: &Table) -> std::fmt::Result {
     } else {
         writeln!(out, "<h3>{title}</h3>")?;
     }
-    writeln!(out, "<div class=\"scroll\"><table>\n<thead><tr>")?;
+    writeln!(out, "<div class=\"scroll\"><table class=\"plain\">\n<thead><tr>")?;
     for column in &table.columns {
         writeln!(out, "<th>{}</th>", escape(&labelled_column(column)))?;
     }

@@ -137,7 +137,7 @@ impl Findings<'_> {
             .map(|pick| format!("{} ({})", source.games()[pick.game as usize], pick.label))
             .collect();
         format!(
-            "{data} Layouts one after the other, in random order, each over a fresh store of its own, asked at {}, \
+            "{data} Loaded without a log. Layouts one after the other, in random order, each over a fresh store of its own, asked at {}, \
              after the store has merged all its tables (a major compaction). Q1 and Q2 about {} users (present and absent games in turn), Q3 and \
              Q4 about the games whose share of facts lies nearest 10 %, 1 % and 0.1 %: {}. Answers are counts and \
              checksums of names, and checked. Scans of more than 10,000 cells run in {} parts side by side, the same \

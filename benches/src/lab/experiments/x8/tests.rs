@@ -1,1 +1,250 @@
+use esker_layouts::OpCost;
+use esker_layouts::kv::{Costed, KvRead, OrderedKv, ScanOptions};
+use esker_layouts::map::MapStore;
+use esker_layouts::tuple::KeyRange;
 
+use super::findings::{TABLE_3, exponent};
+use super::layouts::{Followers, Games, Loaded, Part};
+use super::*;
+use crate::lab::interest::{Columns, Interest as InterestFile};
+use crate::lab::store::{EngineFactory, MapFactory};
+use crate::lab::study::{Exhibit, Value};
+use crate::lab::verdict::Outcome;
+use crate::lab::{Silent, tests::data};
+
+fn tiny() -> LabOptions {
+    LabOptions::new(Scale::Tiny, vec![Experiment::X8])
+}
+
+fn claim<'a>(study: &'a Study, rows: &str) -> &'a crate::lab::study::Claim {
+    study.claims.iter().find(|claim| claim.rows == rows).expect(rows)
+}
+
+#[test]
+fn every_cost_equals_its_formula_on_both_stores() {
+    let on_map = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");
+    let on_engine = run(&EngineFactory, &tiny(), &mut Silent).expect("the lab runs");
+    for study in [&on_map, &on_engine] {
+        for formula in &study.formulas {
+            assert!(formula.tally.all_equal(), "{formula:?}");
+        }
+        assert!(study.counters_equal());
+        assert_eq!(claim(study, "B19, B22").verdict.outcome, Outcome::Refuted);
+        assert_eq!(claim(study, "B16").verdict.outcome, Outcome::Refuted);
+        assert_eq!(study.claims.len(), 10);
+    }
+    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
+    assert_eq!(compared(&on_map), compared(&on_engine), "the same questions");
+    assert!(compared(&on_map) > 500);
+}
+
+/// The tall table as somebody would write it who does not trust prefixes: Q4 reads all there is.
+struct ReadsAll<'k> {
+    store: &'k MapStore,
+    inner: Box<dyn Interest + 'k>,
+}
+
+impl Interest for ReadsAll<'_> {
+    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
+        self.inner.load(rows)
+    }
+    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
+        self.inner.games_of(user)
+    }
+    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.inner.plays(user, game)
+    }
+    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
+        self.inner.players(game, part)
+    }
+    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        let read = self.store.read()?;
+        read.scan(KeyRange::all(), ScanOptions::new())?.for_each(drop);
+        Ok(Costed { cost: read.cost(), ..self.inner.played(game)? })
+    }
+}
+
+struct WrongTall;
+
+impl OpenInterest<MapStore> for WrongTall {
+    fn open<'k>(
+        &self,
+        store: &'k MapStore,
+        layout: Layout,
+        games: &'k [String],
+        splits: &'k [String],
+    ) -> esker_layouts::Result<Box<dyn Interest + 'k>> {
+        let inner = RealInterest.open(store, layout, games, splits)?;
+        Ok(if layout == Layout::Tall { Box::new(ReadsAll { store, inner }) } else { inner })
+    }
+}
+
+#[test]
+fn a_wrong_layout_comes_out_as_a_mismatch() {
+    let study = run_with(&MapFactory, &WrongTall, &tiny(), &mut Silent).expect("the answers are right");
+    assert!(!study.counters_equal());
+    for formula in &study.formulas {
+        let wrong = formula.operation == "tall: Q4 does anybody play a game";
+        assert_eq!(formula.tally.all_equal(), !wrong, "{formula:?}");
+        if wrong {
+            assert_eq!(formula.tally.equal, 0);
+            let first = formula.tally.first_mismatch.as_deref().expect("it differs");
+            assert!(first.starts_with("counted (1, 5") && first.ends_with("says (1, 1)"), "{first}");
+        }
+    }
+    assert_ne!(claim(&study, "B9, B14").verdict.outcome, Outcome::Reproduced);
+}
+
+/// Forgets one of the players.
+struct Forgets<'k>(Box<dyn Interest + 'k>);
+
+impl Interest for Forgets<'_> {
+    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
+        self.0.load(rows)
+    }
+    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
+        self.0.games_of(user)
+    }
+    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.0.plays(user, game)
+    }
+    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
+        let found = self.0.players(game, part)?;
+        Ok(found.map(|found| Followers { users: found.users.saturating_sub(1), ..found }))
+    }
+    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.0.played(game)
+    }
+}
+
+struct Forgetful;
+
+impl<K: OrderedKv> OpenInterest<K> for Forgetful {
+    fn open<'k>(
+        &self,
+        store: &'k K,
+        layout: Layout,
+        games: &'k [String],
+        splits: &'k [String],
+    ) -> esker_layouts::Result<Box<dyn Interest + 'k>> {
+        Ok(Box::new(Forgets(RealInterest.open(store, layout, games, splits)?)))
+    }
+}
+
+#[test]
+fn a_wrong_answer_stops_the_lab() {
+    let error = run_with(&MapFactory, &Forgetful, &tiny(), &mut Silent).expect_err("it forgets");
+    assert!(matches!(error, LabError::WrongResult { .. }), "{error}");
+    assert!(error.to_string().contains("Q3 who plays a game"), "{error}");
+}
+
+#[test]
+fn the_article_s_own_figures_grow_alike() {
+    let wide: Vec<(f64, f64)> = TABLE_3.iter().map(|row| (row.0, row.1)).collect();
+    let tall: Vec<(f64, f64)> = TABLE_3.iter().map(|row| (row.0, row.2)).collect();
+    let rounded = |points: &[(f64, f64)]| (exponent(points).expect("three points") * 100.0).round() / 100.0;
+    assert_eq!((rounded(&wide), rounded(&tall)), (0.9, 0.92));
+}
+
+#[test]
+fn generated_facts_are_what_they_should_be() {
+    let generator = source::Generator::new(&LabOptions::new(Scale::Smoke, vec![Experiment::X8]));
+    let (users, games) = (generator.users, generator.games.len());
+    let source = Source::Generated(generator);
+    let mut seen = std::collections::BTreeSet::new();
+    let mut by_game = vec![0u64; games];
+    let mut last_day = 0;
+    let outcome: Result<(), ()> = source.each(|row| {
+        assert!(row.user < users && row.day >= last_day, "in the order of days");
+        last_day = row.day;
+        for (game, amount) in row.games {
+            assert!(*amount > 0 && seen.insert((row.user, row.day, *game)), "a fact comes once");
+            by_game[*game as usize] += 1;
+        }
+        Ok(())
+    });
+    outcome.expect("nothing stops it");
+    assert_eq!(seen.len() as u64, source.facts());
+    assert_eq!(by_game[source::PROBE as usize], 100);
+    // Zipf over 500: the first has a share of 1/6.79, less what its being drawn once a row takes.
+    let share = |rank: usize| by_game[rank] as f64 / seen.len() as f64;
+    assert!(
+        (0.11..0.15).contains(&share(1)) && (1.5..2.2).contains(&(share(1) / share(2))),
+        "{}",
+        share(1)
+    );
+    let picks = truth::picks(&source);
+    assert_eq!(picks.len(), 4);
+    for (pick, wanted) in picks.iter().zip(truth::SHARES) {
+        assert!((0.5..1.6).contains(&(pick.share / wanted)), "{pick:?}");
+    }
+}
+
+#[test]
+fn layouts_may_be_chosen() {
+    let options = LabOptions { layouts: vec!["tall".into(), "wide".into()], ..tiny() };
+    let study = run(&MapFactory, &options, &mut Silent).expect("the lab runs");
+    assert!(
+        study.formulas.iter().all(|f| f.operation.starts_with("wide") || f.operation.starts_with("tall:"))
+    );
+    assert!(study.claims.iter().all(|claim| claim.rows != "B19, B22"));
+    let options = LabOptions { layouts: vec!["round".into()], ..tiny() };
+    let error = run(&MapFactory, &options, &mut Silent).expect_err("there is none");
+    assert!(error.to_string().contains("it has wide, tall, both, whole-key, per-field"), "{error}");
+}
+
+/// Table `title` of a study, the cells of column `column` as numbers.
+fn numbers(study: &Study, title: &str, column: &str) -> Vec<f64> {
+    let tables = study.exhibits.iter().filter_map(|exhibit| match exhibit {
+        Exhibit::Table(table) if table.title.starts_with(title) => Some(table),
+        _ => None,
+    });
+    let table = tables.last().expect(title);
+    let at = table.columns.iter().position(|found| found.name == column).expect(column);
+    let number = |row: &Vec<Value>| match row[at] {
+        Value::Number(number) => Some(number),
+        _ => None,
+    };
+    table.rows.iter().filter_map(number).collect()
+}
+
+#[test]
+fn real_facts_cost_what_the_formulas_say() {
+    for (file, columns, facts, users, items) in [
+        (
+            "reviews/anonreviews.csv.gz",
+            "user=reviewerId,item=vendorId,day=date,count=rating",
+            None,
+            400_140,
+            247,
+        ),
+        ("steam/game_play.tsv.gz", "user=1,item=2,count=3", Some(70_477), 11_350, 3_600),
+        (
+            "lastfm/user_artists.tsv.gz",
+            "user=userID,item=artistID,count=weight",
+            Some(92_834),
+            1_892,
+            17_632,
+        ),
+    ] {
+        let Some(file) = data(file) else { continue };
+        let columns: Columns = columns.parse().expect("columns");
+        let dated = columns.day.is_some();
+        let interest = InterestFile { file, columns };
+        let table = interest.read().expect("the published file");
+        assert_eq!((table.users.len(), table.items.len()), (users, items));
+        assert!(facts.is_none_or(|facts| facts == table.facts.len()), "{}", table.facts.len());
+        if dated {
+            assert_eq!(
+                (table.facts[0].day, table.facts[table.facts.len() - 1].day),
+                (20_030_507, 20_080_223)
+            );
+            // Half a million facts are for the release build.
+            continue;
+        }
+        let options = LabOptions { interest: Some(interest), repeat: Some(1), ..tiny() };
+        let study = run(&MapFactory, &options, &mut Silent).expect("the lab runs");
+        assert!(study.counters_equal(), "{:?}", study.formulas);
+        assert_eq!(numbers(&study, "Loading", "facts")[0], table.facts.len() as f64);
+    }
+}
