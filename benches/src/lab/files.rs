@@ -50,7 +50,14 @@ pub(super) fn machine() -> String {
     format!("{processor}, {cores} cores{memory}, {}", std::env::consts::OS)
 }
 
-/// The most memory this process has held, in bytes; `None` where the system does not tell.
+/// Begin a new peak of memory from what is held now, where the system can.
+pub(super) fn forget_peak_memory() {
+    // Linux: 5 resets the peak. Elsewhere, and where it is forbidden, the peak is that of the whole run.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory this process has held since [`forget_peak_memory`], in bytes; `None` where the system
+/// does not tell.
 pub(super) fn peak_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -18,7 +18,7 @@ use source::{Row, Source};
 use super::random;
 use crate::lab::store::{Setup, Store};
 use crate::lab::study::Study;
-use crate::lab::{Experiment, LabError, LabOptions, Progress, Result, Scale, stopwatch};
+use crate::lab::{Experiment, LabError, LabOptions, Progress, Result, Scale, files, stopwatch};
 
 /// Cells in one commit while loading.
 const BATCH_CELLS: usize = 2_000;
@@ -81,6 +81,7 @@ fn run_with<S: Store>(
                 source,
             }
         };
+        files::forget_peak_memory();
         let kv = store.open_as(&setup).map_err(failed("open a store for"))?;
         let opened = open.open(&kv, layout, source.games(), &splits).map_err(failed("open"))?;
         let mut loader = Loader::new(opened.as_ref());
@@ -91,14 +92,17 @@ fn run_with<S: Store>(
                 loader.flush().map_err(failed("load"))?;
                 let (settled, nanos) = stopwatch::timed(|| store.compact(&kv));
                 settled.map_err(failed("compact"))?;
-                bench.loaded(layout, moment, loader.nanos + nanos, store.disk_bytes(&kv));
+                loader.nanos += nanos;
+                bench.loaded(layout, moment, loader.nanos, store.disk_bytes(&kv));
                 bench.ask(layout, opened.as_ref(), moment)?;
                 moment += 1;
                 progress.step(&format!("{}, {} facts", layout.name(), loader.facts));
             }
             Ok::<(), LabError>(())
         })?;
+        let alone = files::peak_memory();
         bench.clients(layout, opened.as_ref())?;
+        bench.peaks.insert(layout, (alone, files::peak_memory()));
     }
     Ok(findings::study(bench, options, &setup))
 }

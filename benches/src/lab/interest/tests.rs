@@ -116,7 +116,7 @@ fn gzip_is_told_by_its_first_bytes() {
 
 #[test]
 fn days_of_all_years_are_found() {
-    for (seconds, date) in [(0, 19_700_101), (951_782_400, 20_000_229), (4_107_542_400, 21_000_301)] {
+    for (seconds, date) in [(0u64, 19_700_101), (951_782_400, 20_000_229), (4_107_542_400, 21_000_301)] {
         let text = format!("1,2,{seconds:09}\n");
         assert_eq!(table(&text, "user=1,item=2,day=3").expect("a table").facts[0].day, date);
     }

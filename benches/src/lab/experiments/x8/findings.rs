@@ -4,13 +4,13 @@ use super::layouts::Layout;
 use super::measure::{Bench, Measured, Question, blocks};
 use super::source::{Generator, Source};
 use super::truth::Moment;
+use crate::lab::LabOptions;
 use crate::lab::store::Setup;
 use crate::lab::study::{
     Axis, BarGroup, Bars, Claim, Column, Exhibit, Heat, HeatCell, Line, Lines, Place, Study, Table, Unit,
     Value,
 };
 use crate::lab::verdict::{Outcome, Verdict};
-use crate::lab::{LabOptions, files};
 
 /// The article's Table 3: facts, seconds wide, seconds tall.
 pub(super) const TABLE_3: [(f64, f64, f64); 3] =
@@ -775,12 +775,23 @@ impl Findings<'_> {
         let memtables = database.memtable_bytes_max * (database.sealed_memtables_max as u64 + 1);
         let limit = memtables + database.cache_bytes + MEMORY_BESIDE;
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        if let Some(peak) = files::peak_memory() {
+        let within =
+            |peak: u64| format!("{} MiB ({})", mib(peak), if peak <= limit { "within" } else { "beyond" });
+        let peaks: Vec<String> = self
+            .bench
+            .peaks
+            .iter()
+            .filter_map(|(layout, (alone, crowd))| {
+                Some(format!("{}: {}, {}", layout.name(), within((*alone)?), within((*crowd)?)))
+            })
+            .collect();
+        if !peaks.is_empty() {
             notes.push(format!(
-                "Peak memory of the whole process: {} MiB; memtables, block cache and 256 MiB are {} MiB: {}.",
-                mib(peak),
+                "Peak memory of the whole process, while loading and asking, and then with up to eight clients at \
+                 once; memtables, block cache and 256 MiB are {} MiB. {}. What a layout before it left with the \
+                 allocator counts too.",
                 mib(limit),
-                if peak <= limit { "within" } else { "beyond" }
+                peaks.join("; ")
             ));
         }
         if !self.ran(Layout::Wide) {

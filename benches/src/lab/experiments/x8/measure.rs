@@ -110,7 +110,7 @@ pub(super) fn blocks(cost: &OpCost) -> u64 {
 /// A load up to a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    /// In commits and in the last settling.
+    /// In commits and in compactions.
     pub(super) nanos: u64,
     pub(super) disk_bytes: Option<u64>,
 }
@@ -136,6 +136,8 @@ pub(super) struct Bench<'a> {
     pub(super) cells: BTreeMap<(Layout, Question, usize), Measured>,
     pub(super) loads: BTreeMap<(Layout, usize), Load>,
     pub(super) crowds: Vec<Crowd>,
+    /// The most memory held while loading and asking, and with clients side by side.
+    pub(super) peaks: BTreeMap<Layout, (Option<u64>, Option<u64>)>,
     /// Pairs that are in the tall table, and how many were found by the key with its fields swapped.
     pub(super) swapped: (u64, u64),
 }
@@ -163,6 +165,7 @@ impl<'a> Bench<'a> {
             cells: BTreeMap::new(),
             loads: BTreeMap::new(),
             crowds: Vec::new(),
+            peaks: BTreeMap::new(),
             swapped: (0, 0),
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn picks(source: &Source) -> Vec<Pick> {
     let probe = source.has_probe().then_some(PROBE);
     let mut picks: Vec<Pick> = Vec::new();
     for wanted in SHARES {
-        let distance = |game: u32| (facts[game as usize] as f64 / all / wanted).ln().abs();
+        let distance = |game: u32| (facts[game as usize] as f64 / all - wanted).abs();
         let free = (0..u32::try_from(facts.len()).unwrap_or(u32::MAX))
             .filter(|game| facts[*game as usize] > 0 && Some(*game) != probe)
             .filter(|game| picks.iter().all(|pick| pick.game != *game));
