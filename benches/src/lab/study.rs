@@ -349,19 +349,16 @@ impl Study {
         counted: &T,
         expected: &T,
     ) {
-        let known = self.formulas.iter_mut().find(|f| f.operation == operation && f.formula == formula);
-        let entry = match known {
-            Some(entry) => entry,
-            None => {
-                self.formulas.push(Formula {
-                    operation: operation.to_owned(),
-                    formula: formula.to_owned(),
-                    tally: Tally::default(),
-                });
-                self.formulas.last_mut().expect("it was pushed")
-            }
-        };
-        entry
+        let known = self.formulas.iter().position(|f| f.operation == operation && f.formula == formula);
+        let place = known.unwrap_or(self.formulas.len());
+        if known.is_none() {
+            self.formulas.push(Formula {
+                operation: operation.to_owned(),
+                formula: formula.to_owned(),
+                tally: Tally::default(),
+            });
+        }
+        self.formulas[place]
             .tally
             .note(counted == expected, || format!("counted {counted:?}, the formula says {expected:?}"));
     }

@@ -31,8 +31,8 @@ fn facts_come_from_a_file() {
     let sandbox = Sandbox::new();
     let path = |name: &str| sandbox.dir.path().join(name).to_str().expect("a path in ASCII").to_owned();
     let (facts, report) = (path("facts.csv"), path("report"));
-    let lines: String =
-        (0..60).map(|i| format!("u{},g{},2006-04-{:02}\n", i % 7, i % 5, i % 28 + 1)).collect();
+    let line = |i: u32| format!("u{},g{},2006-04-{:02}\n", i % 7, i % 5, i % 28 + 1);
+    let lines = (0..60).map(line).collect::<Vec<_>>().concat();
     std::fs::write(&facts, format!("player,game,date\n{lines}")).expect("written");
     let given = ["lab", "--interest", &facts, "--columns", "user=player,item=game,day=date"];
     let given = [&given[..], &["--scale", "tiny", "--store", "map", "--report", &report]].concat();

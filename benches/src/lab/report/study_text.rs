@@ -25,7 +25,7 @@ pub(super) fn render(out: &mut String, study: &Study) -> std::fmt::Result {
     }
     for exhibit in &study.exhibits {
         match exhibit {
-            Exhibit::Table(shown) if shown.folded => continue,
+            Exhibit::Table(shown) if shown.folded => {}
             Exhibit::Table(shown) => writeln!(out, "\n{}\n{}", shown.title, plain(shown))?,
             Exhibit::Heat(shown) => writeln!(out, "\n{}\n{}", shown.title, heat(shown))?,
             Exhibit::Lines(shown) => writeln!(out, "\n{}\n{}", shown.title, lines(shown))?,

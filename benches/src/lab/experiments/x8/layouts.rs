@@ -197,7 +197,7 @@ struct Wide<'k, K> {
 }
 
 /// The keys at which a part begins and ends.
-fn bounds<'s>(splits: &'s [String], part: Part) -> (Option<&'s str>, Option<&'s str>) {
+fn bounds(splits: &[String], part: Part) -> (Option<&str>, Option<&str>) {
     let at = |index: usize| match index {
         0 => None,
         index if index >= part.of => None,

@@ -346,7 +346,6 @@ fn formula(layout: Layout, question: Question, exact: bool) -> &'static str {
         (Question::Games, Layout::Wide | Layout::Both) => "1 scan, a key for each fact of the user",
         (Question::Games, _) => "1 scan, a key for each fact there is",
         (Question::Plays, Layout::Wide) => "1 scan, the user's facts up to the first of the game",
-        (Question::Plays, _) => "1 scan, one key if it is so, else none",
         (Question::Players(_), Layout::Wide | Layout::WholeKey) => {
             "1 scan a part, a key for each fact there is"
         }
@@ -355,7 +354,7 @@ fn formula(layout: Layout, question: Question, exact: bool) -> &'static str {
         (Question::Played(_), Layout::WholeKey) => {
             "1 scan, any number of keys: the first one lies anywhere"
         }
-        (Question::Played(_), _) => "1 scan, one key if it is so, else none",
+        (Question::Plays | Question::Played(_), _) => "1 scan, one key if it is so, else none",
     }
 }
 

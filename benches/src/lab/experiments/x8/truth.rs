@@ -104,8 +104,8 @@ impl Watch<'_> {
         self.facts += row.games.len() as u64;
         self.width = self.width.max(row.games.len() as u64);
         for (game, _) in row.games {
-            for (place, pick) in self.picks.iter().enumerate().filter(|(_, pick)| pick.game == *game) {
-                debug_assert_eq!(pick.game, *game);
+            let places = self.picks.iter().enumerate().filter(|(_, pick)| pick.game == *game);
+            for (place, _) in places {
                 let picked = &mut self.picked[place];
                 picked.facts += 1;
                 let (word, bit) = ((row.user / 64) as usize, 1u64 << (row.user % 64));
@@ -126,7 +126,9 @@ impl Watch<'_> {
 
     fn moment(&self) -> Moment {
         let mut users = self.users.clone();
-        users.values_mut().for_each(|cells| cells.sort_unstable());
+        for cells in users.values_mut() {
+            cells.sort_unstable();
+        }
         let Watch { facts, rows, width, .. } = *self;
         Moment { facts, rows, width, picks: self.picked.clone(), users }
     }
