@@ -28,6 +28,23 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
+    /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
+    /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.
+    #[inline]
+    fn next_distinct(&mut self) -> Option<EntryFacts> {
+        None
+    }
+    /// The same for the preceding entry.
+    #[inline]
+    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+        None
+    }
+    /// Whether the preceding entry is known to have another user key: this one is then the newest version
+    /// that the cursor has of its key.
+    #[inline]
+    fn is_behind_distinct(&self) -> bool {
+        false
+    }
     /// Whether the cursor stands on an entry.
     fn valid(&self) -> bool;
     /// The entry's user key.
@@ -46,6 +63,47 @@ pub trait Cursor {
     fn internal_key(&self) -> InternalKey<'_> {
         InternalKey { user: self.key(), seqno: self.seqno() }
     }
+
+    /// All of the entry at once.
+    #[inline]
+    fn entry(&self) -> EntryView<'_> {
+        EntryView { key: self.key(), seqno: self.seqno(), kind: self.kind(), value: self.value() }
+    }
+}
+
+/// What a walk wants to know of an entry before anybody looks at its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryFacts {
+    /// The head of the user key.
+    pub head: u64,
+    /// The write's number.
+    pub seqno: SeqNo,
+    /// What the write did.
+    pub kind: Kind,
+    /// Bytes of key and value.
+    pub bytes: usize,
+}
+
+impl EntryView<'_> {
+    /// Its facts.
+    #[inline]
+    pub fn facts(&self) -> EntryFacts {
+        let bytes = self.key.len() + self.value.len();
+        EntryFacts { head: crate::key::head(self.key), seqno: self.seqno, kind: self.kind, bytes }
+    }
+}
+
+/// An entry as a cursor lends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryView<'a> {
+    /// The user key.
+    pub key: &'a [u8],
+    /// The write's number.
+    pub seqno: SeqNo,
+    /// What the write did.
+    pub kind: Kind,
+    /// Its value or operand.
+    pub value: &'a [u8],
 }
 
 /// A sorted `Vec` as a cursor: the reference implementation that tests compare others with, and the

@@ -149,6 +149,29 @@ pub fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// `key` behind `prefix`, or `None` if it does not start with it. For prefixes of a few bytes, which all keys
+/// of a block or table share: compared here, not by a call.
+///
+/// ```
+/// use esker_base::key::behind;
+/// assert_eq!(behind(b"user/7", b"user/"), Some(&b"7"[..]));
+/// assert_eq!(behind(b"use", b"user/"), None);
+/// ```
+#[inline]
+pub fn behind<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (front, rest) = key.split_at_checked(prefix.len())?;
+    let same = match prefix.len() {
+        0..4 => front.iter().eq(prefix),
+        // The same bytes twice, where the halves meet.
+        4..=8 => {
+            front.first_chunk::<4>() == prefix.first_chunk::<4>()
+                && front.last_chunk::<4>() == prefix.last_chunk::<4>()
+        }
+        _ => front == prefix,
+    };
+    same.then_some(rest)
+}
+
 /// The length of the prefix that `a` and `b` share.
 ///
 /// ```

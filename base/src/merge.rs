@@ -18,6 +18,7 @@
 
 use std::cmp::Ordering;
 
+use crate::cursor::{EntryFacts, EntryView};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -31,6 +32,17 @@ const NONE: usize = usize::MAX;
 enum Direction {
     Forward,
     Backward,
+}
+
+/// What a cheap step did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunStep {
+    /// The merge stands on the next user key's entry, which is in no other source.
+    Leads(EntryFacts),
+    /// The merge stands on the next user key's entry, or nowhere.
+    Ended,
+    /// Nothing has moved: the next entry may have the same user key, or it takes a step that can fail.
+    Stays,
 }
 
 /// Several cursors as one, in internal-key order. See the module.
@@ -116,6 +128,63 @@ impl<C: Cursor> Merge<C> {
         }
         self.build();
         Ok(())
+    }
+
+    /// Whether no other source holds the user key of the current entry.
+    #[inline]
+    pub fn leads_alone(&mut self) -> bool {
+        if self.runner_up == NONE {
+            self.runner_up = self.find_runner_up();
+        }
+        let (leader, second) = (self.leader, self.runner_up);
+        second == NONE || self.heads[leader] < self.heads[second] || self.is_alone_at_equal_heads()
+    }
+
+    #[cold]
+    fn is_alone_at_equal_heads(&self) -> bool {
+        let (leader, second) = (&self.sources[self.leader], &self.sources[self.runner_up]);
+        !second.valid() || leader.key() != second.key()
+    }
+
+    /// Whether the leader's preceding entry is known to have another user key than the current one.
+    #[inline]
+    pub fn is_behind_distinct(&self) -> bool {
+        self.sources[self.leader].is_behind_distinct()
+    }
+
+    /// A step forward that costs little: see [`RunStep`]. The merge walks forward, and the current entry's
+    /// key is in no other source ([`Merge::leads_alone`]).
+    #[inline]
+    pub fn next_in_run(&mut self) -> RunStep {
+        debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
+        let moved = self.sources[self.leader].next_distinct();
+        self.settle_run(moved, 0)
+    }
+
+    /// The same backwards, for a merge that walks backwards.
+    #[inline]
+    pub fn prev_in_run(&mut self) -> RunStep {
+        debug_assert!(self.direction == Direction::Backward, "a run goes on the way it was walked");
+        let moved = self.sources[self.leader].prev_distinct();
+        self.settle_run(moved, u64::MAX)
+    }
+
+    /// The leader has moved to this entry, if to any. `complement` as invariant 1 wants it.
+    #[inline]
+    fn settle_run(&mut self, moved: Option<EntryFacts>, complement: u64) -> RunStep {
+        let Some(facts) = moved else { return RunStep::Stays };
+        let head = facts.head ^ complement;
+        self.heads[self.leader] = head;
+        if self.runner_up != NONE && head >= self.heads[self.runner_up] {
+            return self.end_run();
+        }
+        RunStep::Leads(facts)
+    }
+
+    /// The leader has moved and may not be the leader any more.
+    fn end_run(&mut self) -> RunStep {
+        self.replay(self.leader);
+        RunStep::Ended
     }
 
     /// Keep the first error; from it on the merge stands nowhere.
@@ -363,6 +432,10 @@ impl<C: Cursor> Cursor for Merge<C> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.sources[self.leader].value()
+    }
+    #[inline]
+    fn entry(&self) -> EntryView<'_> {
+        self.sources[self.leader].entry()
     }
     fn drain_cost(&mut self, cost: &mut OpCost) {
         for source in &mut self.sources {

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::limits::KEY_BYTES_MAX;
 use esker_base::{Kind, SeqNo};
+use esker_vfs::os::memory::prefetch_front;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use builder::BlockBuilder;
@@ -239,13 +240,16 @@ fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
     if !layout.wide {
         let at = (layout.records + row * NARROW) as usize;
         let record = bytes.get(at..).and_then(<[u8]>::first_chunk::<9>).copied().unwrap_or_default();
-        let [k0, k1, v0, v1, shared, e0, e1, w0, w1] = record;
+        // One load of all but the last byte: the record itself, and the starts of the next.
+        let [low @ .., last] = record;
+        let word = u64::from_le_bytes(low);
+        let part = |shift: u32| (word >> shift & 0xFFFF) as usize;
         return Row {
-            shared: shared as usize,
-            key: keys + u16::from_le_bytes([k0, k1]) as usize,
-            key_end: keys + u16::from_le_bytes([e0, e1]) as usize,
-            value: values + u16::from_le_bytes([v0, v1]) as usize,
-            value_end: values + u16::from_le_bytes([w0, w1]) as usize,
+            shared: part(32) & 0xFF,
+            key: keys + part(0),
+            key_end: keys + part(40),
+            value: values + part(16),
+            value_end: values + (part(56) | usize::from(last) << 8),
         };
     }
     let at = (layout.records + row * WIDE) as usize;
@@ -293,6 +297,8 @@ fn kind_at(bytes: &[u8], layout: &Layout, row: u32) -> Kind {
 pub(crate) struct Block {
     bytes: Bytes,
     layout: Layout,
+    /// No two neighbouring rows have the same key. False where that is not known.
+    distinct: bool,
     /// For the cache: used since the clock's hand last passed.
     referenced: AtomicBool,
 }
@@ -307,7 +313,14 @@ impl Block {
 
     /// A block of bytes that were validated before, with the layout parsed from them.
     pub(crate) fn of_validated(bytes: Bytes, layout: Layout) -> Block {
-        Block { bytes, layout, referenced: AtomicBool::new(false) }
+        // No two entries share key and sequence number.
+        let distinct = layout.seqno_width == 0;
+        Block { bytes, layout, distinct, referenced: AtomicBool::new(false) }
+    }
+
+    /// Find out whether neighbouring rows have the same key, for cursors: worth it for a block that stays.
+    pub(crate) fn look_for_versions(&mut self) {
+        self.distinct = self.distinct || self.view().is_distinct();
     }
 
     #[inline]
@@ -318,6 +331,13 @@ impl Block {
     #[inline]
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// Start loading the columns, and of the keys `lines` cache lines in all.
+    #[inline]
+    pub(crate) fn prefetch(&self, lines: usize) {
+        let columns = self.bytes.get(..self.layout.values as usize).unwrap_or_default();
+        prefetch_front(columns, lines);
     }
 
     /// Mark as used. Looks before it writes: a hot block's mark stays set and its line stays shared.

@@ -26,6 +26,7 @@ use bytes::Bytes;
 use esker_base::ledger::{Held, Ledger, Purpose};
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::sync::{ArcSwapOption, Guard, Mutex};
+use esker_vfs::os::memory::prefetch;
 
 use crate::block::Block;
 use stripes::Striped;
@@ -197,6 +198,14 @@ fn charge(block: &Block) -> u64 {
 }
 
 impl CachedTable {
+    /// Start loading what [`get`](Self::get) and its caller will look at first. Counts as nothing.
+    pub(crate) fn prefetch(&self, block: usize) {
+        let slot = self.slots.blocks.get(block).map(ArcSwapOption::load);
+        if let Some(block) = slot.as_ref().and_then(|slot| slot.as_ref()) {
+            prefetch(Arc::as_ptr(block));
+        }
+    }
+
     /// Block `block`, if it is cached. `mark` says whether that counts as a use.
     #[inline]
     pub(crate) fn get(&self, block: usize, mark: bool) -> Option<Cached> {

@@ -10,10 +10,11 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor};
-use crate::reader::TableReader;
+use crate::reader::{CURSOR_LINES, TableReader};
 
 /// The largest piece read ahead, in bytes.
 const PIECE_BYTES_MAX: u64 = 256 << 10;
@@ -80,6 +81,22 @@ impl TableCursor {
         &self.table
     }
 
+    /// Walk over `table` from now on; stands nowhere. Costs go on adding up, and a cursor that has failed
+    /// stays so.
+    pub fn move_to(&mut self, table: &Arc<TableReader>) {
+        self.at.invalidate();
+        self.block = None;
+        self.ahead = Ahead::default();
+        if !Arc::ptr_eq(&self.table, table) {
+            self.table = Arc::clone(table);
+        }
+    }
+
+    /// Stand nowhere.
+    pub fn leave(&mut self) {
+        self.at.invalidate();
+    }
+
     /// Run `step`, and remember its error for ever.
     #[inline]
     fn guarded(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
@@ -102,6 +119,7 @@ impl TableCursor {
         // Until the block is there the cursor is in none: an error must not leave it in the old one.
         self.block = None;
         let loaded = self.load(block)?;
+        loaded.prefetch(CURSOR_LINES);
         self.at.set(loaded);
         self.block = Some(block);
         Ok(())
@@ -172,16 +190,22 @@ impl TableCursor {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn next_block(&mut self) -> Result<()> {
         let block = self.block.map_or(0, |block| block + 1);
-        self.guarded(|cursor| cursor.stand_first(block))
+        self.guarded(|cursor| cursor.stand_first(block))?;
+        self.table.prefetch_block(block + 1);
+        Ok(())
     }
 
-    #[cold]
+    #[inline(never)]
     fn prev_block(&mut self) -> Result<()> {
         let block = self.block.and_then(|block| block.checked_sub(1));
-        self.guarded(|cursor| cursor.stand_last(block))
+        self.guarded(|cursor| cursor.stand_last(block))?;
+        if let Some(further) = block.and_then(|block| block.checked_sub(1)) {
+            self.table.prefetch_block(further);
+        }
+        Ok(())
     }
 
     /// The error of a cursor that failed; panics if it is merely nowhere.
@@ -303,6 +327,21 @@ impl Cursor for TableCursor {
     }
 
     #[inline]
+    fn next_distinct(&mut self) -> Option<EntryFacts> {
+        self.at.next_distinct()
+    }
+
+    #[inline]
+    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+        self.at.prev_distinct()
+    }
+
+    #[inline]
+    fn is_behind_distinct(&self) -> bool {
+        self.at.is_behind_distinct()
+    }
+
+    #[inline]
     fn valid(&self) -> bool {
         self.at.valid()
     }
@@ -325,6 +364,11 @@ impl Cursor for TableCursor {
     #[inline]
     fn value(&self) -> &[u8] {
         self.at.value()
+    }
+
+    #[inline]
+    fn entry(&self) -> EntryView<'_> {
+        self.at.entry()
     }
 
     fn drain_cost(&mut self, cost: &mut OpCost) {

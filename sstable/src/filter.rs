@@ -3,6 +3,7 @@
 
 use esker_base::coding::DecodeError;
 use esker_base::planted::{self, Planted};
+use esker_vfs::os::memory::prefetch;
 
 /// Bits of a line.
 const LINE_BITS: u64 = 512;
@@ -90,12 +91,10 @@ impl Filter {
     }
 
     /// Start loading the line that `may_contain(hash)` will read.
-    ///
-    /// A plain load whose result nobody waits for: the processor goes on while it is under way.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         if let Some(line) = self.lines.get(self.line_of(hash)) {
-            std::hint::black_box(line.0[0]);
+            prefetch(line);
         }
     }
 

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use esker_base::coding::{DecodeError, Decoder};
-use esker_base::key::{head, shared_prefix};
+use esker_base::key::{behind, head, shared_prefix};
 use esker_base::{Error, InternalKey, Result, SeqNo};
 
 use crate::stored::TRAILER_BYTES;
@@ -129,7 +129,7 @@ impl Index {
     /// everything is before `target`.
     #[inline]
     pub(crate) fn find(&self, target: InternalKey<'_>) -> usize {
-        let Some(rest) = target.user.strip_prefix(self.prefix.as_slice()) else {
+        let Some(rest) = behind(target.user, &self.prefix) else {
             return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
         };
         let wanted = head(rest);
@@ -159,7 +159,7 @@ impl Index {
     /// Whether `find` would return `block`.
     #[inline]
     pub(crate) fn is_in(&self, block: usize, target: InternalKey<'_>) -> bool {
-        let Some(rest) = target.user.strip_prefix(self.prefix.as_slice()) else {
+        let Some(rest) = behind(target.user, &self.prefix) else {
             // Where `find` stops without a search.
             return block == 0 && target.user < self.prefix.as_slice();
         };

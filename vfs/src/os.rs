@@ -19,6 +19,7 @@
 )]
 
 mod lock;
+pub mod memory;
 pub mod process;
 #[cfg(not(unix))]
 #[path = "os/sys_portable.rs"]

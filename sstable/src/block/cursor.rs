@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 
 use super::{BUNDLE, Block, Row, kind_at, row_at, seqno_at};
@@ -23,6 +25,8 @@ pub(crate) struct BlockCursor {
     /// At least `key_len` bytes, and room for a short copy behind them.
     key: Vec<u8>,
     key_len: usize,
+    /// No two neighbouring rows have the same key, as far as that is known.
+    distinct: bool,
     /// Length of the block's prefix, which `key` starts with.
     prefix_len: usize,
     /// How many bytes of `first` the buffer holds behind the prefix.
@@ -38,11 +42,16 @@ impl BlockCursor {
     pub(crate) fn set(&mut self, block: Arc<Block>) {
         self.block = block;
         self.valid = false;
+        self.distinct = self.block.distinct;
         let prefix = self.block.view().prefix();
         self.prefix_len = prefix.len();
-        self.key.clear();
-        self.key.extend_from_slice(prefix);
-        self.key.resize(prefix.len() + 4 * SHORT, 0);
+        let room = prefix.len() + 4 * SHORT;
+        if self.key.len() < room {
+            self.key.resize(room, 0);
+        }
+        if let Some(start) = self.key.get_mut(..prefix.len()) {
+            start.copy_from_slice(prefix);
+        }
         self.held = 0;
         self.first = (0, 0);
     }
@@ -88,6 +97,40 @@ impl BlockCursor {
         true
     }
 
+    /// Step to the following row if it is known to have another key.
+    #[inline]
+    pub(crate) fn next_distinct(&mut self) -> Option<EntryFacts> {
+        (self.valid && self.distinct && self.next()).then(|| self.facts())
+    }
+
+    /// Step to the preceding row if it is known to have another key.
+    #[inline]
+    pub(crate) fn prev_distinct(&mut self) -> Option<EntryFacts> {
+        (self.valid && self.distinct && self.prev()).then(|| self.facts())
+    }
+
+    #[inline]
+    fn facts(&self) -> EntryFacts {
+        let (bytes, layout) = (&*self.block.bytes, &self.block.layout);
+        let (start, end) = self.value;
+        EntryFacts {
+            // The buffer is longer than any head; what lies behind a short key there does not belong to it.
+            head: match self.key.first_chunk::<8>() {
+                Some(first) if self.key_len >= 8 => u64::from_be_bytes(*first),
+                _ => head(self.key.get(..self.key_len).unwrap_or_default()),
+            },
+            seqno: seqno_at(bytes, layout, self.row),
+            kind: kind_at(bytes, layout, self.row),
+            bytes: self.key_len + (end - start),
+        }
+    }
+
+    /// Whether the preceding row is in this block and known to have another key.
+    #[inline]
+    pub(crate) fn is_behind_distinct(&self) -> bool {
+        self.valid && self.distinct && self.row > 0
+    }
+
     /// Step to the preceding row; false, and nothing changes, if there is none in this block.
     #[inline]
     pub(crate) fn prev(&mut self) -> bool {
@@ -108,7 +151,7 @@ impl BlockCursor {
     }
 
     /// Decode row `row` of the current bundle.
-    #[inline]
+    #[inline(always)]
     fn load(&mut self, row: u32) {
         let here: Row = row_at(&self.block.bytes, &self.block.layout, row);
         if here.shared > self.held {
@@ -160,6 +203,18 @@ impl BlockCursor {
     pub(crate) fn value(&self) -> &[u8] {
         assert!(self.valid, "value() on a cursor that stands nowhere");
         self.block.bytes.get(self.value.0..self.value.1).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self) -> EntryView<'_> {
+        assert!(self.valid, "entry() on a cursor that stands nowhere");
+        let (bytes, layout) = (&*self.block.bytes, &self.block.layout);
+        EntryView {
+            key: self.key.get(..self.key_len).unwrap_or_default(),
+            seqno: seqno_at(bytes, layout, self.row),
+            kind: kind_at(bytes, layout, self.row),
+            value: bytes.get(self.value.0..self.value.1).unwrap_or_default(),
+        }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use esker_base::key::{head, shared_prefix};
+use esker_base::key::{behind, head, shared_prefix};
 use esker_base::{InternalKey, SeqNo};
 
 use super::{BUNDLE, HEADER_BYTES, Row, View};
@@ -22,7 +22,7 @@ impl<'a> View<'a> {
     /// The first row at or after `target` in internal order; `rows()` if there is none.
     pub(crate) fn lower_bound(self, target: InternalKey<'_>) -> u32 {
         let prefix = self.prefix();
-        let Some(rest) = target.user.strip_prefix(prefix) else {
+        let Some(rest) = behind(target.user, prefix) else {
             return if target.user < prefix { 0 } else { self.rows() };
         };
         // Bundles whose first row is before the target; the answer lies behind the last of those.
@@ -104,7 +104,7 @@ impl<'a> View<'a> {
     /// Compares the tags of eight rows at a time and looks only at rows whose tag agrees: one in 256
     /// of the others.
     pub(crate) fn find(self, key: &[u8], tag: u8, upper: SeqNo) -> Found {
-        let Some(rest) = key.strip_prefix(self.prefix()) else { return Found::Absent };
+        let Some(rest) = behind(key, self.prefix()) else { return Found::Absent };
         let pattern = u64::from(tag) * LOW_BITS;
         for base in (0..self.rows()).step_by(8) {
             // Eight bytes can be read at every tag: records follow.
@@ -143,6 +143,32 @@ impl<'a> View<'a> {
         let here = self.row(row);
         let Some((shared, own)) = rest.split_at_checked(here.shared) else { return false };
         own == self.remainder(here) && (shared.is_empty() || self.first_of(row).starts_with(shared))
+    }
+
+    /// Whether no two neighbouring rows have the same key.
+    pub(crate) fn is_distinct(self) -> bool {
+        let mut first: &[u8] = &[];
+        let (mut shared, mut own): (usize, &[u8]) = (0, &[]);
+        for row in 0..self.rows() {
+            let here = self.row(row);
+            let rest = self.remainder(here);
+            // The keys are `first[..shared] ‖ own` and `first[..here.shared] ‖ rest`.
+            let same = if here.shared >= shared {
+                let more = first.get(shared..here.shared).unwrap_or_default();
+                own.strip_prefix(more) == Some(rest)
+            } else {
+                let more = first.get(here.shared..shared).unwrap_or_default();
+                rest.strip_prefix(more) == Some(own)
+            };
+            if row > 0 && same {
+                return false;
+            }
+            if row % BUNDLE == 0 {
+                first = rest;
+            }
+            (shared, own) = (here.shared, rest);
+        }
+        true
     }
 
     /// The rest of the key that row `row`'s bundle is compressed against.

@@ -11,6 +11,11 @@ use crate::block::{Block, Layout, View};
 use crate::compression::decompress;
 use crate::stored::{Codec, Place, TRAILER_BYTES, check, split};
 
+/// Cache lines of a block that a get asks for at once.
+const GET_LINES: usize = 4;
+/// Cache lines of a block that a cursor asks for when it enters it: columns and keys of some 40 short rows.
+pub(crate) const CURSOR_LINES: usize = 10;
+
 impl TableReader {
     /// Where data block `block` stands.
     pub(crate) fn place(&self, block: usize) -> Place<'_> {
@@ -34,10 +39,17 @@ impl TableReader {
             && let Some(block) = cached.as_ref()
         {
             cost.blocks_from_cache += 1;
+            // Tags and records: which record it is, only the tags will tell.
+            block.prefetch(GET_LINES);
             return Ok(read(block.view(), block.bytes()));
         }
         let block = self.read_block(block, true, cost)?;
         Ok(read(block.view(), block.bytes()))
+    }
+
+    /// Start loading block `block`, if it is cached: a walk will come to it.
+    pub(crate) fn prefetch_block(&self, block: usize) {
+        self.cached.prefetch(block);
     }
 
     /// Block `block` to hold on to, if it can be had without reading the file.
@@ -114,7 +126,10 @@ impl TableReader {
         let raw_len = checked.raw_len;
         let raw = if checked.codec == Codec::None { stored } else { decompress(place, checked)? };
         let bytes = if fill { self.cached.adopt(raw) } else { Bytes::from(raw) };
-        let opened = Block::new(bytes.slice(..raw_len)).map_err(|e| place.undecodable("block", e))?;
+        let mut opened = Block::new(bytes.slice(..raw_len)).map_err(|e| place.undecodable("block", e))?;
+        if fill {
+            opened.look_for_versions();
+        }
         let opened = Arc::new(opened);
         cost.blocks_from_disk += 1;
         if fill {

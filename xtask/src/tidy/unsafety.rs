@@ -6,7 +6,7 @@ use super::tree::Tree;
 /// Where `unsafe` may stand (a file, or a directory with its `/`), and what for.
 const ALLOWED: &[(&str, &str)] = &[
     ("vfs/src/os.rs", "mapped files"),
-    ("vfs/src/os/", "mapped files"),
+    ("vfs/src/os/", "mapped files, prefetches"),
     ("tests/models/src/lib.rs", "includes the memtable's modules to model them"),
     ("benches/peers/src/stores/lmdb.rs", "heed opens a mapped file on the caller's word"),
     ("engine/src/memtable/", "the arena and the index that readers walk without a lock"),
