@@ -1,20 +1,17 @@
 //! One level of a tree: its tables in the order a lookup wants them.
 //!
 //! 1. **Level 0** holds what flushes wrote: tables may overlap, and stand newest first (by largest sequence
-//!    number, then by file number).
+//!    number, then by file number). A flush writes several tables side by side, so a lookup or scan goes
+//!    through the level's [runs](Level::runs), not through its tables.
 //! 2. **Every other level** is *sorted*: tables stand by smallest key, and no key lies in the bounds of two.
-//!    Keys of one level often begin alike: what all smallest keys share is compared once, and the eight bytes
-//!    behind it, of every smallest key, stand in one flat array. So a lookup compares words that lie side by
-//!    side, and follows a pointer only to the one table it ends at (or to those whose words are equal, by
-//!    bisection).
+//!    It is one run.
 //! 3. A level is immutable; a copy shares everything.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use esker_base::key::{head, shared_prefix};
 use esker_base::table_meta::KeyBounds;
 
+use crate::sorted_run::SortedRun;
 use crate::table_handle::TableHandle;
 
 #[cfg(test)]
@@ -24,10 +21,8 @@ mod tests;
 #[derive(Clone, Debug)]
 pub struct Level {
     tables: Arc<[Arc<TableHandle>]>,
-    /// Of a sorted level: what all smallest keys begin with.
-    prefix: Arc<[u8]>,
-    /// Of a sorted level: the head of what follows in each table's smallest key. Empty in level 0.
-    heads: Arc<[u64]>,
+    /// The same tables. Of a sorted level one run, none if it is empty.
+    runs: Arc<[SortedRun]>,
     /// Sum of the tables' sizes.
     bytes: u64,
     sorted: bool,
@@ -56,9 +51,14 @@ impl Level {
 
     /// A level of tables that are in order.
     pub(crate) fn of(tables: Vec<Arc<TableHandle>>, sorted: bool) -> Level {
-        let (prefix, heads) = if sorted { heads_of(&tables) } else { Default::default() };
         let bytes = tables.iter().fold(0u64, |sum, table| sum.saturating_add(table.meta.file_bytes));
-        Level { tables: tables.into(), prefix, heads, bytes, sorted }
+        let tables: Arc<[Arc<TableHandle>]> = tables.into();
+        let runs = match (tables.is_empty(), sorted) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![SortedRun::of(Arc::clone(&tables))],
+            (false, false) => SortedRun::newest_first(&tables),
+        };
+        Level { tables, runs: runs.into(), bytes, sorted }
     }
 
     /// The tables: newest first in level 0, by smallest key in every other.
@@ -91,23 +91,11 @@ impl Level {
         self.sorted
     }
 
-    /// How many tables of a sorted level begin at or before `key`.
+    /// The tables as runs without overlap. Of two tables that overlap the newer one stands in an earlier run:
+    /// who looks for a key's newest version asks one run after the other.
     #[inline]
-    fn begun(&self, key: &[u8]) -> usize {
-        let (front, behind) = key.split_at_checked(self.prefix.len()).unwrap_or((key, &[]));
-        match front.cmp(&self.prefix) {
-            Ordering::Less => return 0,
-            Ordering::Greater => return self.len(),
-            Ordering::Equal => {}
-        }
-        let wanted = head(behind);
-        let low = self.heads.partition_point(|&head| head < wanted);
-        let rest = self.heads.get(low..).unwrap_or_default();
-        // Heads pad short keys with zeros, so equal heads decide nothing: look at the keys themselves.
-        let ties =
-            if rest.first() == Some(&wanted) { rest.partition_point(|&head| head <= wanted) } else { 0 };
-        let tied = self.tables.get(low..low + ties).unwrap_or_default();
-        low + tied.partition_point(|table| table.meta.bounds.smallest.as_slice() <= key)
+    pub fn runs(&self) -> &[SortedRun] {
+        &self.runs
     }
 
     /// Of a sorted level: the one table whose bounds hold `key`. Level 0 is walked with
@@ -115,8 +103,7 @@ impl Level {
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
         assert!(self.sorted, "tables of level 0 overlap: any of them may hold the key");
-        let table = self.tables.get(self.begun(key).checked_sub(1)?)?;
-        (!table.meta.bounds.ends_before(key)).then_some(table)
+        self.runs.first()?.find(key)
     }
 
     /// Of a sorted level: the index of the first table that does not end before `key` (the one that holds
@@ -125,11 +112,7 @@ impl Level {
     #[inline]
     pub fn first_reaching(&self, key: &[u8]) -> usize {
         assert!(self.sorted, "tables of level 0 are not in key order");
-        let begun = self.begun(key);
-        match begun.checked_sub(1).and_then(|last| self.tables.get(last)) {
-            Some(table) if !table.meta.bounds.ends_before(key) => begun - 1,
-            _ => begun,
-        }
+        self.runs.first().map_or(0, |run| run.first_reaching(key))
     }
 
     /// The tables that may hold a key inside `bounds`, in this level's order.
@@ -138,18 +121,9 @@ impl Level {
         bounds: &'a KeyBounds,
     ) -> impl DoubleEndedIterator<Item = &'a Arc<TableHandle>> + 'a {
         let from = if self.sorted { self.first_reaching(&bounds.smallest) } else { 0 };
-        let to = if self.sorted { self.begun(&bounds.largest).max(from) } else { self.len() };
+        let begun = |run: &SortedRun| run.begun(&bounds.largest).max(from);
+        let to = if self.sorted { self.runs.first().map_or(0, begun) } else { self.len() };
         let candidates = self.tables.get(from..to).unwrap_or_default();
         candidates.iter().filter(move |table| table.meta.bounds.overlaps(bounds))
     }
-}
-
-/// What the smallest keys of tables in order share, and the heads of what follows.
-fn heads_of(tables: &[Arc<TableHandle>]) -> (Arc<[u8]>, Arc<[u64]>) {
-    let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Default::default() };
-    let first = first.meta.bounds.smallest.as_slice();
-    // In order: what the first and the last key share, all share.
-    let (prefix, _) = first.split_at(shared_prefix(first, &last.meta.bounds.smallest));
-    let behind = |table: &Arc<TableHandle>| table.meta.bounds.smallest.get(prefix.len()..).map_or(0, head);
-    (prefix.into(), tables.iter().map(behind).collect())
 }

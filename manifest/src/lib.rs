@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`edit`] | a change, and its bytes |
 //! | [`table_handle`] | a table somebody may read: opened late, removed when nobody can |
-//! | [`level`], [`tree`], [`version`] | tables in the order a lookup wants them |
+//! | [`sorted_run`], [`level`], [`tree`], [`version`] | tables in the order a lookup wants them |
 //! | `state` | the rules: which edit fits which state |
 //! | [`current_file`], `manifest_file` | the two kinds of file, written |
 //! | [`recovery`] | the same files, read |
@@ -32,6 +32,7 @@ pub mod level;
 pub mod limits;
 mod manifest_file;
 pub mod recovery;
+pub mod sorted_run;
 mod state;
 pub mod table_handle;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use inspect::inspect;
 pub use level::Level;
 pub use limits::LEVELS;
 pub use recovery::Recovered;
+pub use sorted_run::SortedRun;
 pub use table_handle::TableHandle;
 pub use tree::Tree;
 pub use version::{KeyspaceState, Marks, Version};
