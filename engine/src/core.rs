@@ -230,7 +230,7 @@ impl Core {
         };
         let sealed = Arc::clone(&self.current.load_full().active);
         sealed.seal(turn.last_seqno, log_bytes);
-        let (memtable, writer) = Memtable::new();
+        let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max);
         self.current.rotate(MemtableAndLog::new(memtable, number));
         if let Some(log) = &log {
             self.sync_lane.begin_log(number, log.syncer());

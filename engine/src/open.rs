@@ -307,7 +307,7 @@ impl Opening {
         ledger: Arc<Ledger>,
     ) -> Result<Arc<Core>> {
         let log_number = versions.allocate();
-        let (memtable, writer) = Memtable::new();
+        let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max);
         let health = Arc::new(Health::new());
         let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
         let sealed: Vec<Arc<MemtableAndLog>> = logs

@@ -1,5 +1,5 @@
-//! The way of a get: active memtable → sealed memtables → level 0, newest table first → one table a
-//! level, until the newest version the reader may see is found.
+//! The way of a get: active memtable → sealed memtables → one table of each run of level 0, newest first → one
+//! table a level, until the newest version the reader may see is found.
 //!
 //! Invariant leaned on: for one key, everything in a source is newer than everything in the sources
 //! after it. So the first version found decides, a range tombstone found in a source decides over all
@@ -14,7 +14,7 @@ use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::memory;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
-use esker_manifest::{TableHandle, Tree};
+use esker_manifest::{Level, TableHandle, Tree};
 
 use crate::memtable::Memtable;
 use crate::operators;
@@ -125,10 +125,9 @@ impl View<'_> {
             meet(source.memtable.get(self.keyspace, key, self.bound).map(|e| e.seqno));
         }
         let hash = key_hash(key);
-        let younger = |t: &&Arc<TableHandle>| t.meta.largest_seqno > after && t.meta.bounds.contains(key);
-        let l0 = self.tree.levels[0].tables().iter();
-        let deeper = self.tree.levels[1..].iter().filter_map(|level| level.find(key));
-        for table in l0.chain(deeper).filter(younger) {
+        let younger = |t: &&Arc<TableHandle>| t.meta.largest_seqno > after;
+        let runs = self.tree.levels.iter().flat_map(Level::runs);
+        for table in runs.filter_map(|run| run.find(key)).filter(younger) {
             let reader = table.reader()?;
             meet(reader.tombstones().covering(key, self.bound));
             meet(reader.get(key, hash, self.bound, cost)?.map(|e| e.seqno));
@@ -142,6 +141,7 @@ impl View<'_> {
         cost: &mut OpCost,
     ) -> Result<Option<R>> {
         let key = walk.key;
+        let hash = key_hash(key);
         let own = self.own.map(|memtable| (memtable, SeqNo::MAX));
         let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.bound));
         for (memtable, bound) in own.into_iter().chain(committed) {
@@ -156,7 +156,9 @@ impl View<'_> {
                 walk.cover = walk.cover.max(cover);
             }
             let mut upper = bound;
-            while let Some(entry) = memtable.get(self.keyspace, key, upper) {
+            while memtable.may_contain(self.keyspace, hash)
+                && let Some(entry) = memtable.get(self.keyspace, key, upper)
+            {
                 if let Step::Ends(end) = self.meet(walk, entry.seqno, entry.kind, entry.value)? {
                     return Ok(end);
                 }
@@ -167,21 +169,14 @@ impl View<'_> {
             }
         }
         walk.in_tables = true;
-        let hash = key_hash(key);
-        let mut consulted = false;
-        for table in self.tree.levels[0].tables().iter().filter(|t| t.meta.bounds.contains(key)) {
-            consulted = true;
-            if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
-                cost.levels += 1;
-                return Ok(end);
-            }
-        }
-        cost.levels += u64::from(consulted);
-        for level in &self.tree.levels[1..] {
-            let Some(table) = level.find(key) else { continue };
-            cost.levels += 1;
-            if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
-                return Ok(end);
+        for level in &self.tree.levels {
+            let mut consulted = false;
+            for table in level.runs().iter().filter_map(|run| run.find(key)) {
+                cost.levels += u64::from(!consulted);
+                consulted = true;
+                if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
+                    return Ok(end);
+                }
             }
         }
         self.end(walk, None)

@@ -294,7 +294,7 @@ fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
     let _ = (start, bytes);
 }
 
-/// Ask for the cache line at `at`. Never faults, whatever `at` is.
+/// As `vfs::os::memory::prefetch`: the models take this module without that crate.
 #[inline]
 pub(super) fn prefetch<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

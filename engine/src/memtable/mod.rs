@@ -18,6 +18,7 @@
 mod arena;
 mod cursor;
 mod directory;
+mod filter;
 mod index;
 mod tombstones;
 
@@ -28,6 +29,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use esker_base::checksum::key_hash;
 use esker_base::range_tombstone::Fragments;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
@@ -35,8 +37,14 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
+use filter::KeyFilter;
 use index::IndexWriter;
 use tombstones::Tombstones;
+
+/// A filter takes one byte for so many of its memtable: about eight bits a key for entries of 116 bytes.
+const FILTER_SHARE: u64 = 128;
+/// The largest filter. It is made whole with the memtable.
+const FILTER_BYTES_MAX: usize = 4 << 20;
 
 /// Recent writes, sorted. See the module.
 #[derive(Debug)]
@@ -46,6 +54,8 @@ pub(crate) struct Memtable {
     entries: AtomicU64,
     /// Range tombstones in all keyspaces.
     range_tombstones: AtomicU64,
+    /// Over the keys of all keyspaces.
+    filter: Option<KeyFilter>,
     arena: Arc<Arena>,
 }
 
@@ -72,11 +82,23 @@ pub(crate) struct MemEntry<'a> {
 impl Memtable {
     /// An empty memtable and its only writer.
     pub(crate) fn new() -> (Arc<Memtable>, MemtableWriter) {
+        Memtable::build(None)
+    }
+
+    /// The same, with a filter for gets, for a memtable that will take about `bytes` bytes.
+    pub(crate) fn with_filter(bytes: u64) -> (Arc<Memtable>, MemtableWriter) {
+        let filter = usize::try_from(bytes / FILTER_SHARE).unwrap_or(usize::MAX).min(FILTER_BYTES_MAX);
+        Memtable::build(Some(KeyFilter::new(filter)))
+    }
+
+    fn build(filter: Option<KeyFilter>) -> (Arc<Memtable>, MemtableWriter) {
         let (arena, index) = IndexWriter::new();
+        arena.count(filter.as_ref().map_or(0, KeyFilter::bytes));
         let memtable = Arc::new(Memtable {
             directory: Directory::new(),
             entries: AtomicU64::new(0),
             range_tombstones: AtomicU64::new(0),
+            filter,
             arena,
         });
         let writer = MemtableWriter { memtable: Arc::clone(&memtable), index, group: None };
@@ -90,6 +112,13 @@ impl Memtable {
         let index = &self.directory.get(keyspace)?.index;
         let entry = index.get(InternalKey::new(key, upper))?;
         Some(MemEntry { seqno: entry.seqno(), kind: entry.kind(), value: entry.value() })
+    }
+
+    /// Whether there may be an entry whose key has the hash `checksum::key_hash(key)`; true where nothing is
+    /// known.
+    #[inline]
+    pub(crate) fn may_contain(&self, keyspace: KeyspaceId, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(keyspace, hash))
     }
 
     /// The keyspace's range tombstones; `None`, after one relaxed load, while no keyspace has any.
@@ -179,6 +208,9 @@ impl MemtableWriter {
     ) {
         let memtable = &*self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
+        if let Some(filter) = &memtable.filter {
+            filter.add(keyspace, key_hash(key));
+        }
         self.index.insert(&found.index, InternalKey::new(key, seqno), kind, value);
         // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
         let entries = memtable.entries.load(Ordering::Relaxed);
