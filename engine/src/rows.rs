@@ -2,8 +2,11 @@
 //! tombstone hides it, with merge operands folded.
 //!
 //! Forward, the merge stands on the row itself: key and value are lent from the source. Reverse, a
-//! key's versions come oldest first, so the walk passes over all of them and keeps copies. A change of
-//! direction seeks.
+//! key's versions come oldest first, so the walk passes over all of them and keeps copies, unless the entry
+//! is known to be the key's only one. A change of direction seeks.
+//!
+//! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
+//! one of that source and a comparison with the runner-up's head ([`RunStep`]).
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
@@ -14,8 +17,9 @@ mod dead;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use esker_base::cursor::EntryFacts;
 use esker_base::memory;
-use esker_base::merge::Merge;
+use esker_base::merge::{Merge, RunStep};
 use esker_base::planted::{self, Planted};
 use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
@@ -104,12 +108,24 @@ impl Bounds {
 enum Stand {
     /// On no row; the merge's position means nothing.
     Nowhere,
-    /// On a row; the merge stands on its entry, which is lent.
+    /// On a row; the merge, walking forward, stands on its entry, which is lent.
     OnEntry,
+    /// The same, with no entry of the row's key in another source.
+    Alone,
+    /// On a row; the merge, walking backwards, stands on the only entry of its key, which is lent.
+    AloneReverse,
     /// On a row whose value is in `value`; going forward, the merge stands after its versions.
     FoldedForward,
     /// On a row whose key and value are copies; the merge stands before the key's versions.
     Reverse,
+}
+
+impl Stand {
+    /// Whether the merge stands on the row's entry, whose key and value are lent.
+    #[inline]
+    fn lends(self) -> bool {
+        matches!(self, Stand::OnEntry | Stand::Alone | Stand::AloneReverse)
+    }
 }
 
 /// See the module.
@@ -120,9 +136,11 @@ pub(crate) struct Rows {
     has_tombstones: bool,
     sight: Sight,
     bounds: Bounds,
+    /// Whether either end of the bounds is one.
+    bounded: bool,
     operator: Option<Arc<dyn MergeOperator>>,
     stand: Stand,
-    /// The row's key, or the last key passed.
+    /// The row's key where it cannot be lent, or the last key passed.
     key: Vec<u8>,
     /// The row's value where it cannot be lent.
     value: Vec<u8>,
@@ -159,6 +177,7 @@ impl Rows {
             infos,
             has_tombstones,
             sight,
+            bounded: !matches!((&bounds.start, &bounds.end), (Bound::Unbounded, Bound::Unbounded)),
             bounds,
             operator,
             stand: Stand::Nowhere,
@@ -181,18 +200,20 @@ impl Rows {
     /// The row's key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        assert!(self.valid(), "key() of a cursor that stands on no row");
-        &self.key
+        if self.stand.lends() { self.merge.key() } else { self.copies().0 }
     }
 
     /// The row's value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        match self.stand {
-            Stand::OnEntry => self.merge.value(),
-            Stand::FoldedForward | Stand::Reverse => &self.value,
-            Stand::Nowhere => panic!("value() of a cursor that stands on no row"),
-        }
+        if self.stand.lends() { self.merge.value() } else { self.copies().1 }
+    }
+
+    /// Key and value of a row that is not lent.
+    #[cold]
+    fn copies(&self) -> (&[u8], &[u8]) {
+        assert!(self.valid(), "key() or value() of a cursor that stands on no row");
+        (&self.key, &self.value)
     }
 
     /// What the walk has cost since the last call.
@@ -256,13 +277,10 @@ impl Rows {
         }
         self.guard(|rows| {
             rows.cost.seeks += 1;
-            rows.merge.seek(InternalKey::new(key, SeqNo::ZERO))?;
-            // The merge stands on (key, 0) or on the next key, or nowhere.
-            if !rows.merge.valid() {
-                rows.merge.seek_last()?;
-            } else if rows.merge.key() != key {
-                rows.merge.prev()?;
-            }
+            // The smallest key behind `key`.
+            rows.set_key(key);
+            rows.key.push(0);
+            rows.merge.seek_before(InternalKey::before_all(&rows.key))?;
             rows.find_reverse()
         })
     }
@@ -271,12 +289,15 @@ impl Rows {
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
         match self.stand {
-            Stand::OnEntry => self.guard(|rows| {
-                rows.merge.next()?;
-                rows.find_forward(true)
-            }),
+            Stand::Alone => match self.merge.next_in_run() {
+                RunStep::Leads(entry) if self.take_entry(entry, Bounds::past_end) => Ok(()),
+                RunStep::Leads(_) | RunStep::Ended => self.guard(|rows| rows.find_forward(false)),
+                RunStep::Stays => self.next_behind_entry(),
+            },
+            Stand::OnEntry => self.next_behind_entry(),
             Stand::FoldedForward => self.guard(|rows| rows.find_forward(true)),
-            Stand::Reverse => self.guard(|rows| {
+            Stand::Reverse | Stand::AloneReverse => self.guard(|rows| {
+                rows.own_key();
                 rows.cost.seeks += 1;
                 rows.merge.seek(InternalKey::new(&rows.key, SeqNo::ZERO))?;
                 if planted::is(Planted::TurningCursor) && rows.merge.valid() {
@@ -292,8 +313,21 @@ impl Rows {
     #[inline]
     pub(crate) fn prev(&mut self) -> Result<()> {
         match self.stand {
+            Stand::AloneReverse => match self.merge.prev_in_run() {
+                RunStep::Leads(entry)
+                    if self.merge.is_behind_distinct() && self.take_entry(entry, Bounds::before_start) =>
+                {
+                    Ok(())
+                }
+                RunStep::Leads(_) | RunStep::Ended => self.guard(Rows::find_reverse),
+                RunStep::Stays => self.guard(|rows| {
+                    rows.merge.prev()?;
+                    rows.find_reverse()
+                }),
+            },
             Stand::Reverse => self.guard(Rows::find_reverse),
-            Stand::OnEntry | Stand::FoldedForward => self.guard(|rows| {
+            Stand::OnEntry | Stand::Alone | Stand::FoldedForward => self.guard(|rows| {
+                rows.own_key();
                 rows.cost.seeks += 1;
                 rows.merge.seek_before(InternalKey::before_all(&rows.key))?;
                 rows.find_reverse()
@@ -322,6 +356,38 @@ impl Rows {
         self.key.extend_from_slice(key);
     }
 
+    /// Keep the row's key itself, if it is lent: the merge is about to move.
+    #[inline]
+    fn own_key(&mut self) {
+        if self.stand.lends() {
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+        }
+    }
+
+    /// Step on from a row that is lent, passing what else there is of its key.
+    fn next_behind_entry(&mut self) -> Result<()> {
+        self.guard(|rows| {
+            rows.own_key();
+            rows.merge.next()?;
+            rows.find_forward(true)
+        })
+    }
+
+    /// Whether the merge's entry, the newest of its key that there may be, is a row as it stands and not
+    /// `outside` the bounds; it is counted then.
+    #[inline]
+    fn take_entry(&mut self, entry: EntryFacts, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
+        let is_row = entry.kind == Kind::Put
+            && self.sight.sees(entry.seqno)
+            && !(self.bounded && outside(&self.bounds, self.merge.key()));
+        if is_row {
+            self.cost.keys_read += 1;
+            self.cost.bytes_read += entry.bytes as u64;
+        }
+        is_row
+    }
+
     /// From the merge's position, find the next row. `passed`: entries of `self.key` are old versions
     /// of a key already dealt with.
     #[inline]
@@ -340,15 +406,16 @@ impl Rows {
             if !self.merge.valid() {
                 return Ok(Walk::Done);
             }
-            if passed && self.merge.key() == self.key.as_slice() {
+            let entry = self.merge.entry();
+            if passed && entry.key == self.key.as_slice() {
                 self.cost.entries_skipped += 1;
                 self.merge.next()?;
                 continue;
             }
-            if self.bounds.past_end(self.merge.key()) {
+            if self.bounds.past_end(entry.key) {
                 return Ok(Walk::Done);
             }
-            if !self.sight.sees(self.merge.seqno()) {
+            if !self.sight.sees(entry.seqno) {
                 // Written after this reader began; an older version may follow.
                 self.cost.entries_skipped += 1;
                 self.merge.next()?;
@@ -357,8 +424,14 @@ impl Rows {
             if dead == dead_max {
                 return Ok(Walk::DeadRun);
             }
+            if !self.has_tombstones && entry.kind == Kind::Put {
+                self.cost.keys_read += 1;
+                self.cost.bytes_read += (entry.key.len() + entry.value.len()) as u64;
+                self.stand = if self.merge.leads_alone() { Stand::Alone } else { Stand::OnEntry };
+                return Ok(Walk::Done);
+            }
             self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
+            self.key.extend_from_slice(entry.key);
             passed = true;
             if self.has_tombstones
                 && let Some((cover, end)) = self.cover_of_current()
@@ -486,6 +559,14 @@ impl Rows {
             }
             if dead == dead_max {
                 return Ok(Walk::DeadRun);
+            }
+            if !self.has_tombstones
+                && self.merge.is_behind_distinct()
+                && self.merge.leads_alone()
+                && self.take_entry(self.merge.entry().facts(), |_, _| false)
+            {
+                self.stand = Stand::AloneReverse;
+                return Ok(Walk::Done);
             }
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());

@@ -6,13 +6,13 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use esker_base::{MergeOperator, OpCost, Result, SeqNo};
-use esker_manifest::Tree;
+use esker_manifest::{Level, Tree};
 use esker_sstable::CursorOptions;
 
 use crate::core::Core;
-use crate::level_cursor::LevelCursor;
 use crate::memtable::Memtable;
 use crate::rows::{Bounds, Rows, Sight};
+use crate::run_cursor::RunCursor;
 use crate::snapshot_list::Pin;
 use crate::source::{Source, SourceInfo};
 use crate::superversion::SuperVersion;
@@ -67,18 +67,8 @@ impl ScanView {
             sources.push((Source::Memtable(memtable.cursor(self.keyspace)), info));
         }
         let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };
-        for table in self.tree.levels[0].tables() {
-            if table.meta.largest_seqno < after || !touches(bounds, &table.meta.bounds) {
-                continue;
-            }
-            let reader = table.reader()?;
-            let tombstones = reader.tombstones();
-            let tombstones = if tombstones.is_empty() { Vec::new() } else { vec![Arc::clone(tombstones)] };
-            let info = SourceInfo { in_memory: false, largest_seqno: table.meta.largest_seqno, tombstones };
-            sources.push((Source::Table(reader.cursor(options)), info));
-        }
-        for (level, tables) in self.tree.levels.iter().enumerate().skip(1) {
-            let tables = tables.tables();
+        for run in self.tree.levels.iter().flat_map(Level::runs) {
+            let tables = run.tables();
             let first = tables.partition_point(|t| ends_before_start(&t.meta.bounds, bounds));
             let within = tables[first..].partition_point(|t| touches(bounds, &t.meta.bounds));
             let range = first..first + within;
@@ -93,8 +83,7 @@ impl ScanView {
                     info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
                 }
             }
-            let cursor = LevelCursor::new(Arc::clone(&self.tree), level, range, options);
-            sources.push((Source::Level(cursor), info));
+            sources.push((Source::Run(RunCursor::new(run.clone(), range, options)), info));
         }
         Ok(sources)
     }

@@ -1,13 +1,13 @@
-//! The sources a scan merges: memtables, single tables, and whole levels.
+//! The sources a scan merges: memtables and sorted runs of tables.
 
 use std::sync::Arc;
 
+use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Cursor, InternalKey, Kind, OpCost, Result, SeqNo};
-use esker_sstable::TableCursor;
 
-use crate::level_cursor::LevelCursor;
 use crate::memtable::MemtableCursor;
+use crate::run_cursor::RunCursor;
 
 /// One of the cursor kinds, dispatched statically.
 #[expect(
@@ -16,8 +16,7 @@ use crate::memtable::MemtableCursor;
 )]
 pub(crate) enum Source {
     Memtable(MemtableCursor),
-    Table(TableCursor),
-    Level(LevelCursor),
+    Run(RunCursor),
 }
 
 /// What a scan knows of a source besides its entries.
@@ -34,8 +33,7 @@ macro_rules! each {
     ($self:expr, $cursor:ident => $call:expr) => {
         match $self {
             Source::Memtable($cursor) => $call,
-            Source::Table($cursor) => $call,
-            Source::Level($cursor) => $call,
+            Source::Run($cursor) => $call,
         }
     };
 }
@@ -66,6 +64,18 @@ impl Cursor for Source {
         each!(self, c => c.prev())
     }
     #[inline]
+    fn next_distinct(&mut self) -> Option<EntryFacts> {
+        each!(self, c => c.next_distinct())
+    }
+    #[inline]
+    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+        each!(self, c => c.prev_distinct())
+    }
+    #[inline]
+    fn is_behind_distinct(&self) -> bool {
+        each!(self, c => c.is_behind_distinct())
+    }
+    #[inline]
     fn valid(&self) -> bool {
         each!(self, c => c.valid())
     }
@@ -84,6 +94,10 @@ impl Cursor for Source {
     #[inline]
     fn value(&self) -> &[u8] {
         each!(self, c => c.value())
+    }
+    #[inline]
+    fn entry(&self) -> EntryView<'_> {
+        each!(self, c => c.entry())
     }
     fn drain_cost(&mut self, cost: &mut OpCost) {
         each!(self, c => c.drain_cost(cost));

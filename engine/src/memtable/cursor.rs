@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use super::Memtable;
@@ -29,8 +30,14 @@ impl MemtableCursor {
     }
 
     #[inline]
-    fn entry(&self) -> Entry<'_> {
+    fn here(&self) -> Entry<'_> {
         self.position.entry().expect("the cursor stands on an entry")
+    }
+
+    #[inline]
+    fn entry_view(&self) -> EntryView<'_> {
+        let entry = self.here();
+        EntryView { key: entry.key(), seqno: entry.seqno(), kind: entry.kind(), value: entry.value() }
     }
 }
 
@@ -82,28 +89,48 @@ impl Cursor for MemtableCursor {
     }
 
     #[inline]
+    fn next_distinct(&mut self) -> Option<EntryFacts> {
+        self.position.next_distinct().then(|| self.entry_view().facts())
+    }
+
+    #[inline]
+    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+        self.position.prev_distinct().then(|| self.entry_view().facts())
+    }
+
+    #[inline]
+    fn is_behind_distinct(&self) -> bool {
+        self.position.is_behind_distinct()
+    }
+
+    #[inline]
     fn valid(&self) -> bool {
         self.position.entry().is_some()
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.entry().key()
+        self.here().key()
     }
 
     #[inline]
     fn seqno(&self) -> SeqNo {
-        self.entry().seqno()
+        self.here().seqno()
     }
 
     #[inline]
     fn kind(&self) -> Kind {
-        self.entry().kind()
+        self.here().kind()
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.entry().value()
+        self.here().value()
+    }
+
+    #[inline]
+    fn entry(&self) -> EntryView<'_> {
+        self.entry_view()
     }
 
     fn drain_cost(&mut self, cost: &mut OpCost) {

@@ -284,4 +284,34 @@ impl Pinned {
     pub(super) fn prev(&mut self) {
         self.place = self.place.and_then(Place::prev);
     }
+
+    /// Go to the following entry if there is one and it has another user key; whether it has.
+    #[inline]
+    pub(super) fn next_distinct(&mut self) -> bool {
+        self.step_to_distinct(Place::next)
+    }
+
+    /// The same for the preceding entry.
+    #[inline]
+    pub(super) fn prev_distinct(&mut self) -> bool {
+        self.step_to_distinct(Place::prev)
+    }
+
+    #[inline]
+    fn step_to_distinct(&mut self, step: impl FnOnce(Place<'static>) -> Option<Place<'static>>) -> bool {
+        let Some(here) = self.place else { return false };
+        let there = step(here).filter(|there| there.entry.key() != here.entry.key());
+        let moves = there.is_some();
+        if moves {
+            self.place = there;
+        }
+        moves
+    }
+
+    /// Whether there is a preceding entry, with another user key.
+    #[inline]
+    pub(super) fn is_behind_distinct(&self) -> bool {
+        let Some(here) = self.place else { return false };
+        here.prev().is_some_and(|before| before.entry.key() != here.entry.key())
+    }
 }

@@ -92,7 +92,7 @@ impl Rows {
 
     /// What was walked through between `from` and the row that this stands on, or the end of the bounds.
     fn dead_since(&self, from: &[u8], forward: bool) -> KeyRange {
-        let row = self.valid().then(|| self.key.clone());
+        let row = self.valid().then(|| self.key().to_vec());
         if forward {
             KeyRange { start: from.to_vec(), end: row.or_else(|| self.end_of_bounds()) }
         } else {

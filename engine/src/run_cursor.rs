@@ -1,0 +1,201 @@
+//! A sorted run as one cursor: its tables do not overlap, so at most one of them is open at a time, and a
+//! table is opened only when the walk reaches it.
+
+use std::ops::Range;
+
+use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
+use esker_manifest::SortedRun;
+use esker_sstable::{CursorOptions, TableCursor};
+
+/// See the module.
+pub(crate) struct RunCursor {
+    run: SortedRun,
+    /// The run's tables that are walked over.
+    range: Range<usize>,
+    options: CursorOptions,
+    /// The table that `cursor` walks over.
+    at: usize,
+    /// Moved from table to table, so that its buffers are made once. `None` before the first seek and after
+    /// a failure; standing nowhere where the run's end was passed.
+    cursor: Option<TableCursor>,
+    failed: Option<Error>,
+    /// Tables entered since the cost was last drained.
+    tables: u64,
+}
+
+impl RunCursor {
+    /// A cursor over the tables `range` of `run`.
+    pub(crate) fn new(run: SortedRun, range: Range<usize>, options: CursorOptions) -> Self {
+        assert!(range.end <= run.tables().len(), "tables of the run");
+        RunCursor { run, at: range.end, range, options, cursor: None, failed: None, tables: 0 }
+    }
+
+    /// Go to table `at` without standing anywhere in it yet; false, standing nowhere, if there is none.
+    fn enter(&mut self, at: usize) -> Result<bool> {
+        if !self.range.contains(&at) {
+            if let Some(cursor) = &mut self.cursor {
+                cursor.leave();
+            }
+            return Ok(false);
+        }
+        if at == self.at && self.cursor.is_some() {
+            return Ok(true);
+        }
+        self.tables += 1;
+        let reader = self.run.tables()[at].reader()?;
+        match &mut self.cursor {
+            Some(cursor) => cursor.move_to(reader),
+            none => *none = Some(reader.cursor(self.options)),
+        }
+        self.at = at;
+        Ok(true)
+    }
+
+    /// Run `step` unless an earlier one failed; remember a failure.
+    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        step(self).inspect_err(|error| {
+            self.failed = Some(error.clone());
+            self.cursor = None;
+        })
+    }
+
+    /// Go to table `at`, if there is one, and `stand` in it; the walk goes on forward from there until it
+    /// stands on something.
+    fn forward_from(
+        &mut self,
+        at: usize,
+        stand: impl FnOnce(&mut TableCursor) -> Result<()>,
+    ) -> Result<()> {
+        if !self.enter(at)? {
+            return Ok(());
+        }
+        stand(self.here_mut())?;
+        while !self.valid() && self.enter(self.at + 1)? {
+            self.here_mut().seek_first()?;
+        }
+        Ok(())
+    }
+
+    /// The same backwards.
+    fn backward_from(
+        &mut self,
+        at: Option<usize>,
+        stand: impl FnOnce(&mut TableCursor) -> Result<()>,
+    ) -> Result<()> {
+        // Where there is no table before, the range's end names none.
+        if !self.enter(at.unwrap_or(self.range.end))? {
+            return Ok(());
+        }
+        stand(self.here_mut())?;
+        while !self.valid() && self.enter(self.at.checked_sub(1).unwrap_or(self.range.end))? {
+            self.here_mut().seek_last()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn here(&self) -> &TableCursor {
+        self.cursor.as_ref().expect("the cursor is in a table")
+    }
+
+    #[inline]
+    fn here_mut(&mut self) -> &mut TableCursor {
+        self.cursor.as_mut().expect("the cursor is in a table")
+    }
+}
+
+impl Cursor for RunCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.guard(|run| run.forward_from(run.range.start, TableCursor::seek_first))
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.guard(|run| run.backward_from(run.range.end.checked_sub(1), TableCursor::seek_last))
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.guard(|run| {
+            let at = run.run.first_reaching(target.user).max(run.range.start);
+            run.forward_from(at, |cursor| cursor.seek(target))
+        })
+    }
+
+    fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.guard(|run| {
+            let at = run.run.last_begun(target.user).filter(|at| *at >= run.range.start);
+            let at = at.map(|at| at.min(run.range.end - 1));
+            run.backward_from(at, |cursor| cursor.seek_before(target))
+        })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.next().inspect_err(|error| self.failed = Some(error.clone()))?;
+            if cursor.valid() {
+                return Ok(());
+            }
+        }
+        self.guard(|run| run.forward_from(run.at + 1, TableCursor::seek_first))
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.prev().inspect_err(|error| self.failed = Some(error.clone()))?;
+            if cursor.valid() {
+                return Ok(());
+            }
+        }
+        self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
+    }
+
+    #[inline]
+    fn next_distinct(&mut self) -> Option<EntryFacts> {
+        self.cursor.as_mut()?.next_distinct()
+    }
+    #[inline]
+    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+        self.cursor.as_mut()?.prev_distinct()
+    }
+    #[inline]
+    fn is_behind_distinct(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::is_behind_distinct)
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::valid)
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.here().key()
+    }
+    #[inline]
+    fn seqno(&self) -> SeqNo {
+        self.here().seqno()
+    }
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.here().kind()
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.here().value()
+    }
+    #[inline]
+    fn entry(&self) -> EntryView<'_> {
+        self.here().entry()
+    }
+
+    fn drain_cost(&mut self, cost: &mut OpCost) {
+        cost.tables += std::mem::take(&mut self.tables);
+        if let Some(cursor) = &mut self.cursor {
+            cursor.drain_cost(cost);
+        }
+    }
+}
