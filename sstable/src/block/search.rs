@@ -77,6 +77,12 @@ impl<'a> View<'a> {
     /// Row `row`, of which `bytes` is compared with `wanted`, against (`wanted`, `seqno`).
     #[inline]
     fn order(self, row: u32, bytes: &[u8], wanted: &[u8], seqno: SeqNo) -> Ordering {
+        // Eight bytes of each decide most comparisons without a call.
+        if let (Some(mine), Some(theirs)) = (bytes.first_chunk::<8>(), wanted.first_chunk::<8>())
+            && mine != theirs
+        {
+            return u64::from_be_bytes(*mine).cmp(&u64::from_be_bytes(*theirs));
+        }
         bytes.cmp(wanted).then_with(|| seqno.cmp(&self.seqno(row)))
     }
 
