@@ -28,6 +28,17 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
+    /// Find out where a seek to `target` will read, and ask the processor for that: the first of two steps
+    /// by which a merge lets the cache misses of its sources overlap. The cursor's position is lost.
+    #[inline]
+    fn aim(&mut self, _target: InternalKey<'_>) -> Result<()> {
+        Ok(())
+    }
+    /// Go where [`aim`](Cursor::aim) pointed, without looking for the entry yet: the second step.
+    #[inline]
+    fn approach(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
     /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.
     #[inline]

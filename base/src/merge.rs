@@ -318,6 +318,18 @@ impl<C: Cursor> Merge<C> {
         self.resettle()
     }
 
+    /// Let every source ask for what a seek to `target` will read before any of them waits for it.
+    fn approach_all(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.check()?;
+        for source in 0..self.sources.len() {
+            self.sources[source].aim(target).map_err(|error| self.fail(error))?;
+        }
+        for source in 0..self.sources.len() {
+            self.sources[source].approach().map_err(|error| self.fail(error))?;
+        }
+        Ok(())
+    }
+
     /// Walk the other way from the current entry on: every other source steps to its neighbour on the
     /// other side of that entry, and the leader, which is on it, follows as in any step.
     #[cold]
@@ -382,9 +394,11 @@ impl<C: Cursor> Cursor for Merge<C> {
         self.seek_all(Direction::Backward, C::seek_last)
     }
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.approach_all(target)?;
         self.seek_all(Direction::Forward, |source| source.seek(target))
     }
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.approach_all(target)?;
         self.seek_all(Direction::Backward, |source| source.seek_before(target))
     }
     #[inline]

@@ -154,6 +154,17 @@ impl Cursor for RunCursor {
         self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
     }
 
+    fn aim(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.guard(|run| {
+            let at = run.run.first_reaching(target.user).max(run.range.start);
+            if run.enter(at)? { run.here_mut().aim(target) } else { Ok(()) }
+        })
+    }
+
+    fn approach(&mut self) -> Result<()> {
+        self.guard(|run| run.cursor.as_mut().map_or(Ok(()), Cursor::approach))
+    }
+
     #[inline]
     fn next_distinct(&mut self) -> Option<EntryFacts> {
         self.cursor.as_mut()?.next_distinct()

@@ -64,6 +64,14 @@ impl Cursor for Source {
         each!(self, c => c.prev())
     }
     #[inline]
+    fn aim(&mut self, target: InternalKey<'_>) -> Result<()> {
+        each!(self, c => c.aim(target))
+    }
+    #[inline]
+    fn approach(&mut self) -> Result<()> {
+        each!(self, c => c.approach())
+    }
+    #[inline]
     fn next_distinct(&mut self) -> Option<EntryFacts> {
         each!(self, c => c.next_distinct())
     }

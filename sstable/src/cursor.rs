@@ -43,6 +43,8 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
+    /// The block that a seek will need.
+    aim: Option<usize>,
     table: Arc<TableReader>,
     options: CursorOptions,
     ahead: Ahead,
@@ -68,6 +70,7 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
+            aim: None,
             table,
             options,
             ahead: Ahead::default(),
@@ -86,6 +89,7 @@ impl TableCursor {
     pub fn move_to(&mut self, table: &Arc<TableReader>) {
         self.at.invalidate();
         self.block = None;
+        self.aim = None;
         self.ahead = Ahead::default();
         if !Arc::ptr_eq(&self.table, table) {
             self.table = Arc::clone(table);
@@ -324,6 +328,26 @@ impl Cursor for TableCursor {
             return Ok(());
         }
         self.prev_block()
+    }
+
+    fn aim(&mut self, target: InternalKey<'_>) -> Result<()> {
+        let block = self.find(target);
+        let exists = block < self.table.index().blocks();
+        self.aim = exists.then_some(block);
+        if exists && self.block != self.aim {
+            self.table.prefetch_block(block);
+        }
+        Ok(())
+    }
+
+    fn approach(&mut self) -> Result<()> {
+        match self.aim.take() {
+            Some(block) => self.guarded(|cursor| {
+                cursor.at.invalidate();
+                cursor.enter(block)
+            }),
+            None => Ok(()),
+        }
     }
 
     #[inline]
