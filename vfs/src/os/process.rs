@@ -4,17 +4,40 @@
 //! A handler that runs in every forked child counts the forks since the program began; whoever keeps the
 //! count of the moment compares one word. Invariants:
 //! 1. The handler is registered before the first [`Process`] is made.
-//! 2. It does one atomic addition: in a child of many threads nothing else may be done there.
+//! 2. It touches atomics only: in a child of many threads nothing else may be done there.
 //!
 //! Where the system has no such handlers, or refuses one, the count stands still: then, and after a `clone`
 //! or `vfork` that goes round the C library, only [`Process::is_surely_current`] tells.
 //!
 //! Threads: any; no locks.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// How many forks lie between this process and the start of its program.
 static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How many threads of ours run in this process.
+static WORKERS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process was forked while threads of ours ran in its parent.
+static ORPHANED: AtomicBool = AtomicBool::new(false);
+
+/// A thread of ours begins.
+pub(crate) fn worker_began() {
+    WORKERS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A thread of ours has ended.
+pub(crate) fn worker_ended() {
+    WORKERS.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Whether this process was forked from one in which threads of ours ran. Locks keep their sleepers in lists
+/// that lead through the sleepers' stacks; here those threads are not, new ones get their stacks, and wake-ups
+/// are lost. No thread may be started any more.
+pub(crate) fn is_orphaned() -> bool {
+    ORPHANED.load(Ordering::Relaxed)
+}
 
 /// The process that made this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +86,9 @@ fn count_forks() {
     static REGISTERED: std::sync::Once = std::sync::Once::new();
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
+        if WORKERS.load(Ordering::Relaxed) > 0 {
+            ORPHANED.store(true, Ordering::Relaxed);
+        }
     }
     REGISTERED.call_once(|| {
         // SAFETY:

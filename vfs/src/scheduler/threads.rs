@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "threads start, wait and read the clock here")]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use esker_base::{Error, Result};
 
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};
-use crate::os::process::Process;
+use crate::os::process::{self, Process};
 
 /// The production scheduler. Dropping it stops it.
 pub struct Threads {
@@ -54,7 +55,8 @@ struct State {
 
 impl Threads {
     /// Start the threads, `compaction_threads` (at least 1) of them for compactions. Errs if the
-    /// system has no thread to give; those already started are stopped again.
+    /// system has no thread to give; those already started are stopped again. Errs, too, in a process that
+    /// was forked while such threads ran.
     pub fn new(compaction_threads: usize) -> Result<Threads> {
         let compaction_threads = compaction_threads.max(1);
         let mut threads = Threads {
@@ -76,6 +78,11 @@ impl Threads {
     }
 
     fn start(&mut self, lane: Lane, name: String) -> Result<()> {
+        if process::is_orphaned() {
+            let why = "this process was forked from one that had a database open, and locks do not outlive that; \
+                       open databases in a program that was started anew (exec), or fork before the first open";
+            return Err(Error::io("start thread", name, io::Error::new(io::ErrorKind::Unsupported, why)));
+        }
         let queue = Arc::clone(self.queue(lane));
         queue.state.lock().workers += 1;
         let handle = thread::Builder::new().name(name.clone()).spawn({
@@ -84,6 +91,7 @@ impl Threads {
         });
         match handle {
             Ok(handle) => {
+                process::worker_began();
                 self.worker_ids.push(handle.thread().id());
                 self.workers.get_mut().push(handle);
                 Ok(())
@@ -225,6 +233,7 @@ impl Scheduler for Threads {
         for worker in workers {
             // A worker catches every panic of a job; should it have died all the same, it is ended.
             let _ = worker.join();
+            process::worker_ended();
         }
     }
 
