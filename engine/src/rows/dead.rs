@@ -41,13 +41,13 @@ impl Rows {
         let bound = self.sight.bound;
         let mut passed = 1;
         loop {
+            if passed >= REMEMBERED_AFTER && !core.dead_ranges.watched(keyspace, &from, &self.key, bound) {
+                self.watch(&core, keyspace, &from, forward);
+            }
             if let Some(range) = core.dead_ranges.dead(keyspace, &self.key, bound)
                 && !self.leave(&range, forward)?
             {
                 break;
-            }
-            if passed >= REMEMBERED_AFTER && !core.dead_ranges.watched(keyspace, &from, &self.key, bound) {
-                self.watch(&core, keyspace, &from, forward);
             }
             let stride = self.dead_run.saturating_mul(REMEMBERED_AFTER - 1);
             let walk = if forward { self.walk_forward(true, stride)? } else { self.walk_reverse(stride)? };
