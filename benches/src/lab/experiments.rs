@@ -1,7 +1,9 @@
 //! The experiments, and how recordings become panels.
 
 mod probes;
+mod samples;
 pub(super) mod x1;
+pub(super) mod x15;
 pub(super) mod x2;
 pub(super) mod x3;
 pub(super) mod x8;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::experiments::{x1, x2, x3, x8};
+use super::experiments::{x1, x2, x3, x8, x15};
 use super::report::ExperimentReport;
 use super::store::Store;
 use super::study::Study;
@@ -21,11 +21,14 @@ pub enum Experiment {
     X3,
     /// The same facts in wide rows, tall tables and under hashed keys: who plays which game?
     X8,
+    /// Secondary indexes: lookups, writes, races.
+    X15,
 }
 
 impl Experiment {
     /// All experiments, in the order of their numbers.
-    pub const ALL: [Experiment; 4] = [Experiment::X1, Experiment::X2, Experiment::X3, Experiment::X8];
+    pub const ALL: [Experiment; 5] =
+        [Experiment::X1, Experiment::X2, Experiment::X3, Experiment::X8, Experiment::X15];
 
     /// Those that run when none is named.
     pub const DEFAULT: [Experiment; 2] = [Experiment::X1, Experiment::X8];
@@ -37,6 +40,7 @@ impl Experiment {
             Experiment::X2 => "x2",
             Experiment::X3 => "x3",
             Experiment::X8 => "x8",
+            Experiment::X15 => "x15",
         }
     }
 
@@ -49,6 +53,9 @@ impl Experiment {
             Experiment::X2 => "The same to larger networks, on sampled operations",
             Experiment::X8 => {
                 "Who plays which game: wide rows, tall tables, hashed keys (with --interest, your own facts)"
+            }
+            Experiment::X15 => {
+                "Secondary indexes: reads per lookup, writes per index, racing inserts, a build under load"
             }
             Experiment::X3 => "What drives the cost of a follower: the network's size, or the degree",
         }
@@ -67,6 +74,7 @@ impl Experiment {
             Experiment::X2 => x2::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X3 => x3::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X8 => x8::run(store, options, progress).map(Found::Study),
+            Experiment::X15 => x15::run(store, options, progress).map(Found::Study),
         }
     }
 }
