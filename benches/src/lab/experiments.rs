@@ -3,6 +3,8 @@
 mod probes;
 mod samples;
 pub(super) mod x1;
+pub(super) mod x12;
+pub(super) mod x13;
 pub(super) mod x15;
 pub(super) mod x2;
 pub(super) mod x3;

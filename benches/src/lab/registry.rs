@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::experiments::{x1, x2, x3, x8, x15};
+use super::experiments::{x1, x2, x3, x8, x12, x13, x15};
 use super::report::ExperimentReport;
 use super::store::Store;
 use super::study::Study;
@@ -21,14 +21,25 @@ pub enum Experiment {
     X3,
     /// The same facts in wide rows, tall tables and under hashed keys: who plays which game?
     X8,
+    /// Keys dropped by a loop or a range delete, and the scans after it.
+    X12,
+    /// Rows and vectors: packed, in cells, in chunks.
+    X13,
     /// Secondary indexes: lookups, writes, races.
     X15,
 }
 
 impl Experiment {
     /// All experiments, in the order of their numbers.
-    pub const ALL: [Experiment; 5] =
-        [Experiment::X1, Experiment::X2, Experiment::X3, Experiment::X8, Experiment::X15];
+    pub const ALL: [Experiment; 7] = [
+        Experiment::X1,
+        Experiment::X2,
+        Experiment::X3,
+        Experiment::X8,
+        Experiment::X12,
+        Experiment::X13,
+        Experiment::X15,
+    ];
 
     /// Those that run when none is named.
     pub const DEFAULT: [Experiment; 2] = [Experiment::X1, Experiment::X8];
@@ -40,6 +51,8 @@ impl Experiment {
             Experiment::X2 => "x2",
             Experiment::X3 => "x3",
             Experiment::X8 => "x8",
+            Experiment::X12 => "x12",
+            Experiment::X13 => "x13",
             Experiment::X15 => "x15",
         }
     }
@@ -53,6 +66,10 @@ impl Experiment {
             Experiment::X2 => "The same to larger networks, on sampled operations",
             Experiment::X8 => {
                 "Who plays which game: wide rows, tall tables, hashed keys (with --interest, your own facts)"
+            }
+            Experiment::X12 => "Many keys dropped by a loop or a range delete, and the scans after it",
+            Experiment::X13 => {
+                "Rows packed in one value or with a key per field; vectors packed, per element, in chunks"
             }
             Experiment::X15 => {
                 "Secondary indexes: reads per lookup, writes per index, racing inserts, a build under load"
@@ -74,6 +91,8 @@ impl Experiment {
             Experiment::X2 => x2::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X3 => x3::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X8 => x8::run(store, options, progress).map(Found::Study),
+            Experiment::X12 => x12::run(store, options, progress).map(Found::Study),
+            Experiment::X13 => x13::run(store, options, progress).map(Found::Study),
             Experiment::X15 => x15::run(store, options, progress).map(Found::Study),
         }
     }

@@ -96,7 +96,7 @@ fn run_with<S: Store>(
     let kv = store.open_as(&setup).map_err(failed("open a store"))?;
     let built = raced::build(&kv, open, &people, &sizes, &mut asked.study, options)?;
     progress.step("an index built beside writers");
-    Ok(findings::study(asked, &[raced, built], &sizes, options))
+    Ok(findings::study(&asked, &[raced, built], &sizes, options))
 }
 
 /// Tables with one index more each, and one whose indexes are verified on read.

@@ -13,7 +13,7 @@ use crate::lab::{LabOptions, Scale};
 /// The tables with one index more each.
 const COUNTS: [&str; 5] = ["no index", "1 index", "2 indexes", "3 indexes", "4 indexes"];
 
-pub(super) fn study(asked: Asked<'_>, checks: &[Check], sizes: &Sizes, options: &LabOptions) -> Study {
+pub(super) fn study(asked: &Asked<'_>, checks: &[Check], sizes: &Sizes, options: &LabOptions) -> Study {
     let mut study = asked.study.clone();
     study.title = "Secondary indexes: what they save readers and cost writers".into();
     study.protocol = format!(
@@ -26,7 +26,7 @@ pub(super) fn study(asked: Asked<'_>, checks: &[Check], sizes: &Sizes, options: 
          writes it is in.",
         sizes.rows, sizes.cities, sizes.samples, sizes.samples, sizes.rounds
     );
-    let found = Found { asked: &asked, timed: options.scale != Scale::Tiny };
+    let found = Found { asked, timed: options.scale != Scale::Tiny };
     study.claims = found.claims(checks);
     study.exhibits.push(found.lookups());
     study.exhibits.push(found.puts());

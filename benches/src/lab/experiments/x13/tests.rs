@@ -1,0 +1,88 @@
+use esker_layouts::kv::{Costed, KvRead, OrderedKv, ScanOptions};
+use esker_layouts::map::MapStore;
+use esker_layouts::tuple::KeyRange;
+
+use super::records::Records;
+use super::*;
+use crate::lab::Silent;
+use crate::lab::store::{EngineFactory, MapFactory};
+use crate::lab::verdict::Outcome;
+
+fn tiny() -> LabOptions {
+    LabOptions::new(Scale::Tiny, vec![Experiment::X13])
+}
+
+#[test]
+fn every_cost_equals_its_formula_on_both_stores() {
+    let on_map = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");
+    let on_engine = run(&EngineFactory, &tiny(), &mut Silent).expect("the lab runs");
+    for study in [&on_map, &on_engine] {
+        for formula in &study.formulas {
+            assert!(formula.tally.all_equal(), "{formula:?}");
+        }
+        assert_eq!((study.outcomes(Outcome::Reproduced), study.claims.len()), (3, 3));
+    }
+    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
+    assert_eq!(compared(&on_map), compared(&on_engine), "the same questions");
+    // 4 samples: 12 tables and 3 questions, 9 vectors and 2.
+    assert_eq!(compared(&on_map), 4 * (12 * 3 + 9 * 2));
+}
+
+/// Cells of somebody who reads the whole row before a field, and chunks that are single elements.
+struct Wrong;
+
+struct ReadsRows<'k> {
+    store: &'k MapStore,
+    inner: Box<dyn Records + 'k>,
+}
+
+impl Records for ReadsRows<'_> {
+    fn put_all(&self, rows: &[(u64, Vec<String>)]) -> esker_layouts::Result<()> {
+        self.inner.put_all(rows)
+    }
+    fn set(&self, id: u64, place: u32, text: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.inner.set(id, place, text)
+    }
+    fn row(&self, id: u64) -> esker_layouts::Result<Costed<Option<Vec<String>>>> {
+        self.inner.row(id)
+    }
+    fn field(&self, id: u64, place: u32) -> esker_layouts::Result<Costed<Option<String>>> {
+        let read = self.store.read()?;
+        read.scan(KeyRange::prefix(&row_key(id)), ScanOptions::new())?.for_each(drop);
+        Ok(Costed { cost: read.cost(), ..self.inner.field(id, place)? })
+    }
+}
+
+impl OpenModels<MapStore> for Wrong {
+    fn records<'k>(
+        &self,
+        store: &'k MapStore,
+        fields: u32,
+        mode: RowMode,
+    ) -> esker_layouts::Result<Box<dyn Records + 'k>> {
+        let inner = RealModels.records(store, fields, mode)?;
+        Ok(if mode == RowMode::Cells { Box::new(ReadsRows { store, inner }) } else { inner })
+    }
+    fn chunk(&self, chunk: Chunk) -> Chunk {
+        if chunk == Chunk::Of(CHUNK) { Chunk::Elements } else { chunk }
+    }
+}
+
+#[test]
+fn wrong_models_come_out_as_mismatches() {
+    let study = run_with(&MapFactory, &Wrong, &tiny(), &mut Silent).expect("the answers are right");
+    for formula in &study.formulas {
+        let wrong =
+            formula.operation == "cells: read a field" || formula.operation.starts_with("chunks of");
+        assert_eq!(formula.tally.all_equal(), !wrong, "{formula:?}");
+    }
+    let outcomes: Vec<Outcome> = study.claims.iter().map(|claim| claim.verdict.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Reproduced, Outcome::ShapeOnly, Outcome::ShapeOnly]);
+}
+
+#[test]
+fn the_crossover_lies_where_both_cost_the_same() {
+    assert_eq!(findings::share([30.0, 10.0], [5.0, 65.0]), Some(0.75));
+    assert_eq!(findings::share([30.0, 10.0], [65.0, 5.0]), None, "cells are always cheaper");
+    assert_eq!(findings::share([10.0, 30.0], [5.0, 65.0]), None, "never");
+}
