@@ -257,8 +257,20 @@ fn reports_are_written_whole() {
     let page = report.write_html(&directory.path().join("new/place")).expect("html");
     let html = std::fs::read_to_string(page).expect("read");
     assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
-    let figures = 3 + 3 + 3 + 6 + 3;
-    assert_eq!(html.matches("<figure>").count(), figures, "X1 measured and modelled, X2, X3 twice, X8");
+    let charts = |study: &study::Study| {
+        let drawn = |exhibit: &&study::Exhibit| {
+            matches!(exhibit, study::Exhibit::Lines(_) | study::Exhibit::Bars(_))
+        };
+        study.exhibits.iter().filter(drawn).count()
+    };
+    let studies: usize = report.studies.iter().map(charts).sum();
+    assert_eq!(studies, 3 + 4 + 6 + 2, "X8, X12, X13, X15");
+    let figures = 3 + 3 + 3 + 6 + studies;
+    assert_eq!(
+        html.matches("<figure>").count(),
+        figures,
+        "X1 measured and modelled, X2, X3 twice, studies"
+    );
     assert!(html.contains("commit abc&lt;1&gt;") && html.contains("seed 1, 2 repetitions"));
     for fetched in ["http://", "https://", "<script", "<link", "@import", "url("] {
         assert!(!html.contains(fetched), "the page fetches nothing: {fetched}");
@@ -300,7 +312,10 @@ fn progress_adds_up() {
     }
     let mut count = Count::default();
     run(&tiny(&Experiment::ALL), &mut count).expect("the lab runs");
-    assert_eq!((count.done, count.ended), (count.promised, 4));
+    assert_eq!(
+        (count.done, count.ended),
+        (count.promised, u32::try_from(Experiment::ALL.len()).expect("a few"))
+    );
 }
 
 /// A real data set beside the workspace, if it is there.
