@@ -28,6 +28,7 @@ pub(super) fn study(asked: &Asked<'_>, checks: &[Check], sizes: &Sizes, options:
     );
     let found = Found { asked, timed: options.scale != Scale::Tiny };
     study.claims = found.claims(checks);
+    study.claims.extend(found.claims_on_writes());
     study.exhibits.push(found.lookups());
     study.exhibits.push(found.puts());
     study.exhibits.push(promises(checks));
@@ -82,9 +83,6 @@ impl Found<'_, '_> {
         let (covered, batched) = (self.read(COVERING, COVERED), self.read(IN_STEP, BATCHED));
         let single = self.read(IN_STEP, SINGLE);
         let (skip, own) = (self.read(full, SKIP), self.read(full, OWN));
-        let none = self.write("no index", Write::New);
-        let four = self.write(full, Write::New);
-        let (in_step, verified) = (self.write(IN_STEP, Write::City), self.write(VERIFIED, Write::City));
         let kept = checks.iter().all(|check| check.kept);
         let found: Vec<&str> = checks.iter().map(|check| check.found.as_str()).collect();
         let keys = |samples: &Samples| samples.mean(|cost| cost.keys_read);
@@ -157,6 +155,17 @@ impl Found<'_, '_> {
                     self.verdict(&[SCAN, SKIP, OWN], scan.median(), skip.median())
                 },
             },
+        ]
+    }
+
+    fn claims_on_writes(&self) -> Vec<Claim> {
+        let full = "4 indexes";
+        let none = self.write("no index", Write::New);
+        let four = self.write(full, Write::New);
+        let (in_step, verified) = (self.write(IN_STEP, Write::City), self.write(VERIFIED, Write::City));
+        let keys = |samples: &Samples| samples.mean(|cost| cost.keys_read);
+        let calls = |samples: &Samples| samples.mean(|cost| cost.calls);
+        vec![
             Claim {
                 rows: "D13–D16".into(),
                 claimed: "Indexes are paid for by writers.".into(),
