@@ -34,7 +34,7 @@ const LAYOUTS: [Layout; 6] = [
 ];
 
 /// The random numbers of one purpose: independent of those of any other, and of what ran before.
-fn random(options: &LabOptions, purpose: &[u64]) -> fastrand::Rng {
+pub(super) fn random(options: &LabOptions, purpose: &[u64]) -> fastrand::Rng {
     let mut random = fastrand::Rng::with_seed(options.seed);
     for part in purpose {
         let next = random.u64(..) ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15);
