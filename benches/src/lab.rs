@@ -39,6 +39,8 @@ mod run;
 pub mod stats;
 pub mod stopwatch;
 pub mod store;
+#[cfg(feature = "stores")]
+pub mod stores;
 pub mod study;
 pub mod verdict;
 
@@ -167,8 +169,12 @@ impl fmt::Display for Scale {
 pub enum StoreChoice {
     /// esker, in a temporary directory.
     Engine,
-    /// The reference store in memory.
+    /// The reference store in memory: a `BTreeMap`, with versions for snapshots.
     Map,
+    /// redb, in a temporary directory; only with the feature `stores`.
+    Redb,
+    /// fjall, in a temporary directory; only with the feature `stores`.
+    Fjall,
 }
 
 /// What to run.
@@ -258,6 +264,15 @@ pub fn run(options: &LabOptions, progress: &mut dyn Progress) -> Result<Report> 
     match options.store {
         StoreChoice::Engine => run_on(&EngineFactory, &RealLayouts, options, progress),
         StoreChoice::Map => run_on(&MapFactory, &RealLayouts, options, progress),
+        #[cfg(feature = "stores")]
+        StoreChoice::Redb => run_on(&stores::RedbFactory, &RealLayouts, options, progress),
+        #[cfg(feature = "stores")]
+        StoreChoice::Fjall => run_on(&stores::FjallFactory, &RealLayouts, options, progress),
+        #[cfg(not(feature = "stores"))]
+        StoreChoice::Redb | StoreChoice::Fjall => Err(LabError::BadOption(
+            "this program was built without the stores redb and fjall; build it with --features stores"
+                .into(),
+        )),
     }
 }
 

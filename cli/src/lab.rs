@@ -47,6 +47,8 @@ fn options(args: &LabArgs) -> LabOptions {
         store: match args.store {
             Store::Engine => StoreChoice::Engine,
             Store::Map => StoreChoice::Map,
+            Store::Redb => StoreChoice::Redb,
+            Store::Fjall => StoreChoice::Fjall,
         },
         ..LabOptions::new(scale, experiments.to_vec())
     }

@@ -23,7 +23,7 @@ One-command checks for the esker workspace.
 usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
-  ci      check, and what is slower: downstream crate, packaging, zstd, Miri, loom models,
+  ci      check, and what is slower: downstream crate, packaging, zstd, other stores, Miri, loom models,
           shuttle schedules, planted bugs, soaks in a release build, lab smoke
   audit   licences, sources, duplicates and bans of every dependency
   tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe,

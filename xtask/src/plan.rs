@@ -26,10 +26,11 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 9] = [
+    let slower: [Step; 10] = [
         ("planted", planted),
         ("soaks", soaks),
         ("zstd", zstd),
+        ("stores", stores),
         ("downstream", downstream),
         ("package", package),
         ("loom", loom),
@@ -139,6 +140,15 @@ fn zstd() -> Outcome {
     }
     let test = |package, feature| cargo(&["test", "--package", package, "--locked", "--features", feature]);
     run_all([test("esker-sstable", "zstd"), test("esker", "zstd")])
+}
+
+/// The lab on other engines, which are behind a feature for what they cost to build: conformance, and an
+/// experiment at the least scale.
+fn stores() -> Outcome {
+    let mut command =
+        cargo(&["test", "--package", "esker-bench", "--locked", "--features", "stores", "--lib"]);
+    command.args(["--", "lab::stores"]);
+    run(command)
 }
 
 /// A crate outside the workspace, as a user would write it.

@@ -100,6 +100,10 @@ pub enum Scale {
 pub enum Store {
     /// The engine, in a temporary directory.
     Engine,
-    /// A sorted map in memory, for comparison.
+    /// A sorted map in memory (a BTreeMap), for comparison.
     Map,
+    /// redb, if the program was built with the feature `stores`.
+    Redb,
+    /// fjall, if the program was built with the feature `stores`.
+    Fjall,
 }
