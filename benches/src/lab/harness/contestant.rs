@@ -7,6 +7,7 @@ use crate::lab::model::Counters;
 use crate::lab::{LabError, Result, stopwatch};
 
 /// One operation that ran.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) operation: usize,
     pub(super) counted: Counters,

@@ -142,7 +142,9 @@ impl<B: Backend> KvRead for OptimisticTx<'_, B> {
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        keys.iter().for_each(|key| self.saw(Touched::Key(Bytes::copy_from_slice(key))));
+        for key in keys {
+            self.saw(Touched::Key(Bytes::copy_from_slice(key)));
+        }
         counted_gets(&self.read.cost, keys, |key| self.over(&self.read.view, key))
     }
 
