@@ -326,6 +326,7 @@ impl Opening {
             log_number,
             memtable: writer,
             last_seqno: logs.last_seqno,
+            firsts: Vec::new(),
             closing: false,
             events: Vec::new(),
         };
