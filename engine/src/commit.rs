@@ -46,6 +46,10 @@ const SPINS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 /// How many numbers [`Turn::firsts`] keeps room for: more than a group of threads that wait mostly has.
 const FIRSTS_KEPT_MAX: usize = 64;
 
+/// For how many operations of a batch at a time the memtable is told what comes, so that their cache misses
+/// overlap: about as many lines as a core can wait for at once.
+const EXPECTED: usize = 8;
+
 const CLOSING: &str = "close() was called on this handle or a clone of it";
 
 /// The state only the leader touches.
@@ -159,6 +163,14 @@ impl Work<'_> {
             }
             (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
         })
+    }
+
+    /// The operations, if there may be several.
+    fn batched(&self) -> Option<&Ops> {
+        match self {
+            Work::One(_) => None,
+            Work::Batch(ops) | Work::Transaction(ops, _) => (ops.count() > 1).then_some(ops),
+        }
     }
 
     pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
@@ -428,7 +440,17 @@ fn commit_group(
                 Kind::Delete | Kind::RangeDelete => {}
             });
         }
+        let mut expected = work.batched().map(|ops| (ops.iter(), 0));
         work.for_each(|op| {
+            if let Some((ahead, asked)) = &mut expected {
+                if *asked == 0 {
+                    for op in ahead.by_ref().take(EXPECTED) {
+                        turn.memtable.expect(op.keyspace, op.key);
+                    }
+                    *asked = EXPECTED;
+                }
+                *asked -= 1;
+            }
             match (op.kind == Kind::Merge).then(|| core.fold_early(turn, op, seqno)).flatten() {
                 Some(folded) => {
                     turn.memtable.insert(op.keyspace, op.key, seqno, Kind::Put, &folded);

@@ -40,7 +40,7 @@ mod node;
 
 use std::sync::Arc;
 
-use esker_base::InternalKey;
+use esker_base::{InternalKey, SeqNo};
 
 use super::arena::{Arena, Entry, prefetch};
 pub(super) use insert::IndexWriter;
@@ -83,6 +83,23 @@ impl Index {
             }
         }
         Some((node, order))
+    }
+
+    /// Ask for the leaf of `key`, unless keys come in order. For the writer.
+    #[inline]
+    pub(super) fn expect(&self, key: &[u8]) {
+        let target = InternalKey::new(key, SeqNo::ZERO);
+        let Some(last) = self.last.get() else { return };
+        let order = last.order();
+        if last.entry(order, order.count() - 1).compare(target).is_gt() {
+            return;
+        }
+        let Some(mut node) = self.root.get() else { return };
+        for _ in 0..node.level() {
+            let order = node.order();
+            node = node.child(order, node.find_after(order, target));
+        }
+        node.prefetch_all();
     }
 
     /// The newest version of `target.user` with a number not above `target.seqno`.

@@ -217,6 +217,14 @@ impl MemtableWriter {
         memtable.entries.store(entries + 1, Ordering::Relaxed);
     }
 
+    /// An entry for `key` comes soon: ask for the memory that its insertion will look at.
+    #[inline]
+    pub(crate) fn expect(&self, keyspace: KeyspaceId, key: &[u8]) {
+        if let Some(found) = self.memtable.directory.get(keyspace) {
+            found.index.expect(key);
+        }
+    }
+
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
     /// the next call. Before the first call each write does so alone.
     #[inline]
