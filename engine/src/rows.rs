@@ -71,6 +71,11 @@ impl Bounds {
         Bounds { start: Bound::Unbounded, end: Bound::Excluded(Vec::new()) }
     }
 
+    /// Whether these are [`Bounds::nothing`].
+    pub(crate) fn are_nothing(&self) -> bool {
+        matches!(&self.end, Bound::Excluded(end) if end.is_empty())
+    }
+
     /// Whether `[start, end)` has a key within.
     pub(crate) fn overlap(&self, start: &[u8], end: &[u8]) -> bool {
         let after;

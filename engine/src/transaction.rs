@@ -113,7 +113,8 @@ impl ReadSet {
                 return conflict();
             }
         }
-        for (keyspace, bounds) in &seen.ranges {
+        // A scan that was made and not asked has read nothing, not even that its keyspace is there.
+        for (keyspace, bounds) in seen.ranges.iter().filter(|(_, bounds)| !bounds.are_nothing()) {
             if self.range_changed(&superversion, *keyspace, bounds, bound)? {
                 return conflict();
             }

@@ -49,3 +49,25 @@ fn a_range_without_keys_conflicts_with_nothing() {
         tx.commit().unwrap();
     }
 }
+
+/// A scan that was made and never asked reads nothing, so it is no conflict that its keyspace goes; one that was
+/// asked has seen that there was no row.
+#[test]
+fn a_scan_that_was_not_asked_has_read_nothing() {
+    let db = Database::in_memory().unwrap();
+    let old = db.keyspace("old", KeyspaceOptions::default()).unwrap();
+    for asked in [false, true] {
+        let doomed = db.keyspace("doomed", KeyspaceOptions::default()).unwrap();
+        let mut tx = db.begin().unwrap();
+        old.put("of somebody else", "value").unwrap();
+        let mut scan = tx.range::<&[u8]>(&doomed, ..);
+        if asked {
+            assert!(scan.next().is_none());
+        }
+        drop((scan, doomed));
+        db.drop_keyspace("doomed").unwrap();
+        tx.put(&old, "key", "value").unwrap();
+        let outcome = tx.commit();
+        assert_eq!(matches!(outcome, Err(Error::Conflict { .. })), asked, "asked: {asked}, {outcome:?}");
+    }
+}

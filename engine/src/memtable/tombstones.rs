@@ -145,7 +145,7 @@ impl Tombstones {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
