@@ -37,22 +37,32 @@ const DUPLICATES: &[(&str, usize)] = &[
     ("syn", 2),
     // Windows only, below the model checkers.
     ("windows-sys", 2),
+    // Below fjall, which only the lab's feature `stores` brings in.
+    ("hashbrown", 2),
+    ("lock_api", 2),
+    ("parking_lot_core", 2),
+    ("redox_syscall", 2),
 ];
 
 /// Packages that must not come in, and why.
 const BANNED: &[(&str, &str)] = &[
     ("async-std", "the engine runs on its own scheduler"),
-    ("fjall", "rivals live in benches/peers"),
     ("heed", "rivals live in benches/peers"),
     ("lmdb", "rivals live in benches/peers"),
-    ("lsm-tree", "the tree is what this project is for"),
     ("native-tls", "nothing here speaks to a network"),
     ("openssl", "nothing here speaks to a network"),
-    ("redb", "rivals live in benches/peers"),
     ("rocksdb", "rivals live in benches/peers"),
     ("rusqlite", "rivals live in benches/peers"),
     ("sled", "rivals live in benches/peers"),
     ("tokio", "the engine runs on its own scheduler"),
+];
+
+/// Packages that come in by the lab's feature `stores` and by nothing else: in the default graph they are
+/// banned like those above.
+const BEHIND_STORES: &[(&str, &str)] = &[
+    ("fjall", "rivals live in benches/peers, and behind the lab's feature `stores`"),
+    ("lsm-tree", "the tree is what this project is for"),
+    ("redb", "rivals live in benches/peers, and behind the lab's feature `stores`"),
 ];
 
 /// The step.
@@ -62,6 +72,10 @@ pub(crate) fn run() -> Outcome {
             let foreign = all.iter().filter(|package| !package.is_member).count();
             let mut problems = problems(&all);
             problems.extend(duplicates(&all, DUPLICATES));
+            match packages(&[]) {
+                Ok(default) => problems.extend(banned(&default, BEHIND_STORES)),
+                Err(why) => return Outcome::Failed(why),
+            }
             Outcome::of_problems(&problems, format!("{foreign} dependencies"))
         }
         Err(why) => Outcome::Failed(why),
@@ -81,11 +95,18 @@ fn problems(all: &[Package]) -> Vec<String> {
         if !is_member && source.as_deref() != Some(REGISTRY) {
             found.push(format!("{name} {version}: comes from {source:?}, not from crates.io"));
         }
-        if let Some((_, why)) = BANNED.iter().find(|(banned, _)| banned == name) {
-            found.push(format!("{name} {version}: is banned, {why}"));
-        }
     }
+    found.extend(banned(all, BANNED));
     found
+}
+
+/// The packages of `all` that are on `list`.
+fn banned(all: &[Package], list: &[(&str, &str)]) -> Vec<String> {
+    let why = |package: &Package| list.iter().find(|(name, _)| *name == package.name).map(|(_, why)| *why);
+    let told = |package: &Package| {
+        why(package).map(|why| format!("{} {}: is banned, {why}", package.name, package.version))
+    };
+    all.iter().filter_map(told).collect()
 }
 
 /// Packages with more versions than `allowed` says, and entries of `allowed` that ask too much.
