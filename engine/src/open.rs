@@ -154,7 +154,7 @@ impl DatabaseBuilder {
             Some(env) => env,
             None => Env::os(self.options.compaction_threads)?,
         };
-        let env = Env { fs: Arc::new(Believed::new(Arc::clone(&env.fs))), ..env };
+        let env = Env { fs: Arc::new(Believed::new(Arc::clone(&env.fs), &self.dir)), ..env };
         let stop = env.scheduler.clone();
         let opening =
             Opening { env, dir: self.dir, options: self.options, operators, listeners: self.listeners };

@@ -712,3 +712,20 @@ fn an_operator_that_always_panics_in_a_compaction_stops_writes() {
     operator.0.store(0, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"ac"[..]));
 }
+
+/// A checkpoint whose directory could not be synced is no reason to refuse the next one beside it: only the
+/// database's own directory is never believed again.
+#[test]
+fn a_checkpoint_that_failed_leaves_the_next_one_be() {
+    let disk = MemFs::simulated();
+    disk.create_dir("/copies".as_ref()).unwrap();
+    let (db, fs) = open_failing(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    fs.plan(Fault::when(|call| call.operation == Operation::SyncDir && call.path == "/copies"));
+    assert!(db.checkpoint("/copies/one").is_err());
+    fs.clear();
+    db.checkpoint("/copies/two").unwrap();
+    map.put("b", "2").unwrap();
+    db.persist().unwrap();
+}

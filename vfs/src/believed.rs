@@ -1,14 +1,14 @@
-//! A filesystem that believes no sync of a directory after the first that failed.
+//! A filesystem that believes no sync of one directory after the first that failed.
 //!
 //! After a sync that failed the system may have forgotten what was to be written, and says Ok to the next: that
 //! one proves nothing about the names before it. Several threads sync one directory, and only one of them hears
 //! of the failure; from then on the others must not hear an Ok. So the outcome is remembered here, below all of
 //! them, until the database is opened again ([`Believed`] is made anew for each open, and what an open finds it
-//! writes again).
+//! writes again). Other directories, a checkpoint's perhaps, are none of its business: what is made there is made
+//! anew after a failure.
 //!
 //! Locks: `failed`, held across the sync, so that no second one begins between a failure and its note.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,12 +21,13 @@ use crate::fs::{DirEntry, File, FileLock, Fs};
 /// See the module.
 pub struct Believed {
     inner: Arc<dyn Fs>,
-    /// The first failure of each directory.
-    failed: Mutex<BTreeMap<PathBuf, Error>>,
+    dir: PathBuf,
+    /// The first failed sync of `dir`.
+    failed: Mutex<Option<Error>>,
 }
 
 impl Believed {
-    /// `inner`, of which nothing has failed yet.
+    /// `inner`, where no sync of `dir` has failed yet.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Believed {
     /// use esker_vfs::mem::MemFs;
     ///
     /// let fs = FaultFs::over(&MemFs::simulated(), Arc::new(SimClock::new()));
-    /// let believed = Believed::new(Arc::new(fs.clone()));
+    /// let believed = Believed::new(Arc::new(fs.clone()), "/".as_ref());
     /// believed.sync_dir("/".as_ref())?;
     /// fs.plan(Fault::when(|call| call.operation == Operation::SyncDir));
     /// assert!(believed.sync_dir("/".as_ref()).is_err());
@@ -46,8 +47,8 @@ impl Believed {
     /// assert!(believed.sync_dir("/".as_ref()).is_err());
     /// # Ok::<(), esker_base::Error>(())
     /// ```
-    pub fn new(inner: Arc<dyn Fs>) -> Self {
-        Believed { inner, failed: Mutex::new(BTreeMap::new()) }
+    pub fn new(inner: Arc<dyn Fs>, dir: &Path) -> Self {
+        Believed { inner, dir: dir.to_path_buf(), failed: Mutex::new(None) }
     }
 }
 
@@ -86,11 +87,14 @@ impl Fs for Believed {
         self.inner.stat(path)
     }
     fn sync_dir(&self, dir: &Path) -> Result<()> {
+        if dir != self.dir {
+            return self.inner.sync_dir(dir);
+        }
         let mut failed = self.failed.lock();
-        if let Some(error) = failed.get(dir) {
+        if let Some(error) = &*failed {
             return Err(error.clone());
         }
-        self.inner.sync_dir(dir).inspect_err(|error| drop(failed.insert(dir.to_path_buf(), error.clone())))
+        self.inner.sync_dir(dir).inspect_err(|error| *failed = Some(error.clone()))
     }
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.inner.lock(path)
