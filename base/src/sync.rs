@@ -14,7 +14,8 @@ pub use arc_swap::Guard;
 pub use arc_swap::{ArcSwap, ArcSwapOption};
 #[cfg(not(any(loom, shuttle)))]
 pub use parking_lot::{
-    Condvar, Mutex, MutexGuard, ReentrantMutex, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    Condvar, Mutex, MutexGuard, ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard,
+    RwLockWriteGuard,
 };
 #[cfg(not(any(loom, shuttle)))]
 pub use std::sync::{Arc, atomic};

@@ -23,7 +23,7 @@ use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use esker_base::sync::{ArcSwap, Mutex, ReentrantMutex};
+use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_compaction::Sublevels;
 use esker_manifest::{Edit, Marks, VersionSet};
@@ -44,6 +44,7 @@ use crate::pressure::Pressure;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{Current, MemtableAndLog};
 use crate::sync_lane::{LogPosition, SyncLane};
+use crate::turns::Turns;
 
 /// See the module.
 pub(crate) struct Core {
@@ -74,8 +75,8 @@ pub(crate) struct Core {
     pub(crate) open_log: FileNumber,
     /// One keyspace is created or dropped at a time.
     pub(crate) keyspace_changes: Mutex<()>,
-    /// Transactions that keep losing take turns here, among themselves only.
-    pub(crate) retry_turn: ReentrantMutex<()>,
+    /// Transactions that keep losing take turns here.
+    pub(crate) turns: Turns,
     /// Held for the life of the handle; `None` for a read-only one.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
     /// A close has brought everything that was ever taken into tables.

@@ -58,6 +58,7 @@ mod superversion;
 mod sync_lane;
 mod table_io;
 mod transaction;
+mod turns;
 
 pub use batch::Batch;
 pub use database::{Database, Verified};

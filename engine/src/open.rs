@@ -14,7 +14,7 @@ use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::AtomicBool;
-use esker_base::sync::{ArcSwap, Mutex, ReentrantMutex};
+use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, VersionSet};
 use esker_sstable::{BlockCache, TableContext};
@@ -38,6 +38,7 @@ use crate::recovery::{RecoveredLogs, read_logs};
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{Current, MemtableAndLog, SuperVersion};
 use crate::sync_lane::SyncLane;
+use crate::turns::Turns;
 
 /// Settings and components of a database about to be opened. See [`DatabaseOptions`] for what each
 /// setting does.
@@ -353,7 +354,7 @@ impl Opening {
             backlog: SharedBacklog::default(),
             open_log: log_number,
             keyspace_changes: Mutex::new(()),
-            retry_turn: ReentrantMutex::new(()),
+            turns: Turns::new(),
             lock: Mutex::new(lock),
             flushed_to_close: AtomicBool::new(false),
             env: self.env,

@@ -39,8 +39,8 @@ pub(crate) const OWN: SeqNo = SeqNo(1 << 55);
 
 /// How often `transact` runs its closure before it gives the conflict to its caller.
 const ATTEMPTS_MAX: u32 = 256;
-/// From this attempt on, transactions that keep losing run one after another.
-const SERIAL_FROM: u32 = 4;
+/// From this attempt on, a transaction that keeps losing has a turn of its own.
+const TURN_FROM: u32 = 4;
 
 /// What a transaction has read.
 #[derive(Debug)]
@@ -489,8 +489,8 @@ impl Database {
     }
 
     /// Run `body` in a transaction and commit it, trying again on a conflict, a bounded number of
-    /// times. `body` may run several times: it must not have effects of its own. If it errs, the
-    /// transaction is rolled back and the error handed on.
+    /// times; other calls of this method let one that keeps losing go first. `body` may run several times: it
+    /// must not have effects of its own. If it errs, the transaction is rolled back and the error handed on.
     ///
     /// # Errors
     /// [`Error::Conflict`] after the last attempt; otherwise as [`Transaction::commit`].
@@ -505,10 +505,14 @@ impl Database {
         mut body: impl FnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
         let mut attempts = 0;
+        let mut turn = None;
         loop {
             attempts += 1;
-            // Reentrant: `body` may itself run a transaction on another keyspace's behalf.
-            let _turn = (attempts >= SERIAL_FROM).then(|| self.core().retry_turn.lock());
+            if attempts < TURN_FROM {
+                self.core().turns.give_way(&*self.core().env.scheduler);
+            } else {
+                turn.get_or_insert_with(|| self.core().turns.take());
+            }
             let mut tx = Transaction::begin(self)?;
             let value = body(&mut tx)?;
             match tx.commit_costed(cost) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use esker::event::Event;
-use esker::vfs::fault::{Effect, Fault, FaultFs, Operation};
+use esker::vfs::fault::{Cause, Effect, Fault, FaultFs, Operation};
 use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
@@ -711,6 +711,21 @@ fn an_operator_that_always_panics_in_a_compaction_stops_writes() {
     assert!(matches!(map.get("key"), Err(Error::CallbackPanicked { .. })));
     operator.0.store(0, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"ac"[..]));
+}
+
+/// The database's directory stays open: a process that has no descriptor left does not take that for a sync that
+/// failed.
+#[test]
+fn a_directory_is_synced_without_a_new_descriptor() {
+    let disk = MemFs::simulated();
+    let (db, fs) = open_failing(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    fs.plan(Fault::when(|call| call.operation == Operation::OpenDir).cause(Cause::Descriptors).sticky());
+    db.flush().unwrap();
+    map.put("b", "2").unwrap();
+    db.persist().unwrap();
+    assert!(db.checkpoint("/copy").is_err(), "another directory has to be opened");
 }
 
 /// A checkpoint whose directory could not be synced is no reason to refuse the next one beside it: only the

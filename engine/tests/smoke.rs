@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions};
 
@@ -220,6 +222,36 @@ fn transactions_are_serialisable() {
     counters.put("pp", 0u64.to_le_bytes()).unwrap();
     assert!(matches!(tx.commit(), Err(esker::Error::Conflict { .. })));
     assert_eq!(counters.get("x").unwrap(), None);
+}
+
+/// A transaction that takes long is not beaten for ever by short ones that write what it has read.
+#[test]
+fn a_long_transaction_has_its_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path()).unwrap();
+    let rows = db.keyspace("rows", KeyspaceOptions::default()).unwrap();
+    let (commits, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    db.transact(|tx| tx.put(&rows, "read", "x")).unwrap();
+                    commits.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let outcome = db.transact(|tx| {
+            tx.get(&rows, "read")?;
+            // As long as it takes to be beaten, if anybody goes on that long.
+            let (before, begun) = (commits.load(Ordering::Relaxed), Instant::now());
+            while commits.load(Ordering::Relaxed) < before + 3 && begun.elapsed().as_millis() < 20 {
+                std::thread::yield_now();
+            }
+            tx.put(&rows, "written", "x")
+        });
+        done.store(true, Ordering::Relaxed);
+        outcome.unwrap();
+    });
 }
 
 /// A listener hears what happens while nothing is locked: it may call back into the database.

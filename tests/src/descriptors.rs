@@ -30,7 +30,12 @@ const WITHOUT: usize = 15;
 fn takes_one(operation: Operation) -> bool {
     matches!(
         operation,
-        Operation::Create | Operation::Open | Operation::OpenWritable | Operation::Map | Operation::List
+        Operation::Create
+            | Operation::Open
+            | Operation::OpenWritable
+            | Operation::Map
+            | Operation::List
+            | Operation::OpenDir
     )
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Result};
-use esker_vfs::fs::{DirEntry, File, FileLock, Fs};
+use esker_vfs::fs::{Dir, DirEntry, File, FileLock, Fs};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 use parking_lot::Mutex;
 
@@ -65,6 +65,12 @@ impl FileLock for FreeForAll {
     fn still_in_place(&self) -> Result<bool> {
         Ok(true)
     }
+}
+
+struct LyingDir {
+    inner: Box<dyn Dir>,
+    lie: Lie,
+    late: Arc<Mutex<Option<Arc<dyn File>>>>,
 }
 
 struct LyingFile {
@@ -200,9 +206,9 @@ impl Fs for LyingFs {
         self.inner.stat(path)
     }
 
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        catch_up(&self.late)?;
-        if self.lie == Lie::DirectorySync { Ok(()) } else { self.inner.sync_dir(dir) }
+    fn open_dir(&self, dir: &Path) -> Result<Box<dyn Dir>> {
+        let (lie, late) = (self.lie, Arc::clone(&self.late));
+        Ok(Box::new(LyingDir { inner: self.inner.open_dir(dir)?, lie, late }))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
@@ -211,6 +217,13 @@ impl Fs for LyingFs {
 
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         self.inner.free_space(dir)
+    }
+}
+
+impl Dir for LyingDir {
+    fn sync(&self) -> Result<()> {
+        catch_up(&self.late)?;
+        if self.lie == Lie::DirectorySync { Ok(()) } else { self.inner.sync() }
     }
 }
 

@@ -7,7 +7,10 @@
 //! writes again). Other directories, a checkpoint's perhaps, are none of its business: what is made there is made
 //! anew after a failure.
 //!
-//! Locks: `failed`, held across the sync, so that no second one begins between a failure and its note.
+//! The directory stays open from its first sync on, which an open makes: a process that has no descriptor left
+//! later can still sync the names it has made, and need not take the lack for a sync that failed.
+//!
+//! Locks: `state`, held across the sync, so that no second one begins between a failure and its note.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,14 +19,22 @@ use bytes::Bytes;
 use esker_base::sync::Mutex;
 use esker_base::{Error, Result};
 
-use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::fs::{Dir, DirEntry, File, FileLock, Fs};
 
 /// See the module.
 pub struct Believed {
     inner: Arc<dyn Fs>,
     dir: PathBuf,
-    /// The first failed sync of `dir`.
-    failed: Mutex<Option<Error>>,
+    state: Mutex<State>,
+}
+
+/// How `dir` stands.
+#[derive(Default)]
+struct State {
+    /// It, from its first sync on.
+    open: Option<Box<dyn Dir>>,
+    /// Its first failed sync.
+    failed: Option<Error>,
 }
 
 impl Believed {
@@ -48,7 +59,7 @@ impl Believed {
     /// # Ok::<(), esker_base::Error>(())
     /// ```
     pub fn new(inner: Arc<dyn Fs>, dir: &Path) -> Self {
-        Believed { inner, dir: dir.to_path_buf(), failed: Mutex::new(None) }
+        Believed { inner, dir: dir.to_path_buf(), state: Mutex::default() }
     }
 }
 
@@ -86,15 +97,22 @@ impl Fs for Believed {
     fn stat(&self, path: &Path) -> Result<Option<DirEntry>> {
         self.inner.stat(path)
     }
+    fn open_dir(&self, dir: &Path) -> Result<Box<dyn Dir>> {
+        self.inner.open_dir(dir)
+    }
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         if dir != self.dir {
             return self.inner.sync_dir(dir);
         }
-        let mut failed = self.failed.lock();
-        if let Some(error) = &*failed {
+        let State { open, failed } = &mut *self.state.lock();
+        if let Some(error) = failed {
             return Err(error.clone());
         }
-        self.inner.sync_dir(dir).inspect_err(|error| *failed = Some(error.clone()))
+        let open = match open {
+            Some(open) => open,
+            closed => closed.insert(self.inner.open_dir(dir)?),
+        };
+        open.sync().inspect_err(|error| *failed = Some(error.clone()))
     }
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.inner.lock(path)

@@ -16,7 +16,7 @@ mod plan;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use esker_base::{Error, Result};
 pub use plan::{Call, Cause, Effect, Fault, Operation};
 
 use crate::clock::SimClock;
-use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::fs::{Dir, DirEntry, File, FileLock, Fs};
 use crate::mem::MemFs;
 use plan::Outcome;
 
@@ -235,8 +235,12 @@ impl Fs for FaultFs {
         self.control.run(Operation::Stat, path, || self.inner.stat(path))
     }
 
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.control.run(Operation::SyncDir, dir, || self.inner.sync_dir(dir))
+    fn open_dir(&self, path: &Path) -> Result<Box<dyn Dir>> {
+        self.control.run(Operation::OpenDir, path, || {
+            let inner = self.inner.open_dir(path)?;
+            Ok(Box::new(FaultDir { inner, path: path.to_path_buf(), control: Arc::clone(&self.control) })
+                as _)
+        })
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
@@ -245,6 +249,19 @@ impl Fs for FaultFs {
 
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         self.control.run(Operation::FreeSpace, dir, || self.inner.free_space(dir))
+    }
+}
+
+/// A directory whose syncs are counted and fail as planned.
+struct FaultDir {
+    inner: Box<dyn Dir>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl Dir for FaultDir {
+    fn sync(&self) -> Result<()> {
+        self.control.run(Operation::SyncDir, &self.path, || self.inner.sync())
     }
 }
 

@@ -68,14 +68,24 @@ pub trait Fs: Send + Sync {
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
     /// What stands at `path`, or `None`.
     fn stat(&self, path: &Path) -> Result<Option<DirEntry>>;
+    /// Open a directory, to make its names durable.
+    fn open_dir(&self, dir: &Path) -> Result<Box<dyn Dir>>;
     /// Make every name created, renamed or removed in `dir` so far durable.
-    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.open_dir(dir)?.sync()
+    }
     /// Lock the file at `path` (created if absent) against every other handle, in this process or
     /// another, until the result is dropped. [`Error::Locked`](esker_base::Error::Locked) at once if
     /// somebody has it.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
     /// Bytes that a write into `dir` could still use, or `None` where that is not known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
+}
+
+/// An open directory.
+pub trait Dir: Send + Sync {
+    /// Make every name created, renamed or removed in it so far durable.
+    fn sync(&self) -> Result<()>;
 }
 
 /// A lock on a file; dropping it releases the lock.

@@ -38,9 +38,9 @@ pub use content::{PAGE_BYTES, SECTOR_BYTES};
 pub use crash::{CrashPoint, Selections, Sweep};
 pub use inode::SyncFailure;
 
-use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::fs::{Dir, DirEntry, File, FileLock, Fs};
 use directory::Node;
-use file::{MemFile, MemLock};
+use file::{MemDir, MemFile, MemLock};
 use live::Live;
 use model::Model;
 use trace::{Action, Call};
@@ -293,18 +293,8 @@ impl Fs for MemFs {
         Ok(found.map(|node| live.entry(&name, node)))
     }
 
-    fn sync_dir(&self, path: &Path) -> Result<()> {
-        let mut live = self.disk.live.write();
-        let dir = live.find_dir("sync directory", path)?;
-        if let Some((_, seed)) = live.fail_next_sync.take() {
-            live.perform(path, Action::FailSyncDir { dir, seed });
-            return Err(Error::io("sync directory", path, device_error()));
-        }
-        let honest = !live.sync_lies;
-        live.perform(path, Action::SyncDir { dir, honest });
-        let Live { model, open, .. } = &mut *live;
-        model.forget_nameless(|inode| open.contains_key(&inode));
-        Ok(())
+    fn open_dir(&self, path: &Path) -> Result<Box<dyn Dir>> {
+        Ok(Box::new(MemDir::open(&self.disk, path)?))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

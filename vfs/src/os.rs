@@ -39,7 +39,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::{Error, Result};
 
-use crate::fs::{DirEntry, EntryKind, File, FileLock, Fs};
+use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs};
 
 /// The operating system's filesystem.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +49,18 @@ pub struct OsFs;
 struct OsFile {
     file: fs::File,
     path: PathBuf,
+}
+
+/// A directory of the operating system.
+struct OsDir {
+    dir: sys::OpenDir,
+    path: PathBuf,
+}
+
+impl Dir for OsDir {
+    fn sync(&self) -> Result<()> {
+        self.dir.sync().map_err(|source| Error::io("sync directory", &self.path, source))
+    }
 }
 
 impl OsFs {
@@ -184,8 +196,9 @@ impl Fs for OsFs {
         }
     }
 
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        sys::sync_dir(dir).map_err(|source| Error::io("sync directory", dir, source))
+    fn open_dir(&self, dir: &Path) -> Result<Box<dyn Dir>> {
+        let opened = sys::open_dir(dir).map_err(|source| Error::io("open directory", dir, source))?;
+        Ok(Box::new(OsDir { dir: opened, path: dir.to_path_buf() }))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

@@ -68,6 +68,16 @@ impl<T> ReentrantMutex<T> {
         *owner = Some((mine, owner.map_or(1, |(_, times)| times + 1)));
         ReentrantMutexGuard(self)
     }
+
+    /// Whether a thread holds it.
+    pub fn is_locked(&self) -> bool {
+        self.owner.lock().is_some()
+    }
+
+    /// Whether this thread holds it.
+    pub fn is_owned_by_current_thread(&self) -> bool {
+        self.owner.lock().is_some_and(|(holder, _)| holder == thread::current().id())
+    }
 }
 
 impl<T> Deref for ReentrantMutexGuard<'_, T> {

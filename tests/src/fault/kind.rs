@@ -67,9 +67,12 @@ pub fn kinds(operation: Operation) -> Vec<Kind> {
         Operation::Create => {
             &[Cause::Device, Cause::NoSpace, Cause::Quota, Cause::ReadOnly, Cause::Descriptors]
         }
-        Operation::Open | Operation::OpenWritable | Operation::Map | Operation::List | Operation::Lock => {
-            &[Cause::Device, Cause::Descriptors]
-        }
+        Operation::Open
+        | Operation::OpenWritable
+        | Operation::Map
+        | Operation::List
+        | Operation::OpenDir
+        | Operation::Lock => &[Cause::Device, Cause::Descriptors],
         Operation::Rename | Operation::HardLink | Operation::CreateDir => {
             &[Cause::Device, Cause::NoSpace, Cause::Quota, Cause::ReadOnly]
         }

@@ -22,6 +22,7 @@ pub enum Operation {
     RemoveDir,
     List,
     Stat,
+    OpenDir,
     SyncDir,
     Lock,
     FreeSpace,
@@ -36,7 +37,7 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Operation; 21] = [
+    pub const ALL: [Operation; 22] = [
         Operation::Create,
         Operation::Open,
         Operation::OpenWritable,
@@ -48,6 +49,7 @@ impl Operation {
         Operation::RemoveDir,
         Operation::List,
         Operation::Stat,
+        Operation::OpenDir,
         Operation::SyncDir,
         Operation::Lock,
         Operation::FreeSpace,
@@ -69,6 +71,7 @@ impl Operation {
                 | Operation::Map
                 | Operation::List
                 | Operation::Stat
+                | Operation::OpenDir
                 | Operation::FreeSpace
                 | Operation::Len
                 | Operation::Read
@@ -93,6 +96,7 @@ impl Operation {
             Operation::RemoveDir => "remove directory",
             Operation::List => "list",
             Operation::Stat => "look up",
+            Operation::OpenDir => "open directory",
             Operation::SyncDir => "sync directory",
             Operation::Lock => "lock",
             Operation::FreeSpace => "ask the free space of",

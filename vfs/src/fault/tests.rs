@@ -33,7 +33,7 @@ fn each_call_can_be_made_to_fail() {
     let (_, _, fs) = rig();
     workload(&fs).expect("no fault is planned");
     let calls = fs.calls();
-    assert_eq!(calls, 7);
+    assert_eq!(calls, 8);
     assert_eq!((fs.count(Operation::Write), fs.count(Operation::Sync), fs.changing_calls()), (2, 1, 7));
     for number in 0..calls {
         for cause in Cause::ALL {

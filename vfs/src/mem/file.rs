@@ -12,7 +12,7 @@ use super::directory::{InodeId, Node};
 use super::live::Live;
 use super::trace::Action;
 use super::{Disk, device_error, fail};
-use crate::fs::{File, FileLock};
+use crate::fs::{Dir, File, FileLock};
 
 /// An open file. It lives as long as its handles, whatever becomes of its name.
 pub(super) struct MemFile {
@@ -132,6 +132,36 @@ impl File for MemFile {
 
     fn sync(&self) -> Result<()> {
         self.settle()
+    }
+}
+
+/// An open directory.
+pub(super) struct MemDir {
+    disk: Arc<Disk>,
+    path: Box<Path>,
+}
+
+impl MemDir {
+    pub(super) fn open(disk: &Arc<Disk>, path: &Path) -> Result<MemDir> {
+        disk.live.read().find_dir("open directory", path)?;
+        Ok(MemDir { disk: Arc::clone(disk), path: path.into() })
+    }
+}
+
+impl Dir for MemDir {
+    fn sync(&self) -> Result<()> {
+        let path = &self.path;
+        let mut live = self.disk.live.write();
+        let dir = live.find_dir("sync directory", path)?;
+        if let Some((_, seed)) = live.fail_next_sync.take() {
+            live.perform(path, Action::FailSyncDir { dir, seed });
+            return Err(Error::io("sync directory", path.as_ref(), device_error()));
+        }
+        let honest = !live.sync_lies;
+        live.perform(path, Action::SyncDir { dir, honest });
+        let Live { model, open, .. } = &mut *live;
+        model.forget_nameless(|inode| open.contains_key(&inode));
+        Ok(())
     }
 }
 

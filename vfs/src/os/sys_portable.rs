@@ -56,9 +56,19 @@ pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
     if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
 }
 
-/// A directory cannot be synced through std here; NTFS journals its names.
-pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
-    fs::metadata(dir).map(|_| ())
+/// A directory, by its path: std opens none here.
+pub(super) struct OpenDir(PathBuf);
+
+/// The directory `dir`.
+pub(super) fn open_dir(dir: &Path) -> io::Result<OpenDir> {
+    fs::metadata(dir).map(|_| OpenDir(dir.to_path_buf()))
+}
+
+impl OpenDir {
+    /// A directory cannot be synced through std here; NTFS journals its names.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        fs::metadata(&self.0).map(|_| ())
+    }
 }
 
 /// Not known.

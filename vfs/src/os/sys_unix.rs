@@ -52,11 +52,21 @@ pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
     if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
 }
 
-/// Make the names in `dir` durable.
-pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+/// An open directory.
+pub(super) struct OpenDir(File);
+
+/// Open the directory `dir`, not through a link.
+pub(super) fn open_dir(dir: &Path) -> io::Result<OpenDir> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed());
-    options.open(dir)?.sync_all()
+    Ok(OpenDir(above_stdio(options.open(dir)?)?))
+}
+
+impl OpenDir {
+    /// Make its names durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
 }
 
 /// Bytes an unprivileged write into `dir` could use.

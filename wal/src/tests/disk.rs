@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bytes::Bytes;
 use esker_base::{Error, Result};
-use esker_vfs::fs::{DirEntry, EntryKind, File, FileLock, Fs};
+use esker_vfs::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs};
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +278,7 @@ impl Fs for Disk {
         unreachable!("a log lists no directory")
     }
 
-    fn sync_dir(&self, _: &Path) -> Result<()> {
+    fn open_dir(&self, _: &Path) -> Result<Box<dyn Dir>> {
         unreachable!("its creator syncs the directory")
     }
 
