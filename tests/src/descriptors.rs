@@ -9,20 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use esker_vfs::fault::{Cause, Fault, Operation};
 use fastrand::Rng;
-use parking_lot::Mutex;
 
-use crate::case::Failure;
-use crate::crash::contained;
-use crate::determinism;
 use crate::driver::Violation;
-use crate::fault::{Swept, failing_disk, holds_after, impatient, operations, recovers};
+use crate::fault::{failing_disk, holds_after, impatient, operations, recovers};
 use crate::points::Point;
 use crate::setup::Setup;
-use crate::spread::spread;
+use crate::shortage::Shortage;
 use crate::survivor::{Counts, Survivor, Trouble};
 
-/// Shortages of one history.
-const PER_HISTORY: u64 = 20;
 /// For how many operations there are none.
 const WITHOUT: usize = 15;
 
@@ -84,46 +78,5 @@ fn one(setup: &Setup, nth: u64) -> Result<Option<Counts>, Violation> {
     Ok((!fs.fired().is_empty()).then_some(counts))
 }
 
-/// `count` shortages.
-pub fn simulated(setup: impl Fn(u64) -> Setup, count: u64, threads: usize, failures_max: usize) -> Swept {
-    let total = Mutex::new(Swept::default());
-    let mut nth = 0;
-    while total.lock().outcome.cases < count && total.lock().outcome.failures.len() < failures_max {
-        let setup = setup(nth);
-        nth += 1;
-        total.lock().outcome.histories += 1;
-        let rounds: Vec<u64> = (0..PER_HISTORY).collect();
-        spread(threads, &rounds, |&round| {
-            let doubled = determinism::chosen(setup.seed ^ (round << 40));
-            let ran = determinism::run(doubled, || contained(|| one(&setup, round)));
-            let mut total = total.lock();
-            match ran {
-                Ok(None) => {}
-                Ok(Some(counts)) => {
-                    total.counts.add(&counts);
-                    total.outcome.cases += 1;
-                    total.outcome.doubled += u64::from(doubled);
-                    total.outcome.hits.count(if counts.unopened > 0 {
-                        Point::Recovery
-                    } else {
-                        Point::Flush
-                    });
-                }
-                Err(what) => {
-                    total.outcome.cases += 1;
-                    let replay = format!("--seed {} --mode {} --case {round}", setup.seed, setup.mode);
-                    total.outcome.failures.push(Failure { replay, what });
-                }
-            }
-            total.outcome.cases < count && total.outcome.failures.len() < failures_max
-        });
-    }
-    total.into_inner()
-}
-
-/// Run one case again.
-pub fn replay(setup: &Setup, nth: u64) -> Result<(), Violation> {
-    let counts = determinism::run(true, || contained(|| one(setup, nth)))?;
-    println!("{counts:?}");
-    Ok(())
-}
+/// Descriptors that run out for a while.
+pub const SIMULATED: Shortage = Shortage { one, hits: Point::Flush };

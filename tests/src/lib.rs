@@ -43,6 +43,7 @@ pub mod rows;
 pub mod scenarios;
 pub mod script;
 pub mod setup;
+pub mod shortage;
 pub mod spread;
 pub mod survivor;
 pub mod transactions;

@@ -192,8 +192,8 @@ impl Bug {
                 let sweep = Sweep { per_history: 500, skip: 0, only_syncs, failures_max: 1 };
                 sweep_many(any, count.min(3_000), sweep, 1).outcome
             }
-            Hunter::Enospc => enospc::simulated(any, count.min(200), 1, 1).outcome,
-            Hunter::Descriptors => descriptors::simulated(any, count.min(200), 1, 1).outcome,
+            Hunter::Enospc => enospc::SIMULATED.simulated(any, count.min(200), 1, 1).outcome,
+            Hunter::Descriptors => descriptors::SIMULATED.simulated(any, count.min(200), 1, 1).outcome,
             Hunter::Callbacks => callbacks::sweep(any, count.min(1_000), 100, 1).0,
             Hunter::Clock => clock::sweep(any, count.min(200), 100, 1),
             Hunter::Scenario(scenario) => {

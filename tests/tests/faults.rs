@@ -53,7 +53,7 @@ fn syncs_that_fail_are_believed_never_again() {
 
 #[test]
 fn full_disks_are_left_behind_without_reopening() {
-    let swept = enospc::simulated(in_turn(300, &Mode::ALL), 100, 2, 1);
+    let swept = enospc::SIMULATED.simulated(in_turn(300, &Mode::ALL), 100, 2, 1);
     expect_none("enospc", &swept.outcome);
     expect_doubled(&swept.outcome);
     assert!(swept.counts.aborted > 20, "{:?}", swept.counts);
@@ -61,7 +61,7 @@ fn full_disks_are_left_behind_without_reopening() {
 
 #[test]
 fn a_lack_of_descriptors_is_left_behind_without_reopening() {
-    let swept = descriptors::simulated(in_turn(600, &Mode::ALL), 100, 2, 1);
+    let swept = descriptors::SIMULATED.simulated(in_turn(600, &Mode::ALL), 100, 2, 1);
     expect_none("descriptors", &swept.outcome);
     expect_doubled(&swept.outcome);
     assert!(swept.counts.refused + swept.counts.aborted > 20, "{:?}", swept.counts);

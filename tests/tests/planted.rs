@@ -73,7 +73,7 @@ fn what_follows_from_no_seed_is_noticed_wherever_cases_run_twice() {
         ("nested", crash_many(setup(1), 2_000, effort(1), 1)),
         ("fault", sweep_many(setup(1), 400, sweep(false), 1).outcome),
         ("badsync", sweep_many(setup(1), 400, sweep(true), 1).outcome),
-        ("enospc", enospc::simulated(setup(1), 200, 1, 1).outcome),
+        ("enospc", enospc::SIMULATED.simulated(setup(1), 200, 1, 1).outcome),
         ("callbacks", callbacks::sweep(setup(1), 400, 40, 1).0),
         ("clock", clock::sweep(setup(1), 200, 20, 1)),
         ("model", until_found(&|seed| model::history(seed, bug))),

@@ -81,6 +81,16 @@ pub(crate) trait Reader {
     /// Show the value of `key` to `see`; false if there is none. Sees recent commits.
     fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool>;
 
+    /// Show the values of `keys`, all of which are there, to `see`, in any order; how many there were. Engines
+    /// without such a call get one after the other.
+    fn multi_get(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Result<u64> {
+        let mut found = 0;
+        for key in keys {
+            found += u64::from(self.get(key, &mut see)?);
+        }
+        Ok(found)
+    }
+
     /// Show up to `rows` rows to `see`: from the first at or after `from` on (in reverse: from the last
     /// at or before it), or from the end if `from` is `None`. Returns how many there were. Sees at least
     /// what was committed before this reader was made.

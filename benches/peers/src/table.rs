@@ -45,6 +45,8 @@ const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "get, present", Show::Thousands, "k/s"),
     ("", "get, present, two threads", Show::Thousands, "k/s"),
     ("", "get, absent", Show::Thousands, "k/s"),
+    ("", "get, 8 at a time", Show::Thousands, "k/s"),
+    ("", "get, 64 at a time", Show::Thousands, "k/s"),
     ("", "seek + 10 rows", Show::Thousands, "k/s"),
     ("", "seek + 10 rows, reverse", Show::Thousands, "k/s"),
     ("", "seek + 100 rows", Show::Thousands, "k/s"),

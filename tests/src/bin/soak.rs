@@ -293,11 +293,14 @@ fn faulty(suite: &str, asked: &Asked, count: u64, only_syncs: bool) -> Result<()
 fn full(asked: &Asked) -> Result<(), String> {
     if let (Some(nth), Some(mode)) = (&asked.case, asked.mode) {
         let nth = nth.parse().map_err(|_| format!("{nth:?} is no number"))?;
-        return enospc::replay(&Setup::new(asked.seed, mode), nth).map(|()| println!("the case holds"));
+        return enospc::SIMULATED
+            .replay(&Setup::new(asked.seed, mode), nth)
+            .map(|()| println!("the case holds"));
     }
     let modes = modes(asked);
     let count = asked.count.unwrap_or(500);
-    let swept = enospc::simulated(in_turn(asked.seed, &modes), count, asked.threads, asked.failures);
+    let swept =
+        enospc::SIMULATED.simulated(in_turn(asked.seed, &modes), count, asked.threads, asked.failures);
     report(
         "enospc",
         asked,
@@ -309,12 +312,17 @@ fn full(asked: &Asked) -> Result<(), String> {
 fn without_descriptors(asked: &Asked) -> Result<(), String> {
     if let (Some(nth), Some(mode)) = (&asked.case, asked.mode) {
         let nth = nth.parse().map_err(|_| format!("{nth:?} is no number"))?;
-        return descriptors::replay(&Setup::new(asked.seed, mode), nth)
+        return descriptors::SIMULATED
+            .replay(&Setup::new(asked.seed, mode), nth)
             .map(|()| println!("the case holds"));
     }
     let count = asked.count.unwrap_or(500);
-    let swept =
-        descriptors::simulated(in_turn(asked.seed, &modes(asked)), count, asked.threads, asked.failures);
+    let swept = descriptors::SIMULATED.simulated(
+        in_turn(asked.seed, &modes(asked)),
+        count,
+        asked.threads,
+        asked.failures,
+    );
     let hits = format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts);
     report("descriptors", asked, &swept.outcome, &hits)
 }

@@ -101,6 +101,15 @@ impl Reader for EskerReader<'_> {
         Ok(self.rows.get_with(key, see)?.is_some())
     }
 
+    fn multi_get(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Result<u64> {
+        let mut found = 0;
+        for value in self.rows.multi_get(keys)?.iter().flatten() {
+            see(value);
+            found += 1;
+        }
+        Ok(found)
+    }
+
     fn scan(
         &mut self,
         from: Option<&Key>,

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
-    WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, DEFAULT_COLUMN_FAMILY_NAME, Options,
+    WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use crate::keys::Key;
@@ -50,7 +50,9 @@ impl Store for Rocks {
         });
         let mut writes = WriteOptions::default();
         writes.set_sync(settings.sync);
-        Ok(Rocks { db: DB::open(&options, dir)?, writes })
+        // Named, because the batched get wants its handle.
+        let families = [(DEFAULT_COLUMN_FAMILY_NAME, options.clone())];
+        Ok(Rocks { db: DB::open_cf_with_opts(&options, dir, families)?, writes })
     }
 
     fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
@@ -103,6 +105,19 @@ impl Store for Rocks {
 impl Reader for RocksReader<'_> {
     fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
         Ok(self.db.get_pinned(key)?.map(|value| see(&value)).is_some())
+    }
+
+    fn multi_get(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Result<u64> {
+        let rows =
+            self.db.cf_handle(DEFAULT_COLUMN_FAMILY_NAME).ok_or("there is no default column family")?;
+        let mut found = 0;
+        for value in self.db.batched_multi_get_cf(rows, keys, false) {
+            if let Some(value) = value? {
+                see(&value);
+                found += 1;
+            }
+        }
+        Ok(found)
     }
 
     fn scan(

@@ -16,6 +16,9 @@ pub(super) fn run<S: Store>(bench: &Bench, store: &S) -> Result<()> {
     gets_by_threads(bench, store, "get, present", gets, 1)?;
     gets_by_threads(bench, store, "get, present, two threads", gets, 2)?;
     absent(bench, store, gets)?;
+    for together in [8, 64] {
+        multi_gets(bench, store, together)?;
+    }
     for (workload, direction, length) in [
         ("seek + 10 rows", Direction::Forward, 10),
         ("seek + 10 rows, reverse", Direction::Reverse, 10),
@@ -66,6 +69,25 @@ fn absent<S: Store>(bench: &Bench, store: &S, gets: u64) -> Result<()> {
     }
     let figure = measure.done(gets)?;
     expect(found == 0 || S::NULL, || format!("{found} rows that nobody wrote were found"))?;
+    emit(&figure)
+}
+
+/// Rows drawn at random, `together` at a time; every byte of each value is read.
+fn multi_gets<S: Store>(bench: &Bench, store: &S, together: usize) -> Result<()> {
+    let calls = bench.rows / 5 / together as u64;
+    let mut draw = Draw::new(bench.rows, 35);
+    let mut reader = store.reader()?;
+    let measure = bench.measure(&format!("get, {together} at a time"))?;
+    let (mut found, mut sum) = (0, 0u64);
+    let mut keys = vec![key(0); together];
+    for _ in 0..calls {
+        keys.fill_with(|| key(draw.next()));
+        found += reader.multi_get(&keys, |value| sum = sum.wrapping_add(read_all(value)))?;
+    }
+    let rows = calls * together as u64;
+    let figure = measure.done(rows)?;
+    black_box(sum);
+    expect(found == rows, || format!("{found} of {rows} rows were found"))?;
     emit(&figure)
 }
 

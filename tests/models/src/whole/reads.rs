@@ -1,9 +1,11 @@
 //! Readers of moments that have passed.
 
-use esker::{Database, Durability, Keyspace};
+use std::sync::Arc;
+
+use esker::{Database, DatabaseOptions, Durability, Keyspace};
 use shuttle::thread;
 
-use super::world::{Rows, World, draw, small, small_blocks, value};
+use super::world::{Counts, Rows, World, draw, small, small_blocks, value};
 
 /// Keys of the scenario.
 const KEYS: u64 = 3;
@@ -72,4 +74,55 @@ pub(super) fn snapshots() {
     drop((keyspace, other));
     db.close().expect("closes");
     assert_eq!(world.now().numbers(), [20]);
+}
+
+/// Two readers, forwards and backwards, walk through rows that were deleted and find the range dead, while a
+/// writer puts rows back into it: nothing acknowledged is missed, and a snapshot from before sees none of it.
+pub(super) fn dead_ranges() {
+    const ROWS: u64 = 8;
+    let key = |nth: u64| format!("k{nth}");
+    let world = World::new();
+    let options = DatabaseOptions { dead_run: 2, ..small(Durability::Os, 4 << 10) };
+    let (db, keyspace) = world.open(options);
+    for nth in 0..=ROWS {
+        keyspace.put(key(nth), value(nth, 8)).expect("is written");
+    }
+    for nth in 0..ROWS {
+        keyspace.delete(key(nth)).expect("is deleted");
+    }
+    let before = db.snapshot();
+    // Rows come back from the middle to both ends.
+    let back = [3, 5, 1, 6];
+    let counts = Counts::of(1);
+    let writing = {
+        let (keyspace, counts) = (keyspace.clone(), counts.clone());
+        thread::spawn(move || {
+            for (done, nth) in (1..).zip(back) {
+                keyspace.put(key(nth), value(100 + nth, 8)).expect("is written");
+                counts.acknowledge(0, done);
+            }
+        })
+    };
+    let reading = [false, true].map(|backwards| {
+        let (keyspace, counts) = (keyspace.clone(), Arc::clone(&counts));
+        thread::spawn(move || {
+            for _ in 0..3 {
+                let promised = usize::try_from(counts.acknowledged()[0]).expect("a few");
+                let scan = keyspace.iter();
+                let rows = if backwards { Rows::of_reverse(scan) } else { Rows::of(scan) };
+                for nth in &back[..promised] {
+                    assert_eq!(rows.get(&key(*nth)), 100 + nth, "an acknowledged row is missed");
+                }
+            }
+        })
+    });
+    expect(&before, &keyspace, &[ROWS]);
+    writing.join().expect("holds");
+    for reader in reading {
+        reader.join().expect("holds");
+    }
+    expect(&before, &keyspace, &[ROWS]);
+    assert_eq!(Rows::of(keyspace.iter()).numbers(), [101, 103, 105, 106, ROWS]);
+    drop((before, keyspace));
+    db.close().expect("closes");
 }
