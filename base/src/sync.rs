@@ -10,7 +10,7 @@
 //! may switch threads would hang the model.
 
 pub use arc_swap::Guard;
-#[cfg(not(shuttle))]
+#[cfg(not(any(loom, shuttle)))]
 pub use arc_swap::{ArcSwap, ArcSwapOption};
 #[cfg(not(any(loom, shuttle)))]
 pub use parking_lot::{
@@ -35,12 +35,15 @@ pub use shuttle::{
 #[cfg(any(loom, shuttle))]
 mod model;
 #[cfg(any(loom, shuttle))]
+mod swap;
+#[cfg(any(loom, shuttle))]
 pub use model::{Condvar, Mutex, MutexGuard};
+#[cfg(any(loom, shuttle))]
+pub use swap::{ArcSwap, ArcSwapAny, ArcSwapOption};
 
 #[cfg(shuttle)]
 mod whole;
 #[cfg(shuttle)]
 pub use whole::{
-    ArcSwap, ArcSwapAny, ArcSwapOption, Instant, ReentrantMutex, ReentrantMutexGuard, RwLock,
-    RwLockReadGuard, RwLockWriteGuard, TimedOut,
+    Instant, ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, TimedOut,
 };

@@ -4,15 +4,11 @@
 //! has come ([`Condvar::wait_until`]); so a wait with a timeout may end at any point of a schedule.
 
 use std::cell::Cell;
-use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::{Guard, RefCnt};
 use shuttle::rand::RngCore as _;
 use shuttle::sync as inner;
-use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::{self, ThreadId};
 
 use super::model::{Condvar, Mutex, MutexGuard, unpoisoned};
@@ -94,81 +90,6 @@ impl<T> Drop for ReentrantMutexGuard<'_, T> {
         if owner.is_none() {
             self.0.free.notify_one();
         }
-    }
-}
-
-/// arc-swap's cell, with a place where threads may switch before each access: what it does inside is one
-/// step for the model.
-pub struct ArcSwapAny<T: RefCnt> {
-    cell: arc_swap::ArcSwapAny<T>,
-    switch: AtomicBool,
-}
-
-/// A cell that holds an [`Arc`].
-pub type ArcSwap<T> = ArcSwapAny<Arc<T>>;
-/// A cell that may hold an [`Arc`].
-pub type ArcSwapOption<T> = ArcSwapAny<Option<Arc<T>>>;
-
-impl<T: RefCnt> ArcSwapAny<T> {
-    /// A cell with `value`.
-    pub fn new(value: T) -> Self {
-        ArcSwapAny { cell: arc_swap::ArcSwapAny::new(value), switch: AtomicBool::new(false) }
-    }
-
-    fn before_access(&self) -> &arc_swap::ArcSwapAny<T> {
-        self.switch.load(Ordering::SeqCst);
-        &self.cell
-    }
-
-    /// What is in it, for a short while.
-    pub fn load(&self) -> Guard<T> {
-        self.before_access().load()
-    }
-
-    /// What is in it, to keep.
-    pub fn load_full(&self) -> T {
-        self.before_access().load_full()
-    }
-
-    /// Put `value` in the place of what is in it.
-    pub fn store(&self, value: T) {
-        self.before_access().store(value);
-    }
-
-    /// Put `value` in the place of what is in it, and return that.
-    pub fn swap(&self, value: T) -> T {
-        self.before_access().swap(value)
-    }
-
-    /// Put in its place what `change` makes of it; asked again if somebody else was faster.
-    pub fn rcu<R: Into<T>>(&self, change: impl FnMut(&T) -> R) -> T {
-        self.before_access().rcu(change)
-    }
-}
-
-impl<T> ArcSwapAny<Arc<T>> {
-    /// A cell with `value` in an [`Arc`].
-    pub fn from_pointee(value: T) -> Self {
-        Self::new(Arc::new(value))
-    }
-}
-
-impl<T> ArcSwapAny<Option<Arc<T>>> {
-    /// A cell with nothing in it.
-    pub fn empty() -> Self {
-        Self::new(None)
-    }
-}
-
-impl<T: RefCnt + Default> Default for ArcSwapAny<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
-}
-
-impl<T: RefCnt + fmt::Debug> fmt::Debug for ArcSwapAny<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cell.fmt(f)
     }
 }
 

@@ -7,8 +7,24 @@
 )]
 
 #[cfg(loom)]
+mod block;
+#[cfg(loom)]
+#[path = "../../../sstable/src/cache/mod.rs"]
+mod cache;
+#[cfg(loom)]
+pub mod fs;
+#[cfg(loom)]
 #[path = "../../../engine/src/memtable/mod.rs"]
 mod memtable;
+#[cfg(loom)]
+pub mod os;
+#[cfg(loom)]
+#[path = "../../../wal/src/syncer/mod.rs"]
+mod syncer;
+
+// Under this name those modules find what they use of the floor below, which loom has no place for.
+#[cfg(loom)]
+extern crate self as esker_vfs;
 
 #[cfg(shuttle)]
 pub mod whole;

@@ -16,6 +16,9 @@
 //!
 //! Durability: syncing a new log does not make its name durable; its creator syncs the directory.
 
+#[cfg(all(test, loom))]
+mod models;
+
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use esker_base::sync::{Arc, Mutex};

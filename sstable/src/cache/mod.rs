@@ -17,7 +17,9 @@
 
 mod stripes;
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::sync::Arc;
