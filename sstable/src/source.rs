@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use esker_base::Result;
-use esker_vfs::fs::{File, Fs, read_exact_at};
+use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
 
 /// How tables are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,5 +80,12 @@ impl Source {
     /// Read `len` bytes at `offset`, both compared with the file's length before.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
         read_exact_at(&*self.file, offset, len)
+    }
+
+    /// [`Source::read`] into `buffer`, which is empty.
+    pub(crate) fn read_into(&self, offset: u64, len: usize, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
+        buffer.resize(len, 0);
+        fill_exact_at(&*self.file, offset, &mut buffer)?;
+        Ok(buffer)
     }
 }

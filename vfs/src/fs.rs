@@ -127,15 +127,21 @@ pub trait File: Send + Sync {
 /// file that turns out shorter is [`Error::Corruption`](esker_base::Error::Corruption).
 pub fn read_exact_at(file: &dyn File, offset: u64, len: usize) -> Result<Vec<u8>> {
     let mut buffer = esker_base::memory::zeroed(len, "a read of a file")?;
-    let read = file.read_at(&mut buffer, offset)?;
-    if read < len {
+    fill_exact_at(file, offset, &mut buffer)?;
+    Ok(buffer)
+}
+
+/// [`read_exact_at`] that fills `buffer`.
+pub fn fill_exact_at(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    let read = file.read_at(buffer, offset)?;
+    if read < buffer.len() {
         return Err(esker_base::Error::corruption(
             file.path(),
             offset + read as u64,
-            format!("the file ends {} bytes early", len - read),
+            format!("the file ends {} bytes early", buffer.len() - read),
         ));
     }
-    Ok(buffer)
+    Ok(())
 }
 
 /// The whole content of a file of at most `max` bytes.

@@ -15,6 +15,7 @@
 //! Memory: the ledger is debited for a block until its last user lets go: a value handed out pins its
 //! block, in the ledger too, after the block left the cache.
 
+mod spares;
 mod stripes;
 
 #[cfg(all(test, loom))]
@@ -31,6 +32,7 @@ use esker_base::sync::{ArcSwapOption, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
 
 use crate::block::Block;
+use spares::Spares;
 use stripes::Striped;
 
 /// What a cached block costs beside its bytes: trailer, block, owner, allocator.
@@ -59,6 +61,7 @@ pub struct BlockCache {
     ledger: Arc<Ledger>,
     used: AtomicU64,
     clock: Mutex<Clock>,
+    spares: Arc<Spares>,
     hits: Striped,
     misses: Striped,
     evictions: AtomicU64,
@@ -82,6 +85,7 @@ impl BlockCache {
             ledger,
             used: AtomicU64::new(0),
             clock: Mutex::new(Clock::default()),
+            spares: Arc::default(),
             hits: Striped::default(),
             misses: Striped::default(),
             evictions: AtomicU64::new(0),
@@ -223,11 +227,16 @@ impl CachedTable {
         Some(guard)
     }
 
+    /// An empty buffer for the `len` bytes of a block that will be inserted, unless it is a long one.
+    pub(crate) fn buffer(&self, len: usize) -> Option<Vec<u8>> {
+        self.cache.spares.take(len)
+    }
+
     /// Bytes for a block that will be inserted, debited to the cache's account for as long as anything
     /// holds on to them.
     pub(crate) fn adopt(&self, bytes: Vec<u8>) -> Bytes {
         let held = self.cache.ledger.hold(Purpose::Cache, bytes.capacity() as u64 + OVERHEAD_BYTES);
-        Bytes::from_owner(Adopted { bytes, _held: held })
+        Bytes::from_owner(Adopted { bytes, spares: Arc::clone(&self.cache.spares), _held: held })
     }
 
     /// Cache block `index`, whose bytes came from [`CachedTable::adopt`].
@@ -274,7 +283,14 @@ impl Drop for CachedTable {
 /// Bytes of a cached block with their debit.
 struct Adopted {
     bytes: Vec<u8>,
+    spares: Arc<Spares>,
     _held: Held,
+}
+
+impl Drop for Adopted {
+    fn drop(&mut self) {
+        self.spares.give(std::mem::take(&mut self.bytes));
+    }
 }
 
 impl AsRef<[u8]> for Adopted {

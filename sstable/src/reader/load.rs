@@ -108,7 +108,11 @@ impl TableReader {
     /// Read block `block` from the file, and cache it if `fill`.
     #[cold]
     pub(crate) fn read_block(&self, block: usize, fill: bool, cost: &mut OpCost) -> Result<Arc<Block>> {
-        let stored = self.source.read(self.index.offset(block), self.index.stored_len(block))?;
+        let (offset, len) = (self.index.offset(block), self.index.stored_len(block));
+        let stored = match if fill { self.cached.buffer(len) } else { None } {
+            Some(buffer) => self.source.read_into(offset, len, buffer)?,
+            None => self.source.read(offset, len)?,
+        };
         cost.bytes_from_disk += stored.len() as u64;
         self.open_block(block, stored, fill, cost)
     }
@@ -148,7 +152,9 @@ impl TableReader {
         cost: &mut OpCost,
     ) -> Result<Arc<Block>> {
         if fill {
-            return self.open_block(block, stored.to_vec(), true, cost);
+            let mut copy = self.cached.buffer(stored.len()).unwrap_or_default();
+            copy.extend_from_slice(stored);
+            return self.open_block(block, copy, true, cost);
         }
         let place = self.place(block);
         let checked = check(place, "block", stored)?;
