@@ -2,12 +2,14 @@
 
 mod probes;
 mod samples;
+mod weighed;
 pub(super) mod x1;
 pub(super) mod x12;
 pub(super) mod x13;
 pub(super) mod x15;
 pub(super) mod x2;
 pub(super) mod x3;
+pub(super) mod x6;
 pub(super) mod x8;
 
 use esker_layouts::followers::{HoleFilling, Layout};
