@@ -11,6 +11,7 @@ pub(super) mod x2;
 pub(super) mod x3;
 pub(super) mod x6;
 pub(super) mod x8;
+pub(super) mod x9;
 
 use esker_layouts::followers::{HoleFilling, Layout};
 
