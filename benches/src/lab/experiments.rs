@@ -2,13 +2,16 @@
 
 mod probes;
 mod samples;
+mod weighed;
 pub(super) mod x1;
 pub(super) mod x12;
 pub(super) mod x13;
 pub(super) mod x15;
 pub(super) mod x2;
 pub(super) mod x3;
+pub(super) mod x6;
 pub(super) mod x8;
+pub(super) mod x9;
 
 use esker_layouts::followers::{HoleFilling, Layout};
 

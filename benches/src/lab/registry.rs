@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::experiments::{x1, x2, x3, x8, x12, x13, x15};
+use super::experiments::{x1, x2, x3, x6, x8, x9, x12, x13, x15};
 use super::report::ExperimentReport;
 use super::store::Store;
 use super::study::Study;
@@ -19,8 +19,12 @@ pub enum Experiment {
     X2,
     /// What drives the cost: the network's size at a fixed degree, and the degree in a fixed network.
     X3,
+    /// How long a name is: concatenated and hashed keys of followers.
+    X6,
     /// The same facts in wide rows, tall tables and under hashed keys: who plays which game?
     X8,
+    /// Filters and block sizes: reads of what is there and what is not, cold and warm; skewed users.
+    X9,
     /// Keys dropped by a loop or a range delete, and the scans after it.
     X12,
     /// Rows and vectors: packed, in cells, in chunks.
@@ -31,11 +35,13 @@ pub enum Experiment {
 
 impl Experiment {
     /// All experiments, in the order of their numbers.
-    pub const ALL: [Experiment; 7] = [
+    pub const ALL: [Experiment; 9] = [
         Experiment::X1,
         Experiment::X2,
         Experiment::X3,
+        Experiment::X6,
         Experiment::X8,
+        Experiment::X9,
         Experiment::X12,
         Experiment::X13,
         Experiment::X15,
@@ -50,7 +56,9 @@ impl Experiment {
             Experiment::X1 => "x1",
             Experiment::X2 => "x2",
             Experiment::X3 => "x3",
+            Experiment::X6 => "x6",
             Experiment::X8 => "x8",
+            Experiment::X9 => "x9",
             Experiment::X12 => "x12",
             Experiment::X13 => "x13",
             Experiment::X15 => "x15",
@@ -66,6 +74,12 @@ impl Experiment {
             Experiment::X2 => "The same to larger networks, on sampled operations",
             Experiment::X8 => {
                 "Who plays which game: wide rows, tall tables, hashed keys (with --interest, your own facts)"
+            }
+            Experiment::X6 => {
+                "How long a name is: concatenated and hashed keys, bytes on disk and time an operation"
+            }
+            Experiment::X9 => {
+                "Filters and block sizes: keys that are there or not, wide and narrow rows cold and warm, skew"
             }
             Experiment::X12 => "Many keys dropped by a loop or a range delete, and the scans after it",
             Experiment::X13 => {
@@ -90,7 +104,9 @@ impl Experiment {
             Experiment::X1 => x1::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X2 => x2::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X3 => x3::run(store, layouts, options, progress).map(Found::Followers),
+            Experiment::X6 => x6::run(store, layouts, options, progress).map(Found::Study),
             Experiment::X8 => x8::run(store, options, progress).map(Found::Study),
+            Experiment::X9 => x9::run(store, options, progress).map(Found::Study),
             Experiment::X12 => x12::run(store, options, progress).map(Found::Study),
             Experiment::X13 => x13::run(store, options, progress).map(Found::Study),
             Experiment::X15 => x15::run(store, options, progress).map(Found::Study),

@@ -42,6 +42,13 @@ pub trait Store {
 
     /// Bytes the store takes on disk; `None` if it has none.
     fn disk_bytes(&self, kv: &Self::Kv) -> Option<u64>;
+
+    /// The same store closed and opened again as `setup` says, with nothing of it in its caches. The
+    /// keyspace's settings must be those it was made with; what was not settled may be lost. A store that
+    /// cannot be opened again comes back as it is, as warm as it was.
+    fn reopen_as(&self, kv: Self::Kv, _setup: &Setup) -> esker_layouts::Result<Self::Kv> {
+        Ok(kv)
+    }
 }
 
 /// Opens reference stores in memory.
@@ -81,7 +88,15 @@ pub struct EngineFactory;
 pub struct TemporaryEngine {
     // Fields drop in order: the database closes before its directory goes.
     store: EngineStore,
-    _directory: TempDir,
+    directory: TempDir,
+}
+
+impl TemporaryEngine {
+    fn in_directory(directory: TempDir, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
+        let builder = Database::builder(directory.path()).options(setup.database.clone());
+        let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
+        Ok(TemporaryEngine { store, directory })
+    }
 }
 
 impl Deref for TemporaryEngine {
@@ -126,9 +141,7 @@ impl Store for EngineFactory {
             path: std::env::temp_dir(),
             source: source.into(),
         })?;
-        let builder = Database::builder(directory.path()).options(setup.database.clone());
-        let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
-        Ok(TemporaryEngine { store, _directory: directory })
+        TemporaryEngine::in_directory(directory, setup)
     }
 
     fn settle(&self, kv: &TemporaryEngine) -> esker_layouts::Result<()> {
@@ -143,5 +156,12 @@ impl Store for EngineFactory {
 
     fn disk_bytes(&self, kv: &TemporaryEngine) -> Option<u64> {
         Some(kv.database().metrics().table_bytes)
+    }
+
+    fn reopen_as(&self, kv: TemporaryEngine, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
+        let TemporaryEngine { store, directory } = kv;
+        store.database().clone().close()?;
+        drop(store);
+        TemporaryEngine::in_directory(directory, setup)
     }
 }

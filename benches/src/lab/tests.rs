@@ -264,7 +264,7 @@ fn reports_are_written_whole() {
         study.exhibits.iter().filter(drawn).count()
     };
     let studies: usize = report.studies.iter().map(charts).sum();
-    assert_eq!(studies, 3 + 4 + 6 + 2, "X8, X12, X13, X15");
+    assert_eq!(studies, 6 + 3 + 6 + 4 + 6 + 2, "X6, X8, X9, X12, X13, X15");
     let figures = 3 + 3 + 3 + 6 + studies;
     assert_eq!(
         html.matches("<figure>").count(),
