@@ -13,6 +13,7 @@
 //! single tombstones is crossed with the help of what earlier scans have found ([`dead`]).
 
 mod dead;
+mod progress;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 
 use self::dead::KnownDead;
+use self::progress::Progress;
 use crate::operators;
 use crate::read::{CHAIN_BYTES_MAX, count_operand};
 use crate::source::{Source, SourceInfo};
@@ -152,6 +154,7 @@ pub(crate) struct Rows {
     /// See [`CHAIN_BYTES_MAX`].
     chain_bytes_max: usize,
     cost: OpCost,
+    progress: Progress,
     failed: Option<Error>,
     /// Passing this many dead rows in a row takes the walk to [`Rows::cross_dead_run`].
     dead_run: u32,
@@ -177,7 +180,9 @@ impl Rows {
         let (sources, infos): (Vec<Source>, Vec<SourceInfo>) = sources.into_iter().unzip();
         let has_tombstones = infos.iter().any(|info| !info.tombstones.is_empty());
         let cost = OpCost { calls: 1, ..OpCost::default() };
+        let fragments = infos.iter().flat_map(|info| &info.tombstones).map(|t| t.list().len()).sum();
         Rows {
+            progress: Progress::new(sources.len(), fragments),
             merge: Merge::new(sources),
             infos,
             has_tombstones,
@@ -221,6 +226,13 @@ impl Rows {
         (&self.key, &self.value)
     }
 
+    /// Somebody sends this elsewhere, or turns it round.
+    #[inline]
+    fn begin_walk(&mut self) {
+        self.cost.seeks += 1;
+        self.progress.begin();
+    }
+
     /// What the walk has cost since the last call.
     pub(crate) fn take_cost(&mut self) -> OpCost {
         let mut cost = std::mem::take(&mut self.cost);
@@ -232,13 +244,13 @@ impl Rows {
     pub(crate) fn seek_first(&mut self) -> Result<()> {
         match self.bounds.start.clone() {
             Bound::Unbounded => self.guard(|rows| {
-                rows.cost.seeks += 1;
+                rows.begin_walk();
                 rows.merge.seek_first()?;
                 rows.find_forward(false)
             }),
             Bound::Included(start) => self.seek(&start),
             Bound::Excluded(start) => self.guard(|rows| {
-                rows.cost.seeks += 1;
+                rows.begin_walk();
                 rows.merge.seek(InternalKey::new(&start, SeqNo::ZERO))?;
                 rows.set_key(&start);
                 rows.find_forward(true)
@@ -250,13 +262,13 @@ impl Rows {
     pub(crate) fn seek_last(&mut self) -> Result<()> {
         match self.bounds.end.clone() {
             Bound::Unbounded => self.guard(|rows| {
-                rows.cost.seeks += 1;
+                rows.begin_walk();
                 rows.merge.seek_last()?;
                 rows.find_reverse()
             }),
             Bound::Included(end) => self.seek_for_prev(&end),
             Bound::Excluded(end) => self.guard(|rows| {
-                rows.cost.seeks += 1;
+                rows.begin_walk();
                 rows.merge.seek_before(InternalKey::before_all(&end))?;
                 rows.find_reverse()
             }),
@@ -269,7 +281,7 @@ impl Rows {
             return self.seek_first();
         }
         self.guard(|rows| {
-            rows.cost.seeks += 1;
+            rows.begin_walk();
             rows.merge.seek(InternalKey::new(key, rows.sight.largest()))?;
             rows.find_forward(false)
         })
@@ -281,7 +293,7 @@ impl Rows {
             return self.seek_last();
         }
         self.guard(|rows| {
-            rows.cost.seeks += 1;
+            rows.begin_walk();
             // The smallest key behind `key`.
             rows.set_key(key);
             rows.key.push(0);
@@ -303,7 +315,7 @@ impl Rows {
             Stand::FoldedForward => self.guard(|rows| rows.find_forward(true)),
             Stand::Reverse | Stand::AloneReverse => self.guard(|rows| {
                 rows.own_key();
-                rows.cost.seeks += 1;
+                rows.begin_walk();
                 rows.merge.seek(InternalKey::new(&rows.key, SeqNo::ZERO))?;
                 if planted::is(Planted::TurningCursor) && rows.merge.valid() {
                     rows.merge.next()?;
@@ -333,7 +345,7 @@ impl Rows {
             Stand::Reverse => self.guard(Rows::find_reverse),
             Stand::OnEntry | Stand::Alone | Stand::FoldedForward => self.guard(|rows| {
                 rows.own_key();
-                rows.cost.seeks += 1;
+                rows.begin_walk();
                 rows.merge.seek_before(InternalKey::before_all(&rows.key))?;
                 rows.find_reverse()
             }),
@@ -492,6 +504,7 @@ impl Rows {
             if infos[index].largest_seqno < cover {
                 if source.internal_key() < target {
                     self.cost.seeks += 1;
+                    self.progress.skip().map_err(|stuck| stuck.in_source(source))?;
                     source.seek(target)?;
                 }
             } else if Some(index) == leader {

@@ -2,6 +2,7 @@
 //! table is opened only when the walk reaches it.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
@@ -29,6 +30,12 @@ impl RunCursor {
     pub(crate) fn new(run: SortedRun, range: Range<usize>, options: CursorOptions) -> Self {
         assert!(range.end <= run.tables().len(), "tables of the run");
         RunCursor { run, at: range.end, range, options, cursor: None, failed: None, tables: 0 }
+    }
+
+    /// The file of the table that it walks over.
+    pub(crate) fn path(&self) -> PathBuf {
+        let table = self.run.tables().get(self.at).and_then(|table| table.reader().ok());
+        table.map_or_else(PathBuf::new, |reader| reader.path().to_path_buf())
     }
 
     /// Go to table `at` without standing anywhere in it yet; false, standing nowhere, if there is none.

@@ -1,5 +1,6 @@
 //! The sources a scan merges: memtables and sorted runs of tables.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::cursor::{EntryFacts, EntryView};
@@ -17,6 +18,16 @@ use crate::run_cursor::RunCursor;
 pub(crate) enum Source {
     Memtable(MemtableCursor),
     Run(RunCursor),
+}
+
+impl Source {
+    /// The file that it stands in; of a memtable there is none.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Source::Memtable(_) => PathBuf::new(),
+            Source::Run(run) => run.path(),
+        }
+    }
 }
 
 /// What a scan knows of a source besides its entries.

@@ -111,7 +111,9 @@ fn watch(exe: &Path, seed: u64, count: u64, fault: Option<Fault>) -> Report {
         };
         if !ended {
             let _ = child.kill();
-            let what = format!("it hangs: nothing was heard for {PATIENCE:?}");
+            let what = format!(
+                "it hangs, or one of the {LINE_EVERY} after it: nothing was heard for {PATIENCE:?}"
+            );
             fail(&mut report, current, what);
             done = current + 1;
         }

@@ -16,6 +16,15 @@ fn hostile_directories_do_no_harm() {
     assert!(report.ends.opened > 300 && report.ends.refused > 300, "{}", report.ends);
 }
 
+/// A forged table whose keys are not in order, under a range tombstone: a scan that seeks past what is hidden came
+/// back to where it had been, for ever.
+#[test]
+fn a_table_out_of_order_leads_no_scan_in_circles() {
+    let report = many(Path::new(env!("CARGO_BIN_EXE_soak")), 9959, 1, 1, None);
+    assert!(report.outcome.failures.is_empty(), "{:?}", report.outcome.failures);
+    assert_eq!(report.ends.opened, 1);
+}
+
 #[test]
 fn planted_harm_is_noticed() {
     for (fault, told) in [
