@@ -3,6 +3,8 @@
 mod probes;
 mod samples;
 pub(super) mod x1;
+pub(super) mod x10;
+pub(super) mod x11;
 pub(super) mod x12;
 pub(super) mod x13;
 pub(super) mod x15;

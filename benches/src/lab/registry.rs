@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::experiments::{x1, x2, x3, x8, x12, x13, x15};
+use super::experiments::{x1, x2, x3, x8, x10, x11, x12, x13, x15};
 use super::report::ExperimentReport;
 use super::store::Store;
 use super::study::Study;
@@ -21,6 +21,10 @@ pub enum Experiment {
     X3,
     /// The same facts in wide rows, tall tables and under hashed keys: who plays which game?
     X8,
+    /// Mailboxes wide and narrow: a user's mail, a day's, one message; the slides' bounds.
+    X10,
+    /// Hot spots: which servers of a cluster the writers of growing keys keep busy, under each key layout.
+    X11,
     /// Keys dropped by a loop or a range delete, and the scans after it.
     X12,
     /// Rows and vectors: packed, in cells, in chunks.
@@ -31,11 +35,13 @@ pub enum Experiment {
 
 impl Experiment {
     /// All experiments, in the order of their numbers.
-    pub const ALL: [Experiment; 7] = [
+    pub const ALL: [Experiment; 9] = [
         Experiment::X1,
         Experiment::X2,
         Experiment::X3,
         Experiment::X8,
+        Experiment::X10,
+        Experiment::X11,
         Experiment::X12,
         Experiment::X13,
         Experiment::X15,
@@ -51,6 +57,8 @@ impl Experiment {
             Experiment::X2 => "x2",
             Experiment::X3 => "x3",
             Experiment::X8 => "x8",
+            Experiment::X10 => "x10",
+            Experiment::X11 => "x11",
             Experiment::X12 => "x12",
             Experiment::X13 => "x13",
             Experiment::X15 => "x15",
@@ -66,6 +74,12 @@ impl Experiment {
             Experiment::X2 => "The same to larger networks, on sampled operations",
             Experiment::X8 => {
                 "Who plays which game: wide rows, tall tables, hashed keys (with --interest, your own facts)"
+            }
+            Experiment::X10 => {
+                "Mailboxes wide and narrow: a user, a day, a message (with --mail, your own mail)"
+            }
+            Experiment::X11 => {
+                "Hot spots: growing keys plain, salted, reordered and hashed over 16 servers"
             }
             Experiment::X12 => "Many keys dropped by a loop or a range delete, and the scans after it",
             Experiment::X13 => {
@@ -91,6 +105,8 @@ impl Experiment {
             Experiment::X2 => x2::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X3 => x3::run(store, layouts, options, progress).map(Found::Followers),
             Experiment::X8 => x8::run(store, options, progress).map(Found::Study),
+            Experiment::X10 => x10::run(store, options, progress).map(Found::Study),
+            Experiment::X11 => x11::run(store, options, progress).map(Found::Study),
             Experiment::X12 => x12::run(store, options, progress).map(Found::Study),
             Experiment::X13 => x13::run(store, options, progress).map(Found::Study),
             Experiment::X15 => x15::run(store, options, progress).map(Found::Study),

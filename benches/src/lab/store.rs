@@ -15,12 +15,14 @@ pub struct Setup {
     pub database: DatabaseOptions,
     /// Settings of its keyspace; the merge operator is the layouts' own.
     pub keyspace: KeyspaceOptions,
+    /// Whether its files are held in memory: for many small stores that would wait for one disk.
+    pub in_memory: bool,
 }
 
 /// Opens empty stores of one kind.
 pub trait Store {
     /// The store. Dropping it frees whatever it occupied.
-    type Kv: OrderedKv;
+    type Kv: OrderedKv + 'static;
 
     /// The store's name, for reports.
     fn name(&self) -> &'static str;
@@ -42,6 +44,12 @@ pub trait Store {
 
     /// Bytes the store takes on disk; `None` if it has none.
     fn disk_bytes(&self, kv: &Self::Kv) -> Option<u64>;
+
+    /// Bytes that flushes and compactions have written to tables since the store was opened; `None` if it
+    /// does not tell.
+    fn table_bytes_written(&self, _kv: &Self::Kv) -> Option<u64> {
+        None
+    }
 }
 
 /// Opens reference stores in memory.
@@ -72,16 +80,17 @@ impl Store for MapFactory {
     }
 }
 
-/// Opens esker databases with default settings, each in a temporary directory of its own.
+/// Opens esker databases with default settings, each in a temporary directory of its own, or in memory where
+/// the setup wants it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineFactory;
 
-/// A database in a temporary directory, which goes with it.
+/// A database in a temporary directory, which goes with it; or in memory.
 #[derive(Debug)]
 pub struct TemporaryEngine {
     // Fields drop in order: the database closes before its directory goes.
     store: EngineStore,
-    _directory: TempDir,
+    _directory: Option<TempDir>,
 }
 
 impl Deref for TemporaryEngine {
@@ -120,6 +129,12 @@ impl Store for EngineFactory {
     }
 
     fn open_as(&self, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
+        if setup.in_memory {
+            let builder = Database::builder("/lab").options(setup.database.clone());
+            let builder = builder.env(esker::vfs::Env::memory()?);
+            let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
+            return Ok(TemporaryEngine { store, _directory: None });
+        }
         let directory = tempfile::Builder::new().prefix("esker-lab-").tempdir();
         let directory = directory.map_err(|source| esker::Error::Io {
             op: "create",
@@ -128,7 +143,7 @@ impl Store for EngineFactory {
         })?;
         let builder = Database::builder(directory.path()).options(setup.database.clone());
         let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
-        Ok(TemporaryEngine { store, _directory: directory })
+        Ok(TemporaryEngine { store, _directory: Some(directory) })
     }
 
     fn settle(&self, kv: &TemporaryEngine) -> esker_layouts::Result<()> {
@@ -143,5 +158,10 @@ impl Store for EngineFactory {
 
     fn disk_bytes(&self, kv: &TemporaryEngine) -> Option<u64> {
         Some(kv.database().metrics().table_bytes)
+    }
+
+    fn table_bytes_written(&self, kv: &TemporaryEngine) -> Option<u64> {
+        let counters = kv.database().metrics().counters;
+        Some(counters.flushed_bytes + counters.compacted_bytes_out)
     }
 }
