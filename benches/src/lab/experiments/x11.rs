@@ -306,10 +306,11 @@ impl Measuring<'_> {
         let windows = (0..windows).map(|window| &measured[first(window)..first(window + 1)]).collect();
         let setup = self.sizes.setup();
         let stream = Stream { history, windows };
-        for _ in 0..self.sizes.repeat {
-            let served = serve::replay(store, &setup, shards, &stream, reads);
-            self.found.modelled.add(served.map_err(failed("replay the stream of a server"))?);
-        }
+        let replay = |_| serve::replay(store, &setup, shards, &stream, reads);
+        let replays: esker_layouts::Result<Vec<serve::Served>> =
+            (0..self.sizes.repeat).map(replay).collect();
+        let replays = replays.map_err(failed("replay the stream of a server"))?;
+        self.found.modelled = Modelled::of(&serve::Served::median(&replays));
         self.found.modelled.lines(shards, measured);
         self.found.single = serve::alone(store, &setup, puts).map_err(failed("put all on one server"))?;
         Ok(())

@@ -113,6 +113,5 @@ fn raster(shown: &Raster) -> String {
     let dark = tick(shown.greatest(), &Unit::Count);
     let (counts, right, up) = (&shown.counts, &x.label, &y.label);
     let ends = format!("{right}: {} to {}; {up}, from below: {} to {}", x.from, x.to, y.from, y.to);
-    out.push_str(&format!("{ends}; █ is up to {dark} {counts}"));
-    out
+    out + &format!("{ends}; █ is up to {dark} {counts}")
 }

@@ -74,7 +74,9 @@ pub(super) fn tried<K: OrderedKv>(
     for batch in mail.arriving().chunks(BATCH) {
         let done = kv.update(|tx| {
             for message in batch {
-                keys(message).iter().for_each(|key| tx.put(key.as_bytes(), message.text.as_bytes()));
+                for key in keys(message) {
+                    tx.put(key.as_bytes(), message.text.as_bytes());
+                }
             }
             Ok(())
         });

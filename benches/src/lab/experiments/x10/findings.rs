@@ -83,7 +83,9 @@ impl Found<'_, '_> {
     /// Over all formulas of these operations.
     fn tally(&self, operations: &[String]) -> Tally {
         let mut sum = Tally::default();
-        operations.iter().for_each(|operation| sum.add(&self.asked.study.tally(operation)));
+        for operation in operations {
+            sum.add(&self.asked.study.tally(operation));
+        }
         sum
     }
 
@@ -280,7 +282,7 @@ impl Found<'_, '_> {
         }
     }
 
-    fn bars(&self, title: &str, value: Axis, of: impl Fn(Form, Question) -> f64) -> Exhibit {
+    fn bars(title: &str, value: Axis, of: impl Fn(Form, Question) -> f64) -> Exhibit {
         let group = |question: Question| BarGroup {
             name: question.name().into(),
             values: Form::ALL.map(|form| Some(of(form, question))).to_vec(),
@@ -295,14 +297,14 @@ impl Found<'_, '_> {
 
     fn keys(&self) -> Exhibit {
         let axis = Axis::logarithmic("keys read for each message found", Unit::Number);
-        self.bars("Keys read for each message found", axis, |form, question| {
+        Self::bars("Keys read for each message found", axis, |form, question| {
             self.keys_a_message(form, question)
         })
     }
 
     fn times(&self) -> Exhibit {
         let axis = Axis::logarithmic("median time", Unit::Nanos);
-        self.bars("Time of a question", axis, |form, question| self.read(form, question).median())
+        Self::bars("Time of a question", axis, |form, question| self.read(form, question).median())
     }
 
     fn sizes(&self) -> Exhibit {

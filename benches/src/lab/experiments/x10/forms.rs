@@ -178,20 +178,18 @@ impl<S: OrderedKv> Mail for Wide<'_, '_, S> {
     }
 
     fn user(&self, mailbox: u32) -> Result<Costed<Vec<String>>> {
-        match self.versions(mailbox, |_| true)? {
-            Some(found) => Ok(found),
-            None => self.columns(&Query::row(&row(mailbox)).family(MAIL)),
+        if let Some(found) = self.versions(mailbox, |_| true)? {
+            return Ok(found);
         }
+        self.columns(&Query::row(&row(mailbox)).family(MAIL))
     }
 
     fn day(&self, mailbox: u32, day: u32) -> Result<Costed<Vec<String>>> {
-        match self.versions(mailbox, |seconds| same_day(seconds, day))? {
-            Some(found) => Ok(found),
-            None => {
-                let columns = Space::root().under(&(day,));
-                self.columns(&Query::row(&row(mailbox)).family(MAIL).columns(columns))
-            }
+        if let Some(found) = self.versions(mailbox, |seconds| same_day(seconds, day))? {
+            return Ok(found);
         }
+        let columns = Space::root().under(&(day,));
+        self.columns(&Query::row(&row(mailbox)).family(MAIL).columns(columns))
     }
 
     fn one(&self, message: &Message) -> Result<Costed<bool>> {

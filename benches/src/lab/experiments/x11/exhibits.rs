@@ -6,7 +6,6 @@ use super::orders::Order;
 use super::{Found, SERVERS};
 use crate::lab::LabOptions;
 use crate::lab::experiments::random;
-use crate::lab::stats::{interval, median};
 use crate::lab::study::{
     Axis, BarGroup, Bars, Column, Exhibit, Line, Lines, Place, Raster, RasterAxis, Table, Unit, Value,
 };
@@ -17,15 +16,15 @@ const LOADS: [f64; 10] = [0.25, 0.5, 0.9, 1.5, 2.5, 4.0, 6.0, 9.0, 12.0, 15.0];
 pub(super) fn all(findings: &Findings<'_>, options: &LabOptions) -> Vec<Exhibit> {
     let mut exhibits: Vec<Exhibit> = Order::ALL.iter().map(|order| map(findings, *order)).collect();
     exhibits.push(spread(findings));
-    exhibits.push(against(findings, "calls of a range read", Unit::Count, |findings, order| {
+    exhibits.push(against(findings, "calls of a range read", Unit::Count, |order| {
         findings.of(order).ranges.mean(|cost| cost.calls)
     }));
     let keys = "keys read for each event found";
-    exhibits.push(against(findings, keys, Unit::Number, |findings, order| findings.keys_an_event(order)));
+    exhibits.push(against(findings, keys, Unit::Number, |order| findings.keys_an_event(order)));
     exhibits.push(speed_ups(findings));
     exhibits.push(waiting(findings));
     exhibits.push(skews(findings));
-    exhibits.push(writes(findings, options));
+    exhibits.push(writes(findings));
     exhibits.push(reads(findings, options));
     exhibits
 }
@@ -34,7 +33,7 @@ fn map(findings: &Findings<'_>, order: Order) -> Exhibit {
     Exhibit::Raster(Raster {
         title: format!("Where puts go: {} (counted)", order.name()),
         x: RasterAxis::new("time", "day 1", "day 100"),
-        y: RasterAxis::new("key space, in slices of equally many keys", "first key", "last key"),
+        y: RasterAxis::new("key space, in equal slices", "first key", "last key"),
         counts: "puts".into(),
         cells: findings.of(order).map.clone(),
     })
@@ -64,15 +63,10 @@ fn spread(findings: &Findings<'_>) -> Exhibit {
 }
 
 /// C10: what a reader pays against how writes spread; a point an order.
-fn against(
-    findings: &Findings<'_>,
-    what: &str,
-    unit: Unit,
-    cost: impl Fn(&Findings<'_>, Order) -> f64,
-) -> Exhibit {
+fn against(findings: &Findings<'_>, what: &str, unit: Unit, cost: impl Fn(Order) -> f64) -> Exhibit {
     let line = |order: Order| Line {
         name: order.name().into(),
-        points: vec![Place::new(findings.window(order).effective, cost(findings, order))],
+        points: vec![Place::new(findings.window(order).effective, cost(order))],
     };
     Exhibit::Lines(Lines {
         title: format!("The comparison: {what} against the spread of writes (counted)"),
@@ -84,7 +78,7 @@ fn against(
 
 fn speed_ups(findings: &Findings<'_>) -> Exhibit {
     let group = |order: Order| {
-        let values = findings.speed_ups(order).map(|times| Some(median(&times)));
+        let values = findings.of(order).modelled.speed_ups().map(Some);
         BarGroup { name: order.name().into(), values: values.to_vec() }
     };
     let bars = [
@@ -153,7 +147,7 @@ fn skews(findings: &Findings<'_>) -> Exhibit {
     Exhibit::Table(table)
 }
 
-fn writes(findings: &Findings<'_>, options: &LabOptions) -> Exhibit {
+fn writes(findings: &Findings<'_>) -> Exhibit {
     let columns = [
         Column::text("order"),
         Column::new("service of a put, measured", Unit::Nanos),
@@ -165,16 +159,15 @@ fn writes(findings: &Findings<'_>, options: &LabOptions) -> Exhibit {
         Column::new("tables at the end", Unit::Bytes),
     ];
     let mut table = Table::new("Puts", columns);
-    let mut random = random(options, &[11, 5]);
     for order in Order::ALL {
         let found = findings.of(order);
         let modelled = &found.modelled;
         table.row([
             Value::from(order.name()),
             Value::from(modelled.service()),
-            Value::from(interval(&modelled.work, &mut random)),
-            Value::from(interval(&modelled.makespan, &mut random)),
-            Value::from(interval(&modelled.kept_makespan, &mut random)),
+            Value::from(modelled.work),
+            Value::from(modelled.makespan),
+            Value::from(modelled.kept_makespan),
             Value::from(found.single.nanos),
             Value::from(found.single.amplification),
             Value::from(found.single.table_bytes),
@@ -208,9 +201,9 @@ fn reads(findings: &Findings<'_>, options: &LabOptions) -> Exhibit {
             Value::from(findings.asked(order)),
             Value::from(found.as_told.map(|told| told as f64 / found.returned.max(1) as f64)),
             Value::from(found.ranges.interval(&mut random)),
-            Value::from(interval(&modelled.read_work, &mut random)),
-            Value::from(interval(&modelled.read_slowest, &mut random)),
-            Value::from(interval(&modelled.reads_makespan, &mut random)),
+            Value::from(modelled.read_work),
+            Value::from(modelled.read_slowest),
+            Value::from(modelled.reads_makespan),
             Value::from(found.gets.interval(&mut random)),
         ]);
     }

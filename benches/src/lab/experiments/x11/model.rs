@@ -73,20 +73,20 @@ pub(super) fn range(order: Order, found: u64, events: u64, sources: u64) -> (&'s
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modelled {
     /// All puts: on one server after the other; and until the busiest of each window is done, summed up.
-    pub(super) work: Vec<f64>,
-    pub(super) makespan: Vec<f64>,
+    pub(super) work: f64,
+    pub(super) makespan: f64,
     /// The same if clients kept what puts read beside their own key.
-    pub(super) kept_work: Vec<f64>,
-    pub(super) kept_makespan: Vec<f64>,
+    pub(super) kept_work: f64,
+    pub(super) kept_makespan: f64,
     /// All range reads, in the same way: until the busiest server has answered all of them.
-    pub(super) reads_work: Vec<f64>,
-    pub(super) reads_makespan: Vec<f64>,
+    pub(super) reads_work: f64,
+    pub(super) reads_makespan: f64,
     /// Of each range read, in the median: its parts one after the other, and its slowest part.
-    pub(super) read_work: Vec<f64>,
-    pub(super) read_slowest: Vec<f64>,
+    pub(super) read_work: f64,
+    pub(super) read_slowest: f64,
     /// Nanoseconds of each server for puts, and for the other keys.
-    own: Vec<[f64; SERVERS]>,
-    others: Vec<[f64; SERVERS]>,
+    own: [f64; SERVERS],
+    others: [f64; SERVERS],
     /// The stops of each put.
     requests: Vec<Vec<Stop>>,
 }
@@ -107,25 +107,28 @@ fn sum(rows: &[[f64; SERVERS]]) -> [f64; SERVERS] {
 }
 
 impl Modelled {
-    /// One more replay.
-    pub(super) fn add(&mut self, served: Served) {
+    /// What the servers of `served` take together.
+    pub(super) fn of(served: &Served) -> Modelled {
         let both = served.own.iter().zip(&served.others);
         let both = both.map(|(own, others)| std::array::from_fn(|server| own[server] + others[server]));
         let (work, makespan) = together(both);
-        self.work.push(work);
-        self.makespan.push(makespan);
-        let (work, makespan) = together(served.own.iter().copied());
-        self.kept_work.push(work);
-        self.kept_makespan.push(makespan);
-        let (work, makespan) = together(std::iter::once(sum(&served.reads)));
-        self.reads_work.push(work);
-        self.reads_makespan.push(makespan);
+        let (kept_work, kept_makespan) = together(served.own.iter().copied());
+        let (reads_work, reads_makespan) = together(std::iter::once(sum(&served.reads)));
         let works: Vec<f64> = served.reads.iter().map(|read| read.iter().sum()).collect();
         let slowest: Vec<f64> = served.reads.iter().map(|read| greatest(read.iter().copied())).collect();
-        self.read_work.push(median(&works));
-        self.read_slowest.push(median(&slowest));
-        self.own.push(sum(&served.own));
-        self.others.push(sum(&served.others));
+        Modelled {
+            work,
+            makespan,
+            kept_work,
+            kept_makespan,
+            reads_work,
+            reads_makespan,
+            read_work: median(&works),
+            read_slowest: median(&slowest),
+            own: sum(&served.own),
+            others: sum(&served.others),
+            requests: Vec::new(),
+        }
     }
 
     /// The stops of each of `puts`, with the mean service of its servers.
@@ -137,11 +140,8 @@ impl Modelled {
                 others[shards.server(key)] += 1.0;
             }
         }
-        let mean = |nanos: &[[f64; SERVERS]], counts: [f64; SERVERS]| -> [f64; SERVERS] {
-            std::array::from_fn(|server| {
-                let times: Vec<f64> = nanos.iter().map(|row| row[server]).collect();
-                median(&times) / counts[server].max(1.0)
-            })
+        let mean = |nanos: &[f64; SERVERS], counts: [f64; SERVERS]| -> [f64; SERVERS] {
+            std::array::from_fn(|server| nanos[server] / counts[server].max(1.0))
         };
         let (own, others) = (mean(&self.own, own), mean(&self.others, others));
         let stop = |key: &Vec<u8>, nanos: &[f64; SERVERS]| {
@@ -166,8 +166,14 @@ impl Modelled {
         p99(self.requests.iter().map(Vec::as_slice), every)
     }
 
-    /// So many times as fast as one server after the other.
-    pub(super) fn speed_up(work: &[f64], makespan: &[f64]) -> Vec<f64> {
-        work.iter().zip(makespan).map(|(work, makespan)| work / makespan.max(1.0)).collect()
+    /// So many times as fast as one server after the other: puts as the layout makes them; if clients kept what
+    /// is read beside; range reads.
+    pub(super) fn speed_ups(&self) -> [f64; 3] {
+        let times = |work: f64, makespan: f64| work / makespan.max(1.0);
+        [
+            times(self.work, self.makespan),
+            times(self.kept_work, self.kept_makespan),
+            times(self.reads_work, self.reads_makespan),
+        ]
     }
 }

@@ -8,6 +8,7 @@ use super::SERVERS;
 use super::cluster::Shards;
 use super::orders::put_raw;
 use super::traced::Access;
+use crate::lab::stats::median;
 use crate::lab::stopwatch;
 use crate::lab::store::{Setup, Store};
 
@@ -58,6 +59,26 @@ pub(super) struct Served {
     pub(super) others: Vec<[f64; SERVERS]>,
     /// Nanoseconds for its part of each read.
     pub(super) reads: Vec<[f64; SERVERS]>,
+}
+
+impl Served {
+    /// Of each part of the work the median over several replays: what a server takes when nothing else comes
+    /// between.
+    pub(super) fn median(replays: &[Served]) -> Served {
+        let cells = |of: fn(&Served) -> &Vec<[f64; SERVERS]>| -> Vec<[f64; SERVERS]> {
+            let rows = replays.first().map_or(0, |first| of(first).len());
+            let cell = |row: usize, server: usize| {
+                let times: Vec<f64> = replays.iter().map(|served| of(served)[row][server]).collect();
+                median(&times)
+            };
+            (0..rows).map(|row| std::array::from_fn(|server| cell(row, server))).collect()
+        };
+        Served {
+            own: cells(|served| &served.own),
+            others: cells(|served| &served.others),
+            reads: cells(|served| &served.reads),
+        }
+    }
 }
 
 /// Bytes written to tables for each byte put; nanoseconds a put; bytes of tables at the end.
@@ -124,7 +145,9 @@ fn load<K: OrderedKv>(kv: &K, stream: &Stream<'_>, here: impl Fn(&Vec<u8>) -> bo
     let rows: Vec<&Put> = stream.history.iter().filter(|put| here(&put.key)).collect();
     for batch in rows.chunks(BATCH) {
         kv.update(|tx| {
-            batch.iter().for_each(|put| tx.put(&put.key, &vec![b'x'; put.value]));
+            for put in batch {
+                tx.put(&put.key, &vec![b'x'; put.value]);
+            }
             Ok(())
         })?;
     }

@@ -63,7 +63,9 @@ impl<S: OrderedKv> Events for SlidesSalt<'_, S> {
 
     fn put_all(&self, events: &[Event]) -> Result<OpCost> {
         in_one(self.store, |tx| {
-            events.iter().for_each(|event| tx.put(&self.key(*event), &VALUE));
+            for event in events {
+                tx.put(&self.key(*event), &VALUE);
+            }
             Ok(())
         })
     }

@@ -100,7 +100,9 @@ impl<R: KvRead> KvRead for TracedRead<'_, R> {
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        keys.iter().for_each(|key| note(self.log, || Access::Get(key.to_vec())));
+        for key in keys {
+            note(self.log, || Access::Get(key.to_vec()));
+        }
         self.read.get_many(keys)
     }
 
@@ -191,7 +193,9 @@ impl KvRead for TracedTx<'_> {
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        keys.iter().for_each(|key| note(self.log, || Access::Get(key.to_vec())));
+        for key in keys {
+            note(self.log, || Access::Get(key.to_vec()));
+        }
         self.tx.get_many(keys)
     }
 

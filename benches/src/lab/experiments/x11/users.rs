@@ -73,7 +73,9 @@ pub(super) fn spread<S: Store>(
     let rows: Vec<(usize, u64)> =
         (0..sizes.rows as u64).map(|day| (zipf(&activity, &mut random), day)).collect();
     let mut each = vec![0u64; names.len()];
-    rows.iter().for_each(|(user, _)| each[*user] += 1);
+    for (user, _) in &rows {
+        each[*user] += 1;
+    }
     let busiest = each.iter().copied().max().unwrap_or_default() as f64 / rows.len() as f64;
     let counts = (each.iter().filter(|rows| **rows > 0).count() as u64, rows.len() as u64);
     let mut found = Spread { busiest, counts, ..Spread::default() };
