@@ -83,7 +83,7 @@ fn generated(mailboxes: u32, options: &LabOptions) -> Mail {
     let mut messages = Vec::new();
     for (mailbox, rank) in (0..).zip(ranks) {
         for _ in 0..(mailboxes / 2 / rank).max(1) {
-            let seconds = START + random.i64(..DAYS * 86_400);
+            let seconds = START + random.i64(0..DAYS * 86_400);
             // Within January 2013.
             let day = 20_130_101 + u32::try_from((seconds - START) / 86_400).unwrap_or(0);
             let id = format!("{:016x}", random.u64(..));
