@@ -27,7 +27,7 @@ impl Question {
     pub(super) fn name(self) -> &'static str {
         match self {
             Question::User => "everything of a user",
-            Question::Day => "everything of a user and a day",
+            Question::Day => "a day of a user",
             Question::One => "one message",
         }
     }

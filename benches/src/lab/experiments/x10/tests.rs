@@ -103,7 +103,7 @@ impl OpenMail<MapStore> for Careless {
 fn wrong_mailboxes_come_out_as_mismatches() {
     let study = run_with(&MapFactory, &Careless, &tiny(), &mut Silent).expect("the answers are right");
     for formula in &study.formulas {
-        let day = formula.operation.ends_with("and a day");
+        let day = formula.operation.ends_with("a day of a user");
         let narrow =
             formula.operation.starts_with("narrow") && formula.operation.ends_with("all or nothing");
         assert_eq!(formula.tally.all_equal(), !(day || narrow), "{formula:?}");
