@@ -32,6 +32,7 @@ pub mod fit;
 pub mod generate;
 pub mod harness;
 pub mod interest;
+pub mod mail;
 pub mod model;
 mod registry;
 pub mod report;
@@ -192,6 +193,8 @@ pub struct LabOptions {
     pub graph: Option<PathBuf>,
     /// Facts of users and items for X8 instead of generated ones.
     pub interest: Option<Interest>,
+    /// A file of mail for X10 instead of generated mailboxes: see [`mail`].
+    pub mail: Option<PathBuf>,
     /// The layouts of X8 to run: `wide`, `tall`, `both`, `whole-key`, `per-field`; all if empty. Claims
     /// about layouts that do not run are left out.
     pub layouts: Vec<String>,
@@ -211,6 +214,7 @@ impl LabOptions {
             repeat: None,
             graph: None,
             interest: None,
+            mail: None,
             layouts: Vec::new(),
             store: StoreChoice::Engine,
             commit: None,

@@ -23,9 +23,10 @@ pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
 }
 
 fn options(args: &LabArgs) -> LabOptions {
-    let experiments = match (args.experiments.as_slice(), &args.graph, &args.interest) {
-        ([], Some(_), None) => &[Experiment::X1],
-        ([], None, Some(_)) => &[Experiment::X8],
+    let experiments = match (args.experiments.as_slice(), &args.graph, &args.interest, &args.mail) {
+        ([], Some(_), None, None) => &[Experiment::X1],
+        ([], None, Some(_), None) => &[Experiment::X8],
+        ([], None, None, Some(_)) => &[Experiment::X10],
         ([], ..) => Experiment::DEFAULT.as_slice(),
         (named, ..) => named,
     };
@@ -39,6 +40,7 @@ fn options(args: &LabArgs) -> LabOptions {
         seed: args.seed,
         repeat: args.repeat,
         graph: args.graph.clone(),
+        mail: args.mail.clone(),
         layouts: args.layouts.clone(),
         interest: args
             .interest

@@ -4,6 +4,8 @@ mod probes;
 mod samples;
 mod weighed;
 pub(super) mod x1;
+pub(super) mod x10;
+pub(super) mod x11;
 pub(super) mod x12;
 pub(super) mod x13;
 pub(super) mod x15;

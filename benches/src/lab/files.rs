@@ -6,7 +6,7 @@
 )]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
@@ -25,6 +25,37 @@ pub(super) fn open_text(file: &Path) -> Result<Box<dyn BufRead>> {
         return Ok(Box::new(BufReader::new(MultiGzDecoder::new(reader))));
     }
     Ok(Box::new(reader))
+}
+
+/// The longest line of a file of facts, in bytes.
+pub(super) const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// Hand every line of `text` that is not blank to `take`, with neither its end nor a byte order mark. What
+/// `take` finds wrong with it becomes [`LabError::BadFact`] with the line's number in `file`.
+pub(super) fn each_line(
+    mut text: impl BufRead,
+    file: &Path,
+    mut take: impl FnMut(&str) -> Result<(), String>,
+) -> Result<()> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        let bad = |what: String| LabError::BadFact { file: file.to_path_buf(), line: number, what };
+        line.clear();
+        let read = text.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+        let len = read.map_err(failed("read", file))?;
+        if len == 0 {
+            break;
+        }
+        if len as u64 > LINE_BYTES_MAX {
+            return Err(bad(format!("it is longer than {LINE_BYTES_MAX} bytes")));
+        }
+        let content = std::str::from_utf8(&line).map_err(|_| bad("it is not UTF-8".into()))?;
+        let content = content.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
+        if !content.trim().is_empty() {
+            take(content).map_err(bad)?;
+        }
+    }
+    Ok(())
 }
 
 /// Write `text` to `file`, making its directory.

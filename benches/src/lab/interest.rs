@@ -5,14 +5,11 @@
 //! named or numbered in [`Columns`]. Facts of the same user, item and day are added up.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{LabError, Result, files};
-
-/// The longest line, in bytes.
-const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// A file of facts and where its columns are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,7 +256,7 @@ fn day(text: &str) -> Result<u32, String> {
 }
 
 /// Year, month and day of a day counted from 1970 (Howard Hinnant's `civil_from_days`).
-fn civil(days: u64) -> (u64, u64, u64) {
+pub(super) fn civil(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(719_468);
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -286,50 +283,35 @@ fn thousandths(text: &str) -> Result<u64, String> {
 }
 
 /// Read facts from `text`; `file` names it in errors.
-pub fn parse(mut text: impl BufRead, file: &Path, columns: &Columns) -> Result<Table> {
+pub fn parse(text: impl BufRead, file: &Path, columns: &Columns) -> Result<Table> {
     let mut table = Table::default();
     let (mut users, mut items) = (Ids::default(), Ids::default());
     let mut sums: BTreeMap<(u32, u32, u32), u64> = BTreeMap::new();
     let mut format: Option<(Separator, Places)> = None;
-    let mut line = Vec::new();
-    for number in 1.. {
-        let bad = |what: String| LabError::BadFact { file: file.to_path_buf(), line: number, what };
-        line.clear();
-        let read = text.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
-        let len = read.map_err(|source| LabError::File { op: "read", file: file.to_path_buf(), source })?;
-        if len == 0 {
-            break;
-        }
-        if len as u64 > LINE_BYTES_MAX {
-            return Err(bad(format!("it is longer than {LINE_BYTES_MAX} bytes")));
-        }
-        let content = std::str::from_utf8(&line).map_err(|_| bad("it is not UTF-8".into()))?;
-        let content = content.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
-        if content.trim().is_empty() {
-            continue;
-        }
+    files::each_line(text, file, |content| {
         let first = format.is_none();
         if first {
             let separator = Separator::of(content)
-                .ok_or_else(|| bad("it has no tab, no :: and no comma to separate columns".into()))?;
-            let fields = separator.split(content).map_err(bad)?;
-            format = Some((separator, Places::find(columns, &fields).map_err(bad)?));
+                .ok_or_else(|| "it has no tab, no :: and no comma to separate columns".to_owned())?;
+            let fields = separator.split(content)?;
+            format = Some((separator, Places::find(columns, &fields)?));
             if named(columns) {
-                continue;
+                return Ok(());
             }
         }
-        let Some((separator, places)) = &format else { continue };
-        let fields = separator.split(content).map_err(bad)?;
+        let Some((separator, places)) = &format else { return Ok(()) };
+        let fields = separator.split(content)?;
         let (user, item, day, amount) = match fact(&fields, places) {
             Ok(fact) => fact,
             // Names of columns: there is a day or a count to tell them by.
-            Err(_) if first && fields.len() > places.user.max(places.item) => continue,
-            Err(what) => return Err(bad(what)),
+            Err(_) if first && fields.len() > places.user.max(places.item) => return Ok(()),
+            Err(what) => return Err(what),
         };
         table.lines += 1;
         let sum = sums.entry((day, users.of(user), items.of(item))).or_default();
-        *sum = sum.checked_add(amount).ok_or_else(|| bad("the counts' sum is beyond 64 bits".into()))?;
-    }
+        *sum = sum.checked_add(amount).ok_or("the counts' sum is beyond 64 bits")?;
+        Ok(())
+    })?;
     if sums.is_empty() {
         return Err(LabError::BadOption(format!("{} has no facts", file.display())));
     }

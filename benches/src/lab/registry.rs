@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::experiments::{x1, x2, x3, x6, x8, x9, x12, x13, x15};
+use super::experiments::{x1, x2, x3, x6, x8, x9, x10, x11, x12, x13, x15};
 use super::report::ExperimentReport;
 use super::store::Store;
 use super::study::Study;
@@ -25,6 +25,10 @@ pub enum Experiment {
     X8,
     /// Filters and block sizes: reads of what is there and what is not, cold and warm; skewed users.
     X9,
+    /// Mailboxes wide and narrow: a user's mail, a day's, one message; the slides' bounds.
+    X10,
+    /// Hot spots: which servers of a cluster the writers of growing keys keep busy, under each key layout.
+    X11,
     /// Keys dropped by a loop or a range delete, and the scans after it.
     X12,
     /// Rows and vectors: packed, in cells, in chunks.
@@ -35,13 +39,15 @@ pub enum Experiment {
 
 impl Experiment {
     /// All experiments, in the order of their numbers.
-    pub const ALL: [Experiment; 9] = [
+    pub const ALL: [Experiment; 11] = [
         Experiment::X1,
         Experiment::X2,
         Experiment::X3,
         Experiment::X6,
         Experiment::X8,
         Experiment::X9,
+        Experiment::X10,
+        Experiment::X11,
         Experiment::X12,
         Experiment::X13,
         Experiment::X15,
@@ -59,6 +65,8 @@ impl Experiment {
             Experiment::X6 => "x6",
             Experiment::X8 => "x8",
             Experiment::X9 => "x9",
+            Experiment::X10 => "x10",
+            Experiment::X11 => "x11",
             Experiment::X12 => "x12",
             Experiment::X13 => "x13",
             Experiment::X15 => "x15",
@@ -80,6 +88,12 @@ impl Experiment {
             }
             Experiment::X9 => {
                 "Filters and block sizes: keys that are there or not, wide and narrow rows cold and warm, skew"
+            }
+            Experiment::X10 => {
+                "Mailboxes wide and narrow: a user, a day, a message (with --mail, your own mail)"
+            }
+            Experiment::X11 => {
+                "Hot spots: growing keys plain, salted, reordered and hashed over 16 servers"
             }
             Experiment::X12 => "Many keys dropped by a loop or a range delete, and the scans after it",
             Experiment::X13 => {
@@ -107,6 +121,8 @@ impl Experiment {
             Experiment::X6 => x6::run(store, layouts, options, progress).map(Found::Study),
             Experiment::X8 => x8::run(store, options, progress).map(Found::Study),
             Experiment::X9 => x9::run(store, options, progress).map(Found::Study),
+            Experiment::X10 => x10::run(store, options, progress).map(Found::Study),
+            Experiment::X11 => x11::run(store, options, progress).map(Found::Study),
             Experiment::X12 => x12::run(store, options, progress).map(Found::Study),
             Experiment::X13 => x13::run(store, options, progress).map(Found::Study),
             Experiment::X15 => x15::run(store, options, progress).map(Found::Study),

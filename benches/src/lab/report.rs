@@ -2,6 +2,7 @@
 
 mod chart;
 mod html;
+mod raster;
 mod study_html;
 mod study_text;
 mod svg;
@@ -45,6 +46,8 @@ pub struct Report {
     pub graph: Option<PathBuf>,
     /// The file of facts X8 ran on.
     pub interest: Option<PathBuf>,
+    /// The file of mail X10 ran on.
+    pub mail: Option<PathBuf>,
     /// The experiments on followers, in the order they ran.
     pub experiments: Vec<ExperimentReport>,
     /// The other experiments, in the order they ran.
@@ -164,6 +167,7 @@ impl Report {
             repeat: options.repetitions(),
             graph: options.graph.clone(),
             interest: options.interest.as_ref().map(|interest| interest.file.clone()),
+            mail: options.mail.clone(),
             experiments,
             studies,
         }
@@ -223,7 +227,7 @@ impl Report {
     /// The options of the run in one line.
     pub fn options_line(&self) -> String {
         let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let files = [("graph", &self.graph), ("interest", &self.interest)];
+        let files = [("graph", &self.graph), ("interest", &self.interest), ("mail", &self.mail)];
         let files = files.into_iter().filter_map(|(what, file)| Some((what, file.as_ref()?)));
         let mut data: Vec<String> = files.map(|(what, file)| format!("{what} {}", name(file))).collect();
         if data.is_empty() {

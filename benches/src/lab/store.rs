@@ -15,12 +15,14 @@ pub struct Setup {
     pub database: DatabaseOptions,
     /// Settings of its keyspace; the merge operator is the layouts' own.
     pub keyspace: KeyspaceOptions,
+    /// Whether its files are held in memory: for many small stores that would wait for one disk.
+    pub in_memory: bool,
 }
 
 /// Opens empty stores of one kind.
 pub trait Store {
     /// The store. Dropping it frees whatever it occupied.
-    type Kv: OrderedKv;
+    type Kv: OrderedKv + 'static;
 
     /// The store's name, for reports.
     fn name(&self) -> &'static str;
@@ -48,6 +50,12 @@ pub trait Store {
     /// cannot be opened again comes back as it is, as warm as it was.
     fn reopen_as(&self, kv: Self::Kv, _setup: &Setup) -> esker_layouts::Result<Self::Kv> {
         Ok(kv)
+    }
+
+    /// Bytes that flushes and compactions have written to tables since the store was opened; `None` if it
+    /// does not tell.
+    fn table_bytes_written(&self, _kv: &Self::Kv) -> Option<u64> {
+        None
     }
 }
 
@@ -79,23 +87,25 @@ impl Store for MapFactory {
     }
 }
 
-/// Opens esker databases with default settings, each in a temporary directory of its own.
+/// Opens esker databases with default settings, each in a temporary directory of its own, or in memory where
+/// the setup wants it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineFactory;
 
-/// A database in a temporary directory, which goes with it.
+/// A database in a temporary directory, which goes with it; or in memory.
 #[derive(Debug)]
 pub struct TemporaryEngine {
     // Fields drop in order: the database closes before its directory goes.
     store: EngineStore,
-    directory: TempDir,
+    /// `None` for one in memory.
+    directory: Option<TempDir>,
 }
 
 impl TemporaryEngine {
     fn in_directory(directory: TempDir, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
         let builder = Database::builder(directory.path()).options(setup.database.clone());
         let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
-        Ok(TemporaryEngine { store, directory })
+        Ok(TemporaryEngine { store, directory: Some(directory) })
     }
 }
 
@@ -135,6 +145,12 @@ impl Store for EngineFactory {
     }
 
     fn open_as(&self, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
+        if setup.in_memory {
+            let builder = Database::builder("/lab").options(setup.database.clone());
+            let builder = builder.env(esker::vfs::Env::memory()?);
+            let store = EngineStore::build_with(builder, "lab", setup.keyspace.clone())?;
+            return Ok(TemporaryEngine { store, directory: None });
+        }
         let directory = tempfile::Builder::new().prefix("esker-lab-").tempdir();
         let directory = directory.map_err(|source| esker::Error::Io {
             op: "create",
@@ -159,9 +175,14 @@ impl Store for EngineFactory {
     }
 
     fn reopen_as(&self, kv: TemporaryEngine, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {
-        let TemporaryEngine { store, directory } = kv;
+        let TemporaryEngine { store, directory: Some(directory) } = kv else { return Ok(kv) };
         store.database().clone().close()?;
         drop(store);
         TemporaryEngine::in_directory(directory, setup)
+    }
+
+    fn table_bytes_written(&self, kv: &TemporaryEngine) -> Option<u64> {
+        let counters = kv.database().metrics().counters;
+        Some(counters.flushed_bytes + counters.compacted_bytes_out)
     }
 }

@@ -6,7 +6,7 @@
 //!   claims), what theory predicts, what was counted, what was timed, and the [`Verdict`];
 //! - [`Formula`]s: counters that the store kept, below the layout, compared with a formula at every
 //!   operation ([`Study::compare`]);
-//! - [`Exhibit`]s, in the order in which they are shown: tables, line charts, bar charts, heat tables,
+//! - [`Exhibit`]s, in the order in which they are shown: tables, line charts, bar charts, heat tables, rasters,
 //!   each with its units;
 //! - notes.
 //!
@@ -169,6 +169,8 @@ pub enum Exhibit {
     Bars(Bars),
     /// A table whose cells are coloured by their value.
     Heat(Heat),
+    /// A field of cells over two axes, each the darker the greater its value.
+    Raster(Raster),
 }
 
 /// A column of a table.
@@ -323,6 +325,61 @@ pub struct HeatCell {
     pub value: Option<f64>,
     /// Small print: what the cell had to read.
     pub remark: String,
+}
+
+/// A field of cells over two axes: what happens where and when, each cell the darker the greater its value,
+/// nothing where it is 0.
+#[derive(Clone, Debug, Serialize)]
+pub struct Raster {
+    /// What it shows.
+    pub title: String,
+    /// The axis below, with what its two ends are.
+    pub x: RasterAxis,
+    /// The axis on the left, from below.
+    pub y: RasterAxis,
+    /// What the cells count: "puts".
+    pub counts: String,
+    /// Rows from above, each with one value, of 0 or more, for each column.
+    pub cells: Vec<Vec<f64>>,
+}
+
+/// An axis of a raster, by its ends.
+#[derive(Clone, Debug, Serialize)]
+pub struct RasterAxis {
+    /// What it shows: "time".
+    pub label: String,
+    /// Its beginning.
+    pub from: String,
+    /// Its end.
+    pub to: String,
+}
+
+impl RasterAxis {
+    /// An axis for `label` between two ends.
+    pub fn new(label: &str, from: &str, to: &str) -> RasterAxis {
+        RasterAxis { label: label.to_owned(), from: from.to_owned(), to: to.to_owned() }
+    }
+}
+
+impl Raster {
+    /// The greatest value.
+    pub fn greatest(&self) -> f64 {
+        self.cells.iter().flatten().copied().fold(0.0, f64::max)
+    }
+
+    /// How dark `value` is, in `shades` steps: 0 for nothing, else 1 to `shades`.
+    pub fn shade(&self, value: f64, shades: usize) -> usize {
+        if value <= 0.0 {
+            return 0;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of the shades"
+        )]
+        let step = (value / self.greatest() * shades as f64).ceil() as usize;
+        step.clamp(1, shades)
+    }
 }
 
 impl Study {

@@ -259,12 +259,13 @@ fn reports_are_written_whole() {
     assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
     let charts = |study: &study::Study| {
         let drawn = |exhibit: &&study::Exhibit| {
-            matches!(exhibit, study::Exhibit::Lines(_) | study::Exhibit::Bars(_))
+            use study::Exhibit::{Bars, Lines, Raster};
+            matches!(exhibit, Lines(_) | Bars(_) | Raster(_))
         };
         study.exhibits.iter().filter(drawn).count()
     };
     let studies: usize = report.studies.iter().map(charts).sum();
-    assert_eq!(studies, 6 + 3 + 6 + 4 + 6 + 2, "X6, X8, X9, X12, X13, X15");
+    assert_eq!(studies, 6 + 3 + 6 + 3 + (8 + 5) + 4 + 6 + 2, "X6, X8, X9, X10, X11, X12, X13, X15");
     let figures = 3 + 3 + 3 + 6 + studies;
     assert_eq!(
         html.matches("<figure>").count(),

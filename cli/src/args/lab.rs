@@ -13,8 +13,8 @@ use esker_bench::lab::interest::Columns;
 /// fails the run. The last line on standard output names the report's page.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LabArgs {
-    /// The experiments to run, in this order. If none is named: x1 and x8, or the one of them whose data
-    /// --graph or --interest gives.
+    /// The experiments to run, in this order. If none is named: x1 and x8; or the one whose data --graph,
+    /// --interest or --mail gives.
     #[arg(value_parser = experiment_parser(), value_name = "X", ignore_case = true)]
     pub experiments: Vec<Experiment>,
     /// Write the figures as JSON to this file.
@@ -45,6 +45,10 @@ pub struct LabArgs {
     /// left out; without --columns, the first two are user and item.
     #[arg(long, value_name = "COLUMNS", requires = "interest")]
     pub columns: Option<Columns>,
+    /// Use the mail in this file (a message a line: id, path whose first part is the mailbox, seconds since
+    /// 1970, subject; tabs between columns, optionally gzipped) for x10 instead of generated mailboxes.
+    #[arg(long, value_name = "FILE")]
+    pub mail: Option<PathBuf>,
     /// The layouts of x8 to run: wide, tall, both, whole-key, per-field; all if not given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub layouts: Vec<String>,
@@ -66,6 +70,7 @@ impl Default for LabArgs {
             graph: None,
             interest: None,
             columns: None,
+            mail: None,
             layouts: Vec::new(),
             store: Store::Engine,
         }

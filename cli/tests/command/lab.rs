@@ -51,3 +51,26 @@ fn facts_come_from_a_file() {
         "nothing was written"
     );
 }
+
+#[test]
+fn mail_comes_from_a_file() {
+    let sandbox = Sandbox::new();
+    let path = |name: &str| sandbox.dir.path().join(name).to_str().expect("a path in ASCII").to_owned();
+    let (mail, report) = (path("mail.tsv"), path("report"));
+    let line = |i: u32| format!("{i}\tuser{}/inbox/{i}\t{}\tHello\n", i % 5, 1_356_998_400 + i * 20_000);
+    let lines = (1..=60).map(line).collect::<String>();
+    std::fs::write(&mail, &lines).expect("written");
+    let given = ["lab", "--mail", &mail, "--scale", "tiny", "--store", "map", "--report", &report];
+    let ran = esker(&given);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("5 mailboxes with 60 messages, from a file") && !ran.out.contains("X1  "));
+    std::fs::remove_dir_all(&report).expect("removed");
+    std::fs::write(&mail, format!("{lines}61\tuser1/inbox/61\tsoon\n")).expect("written");
+    esker(&given).failed(1, &["mail.tsv, line 61: the time \"soon\" is no number"]);
+    esker(&["lab", "--mail", "no-such-mail", "--report", &report]).failed(1, &["no-such-mail"]);
+    assert_eq!(
+        std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(),
+        1,
+        "nothing was written"
+    );
+}

@@ -44,7 +44,7 @@ impl Samples {
 }
 
 /// Names what the lab was `doing` in an error of a layout.
-pub(super) fn failed(doing: &str) -> impl FnOnce(esker_layouts::Error) -> LabError + '_ {
+pub(super) fn failed(doing: &str) -> impl Fn(esker_layouts::Error) -> LabError + '_ {
     move |source| LabError::Layout { doing: doing.to_owned(), source }
 }
 

@@ -7,6 +7,7 @@ use crate::lab::verdict::Outcome;
 
 use super::chart::{bars, heat};
 use super::html::{class_of_outcome, escape, tally};
+use super::raster::raster;
 use super::svg::{self, Curve, Plot, Spot};
 use super::units::{grouped, labelled, value};
 
@@ -23,7 +24,7 @@ impl Names {
             match exhibit {
                 Exhibit::Lines(lines) => lines.lines.iter().for_each(|line| names.add(&line.name)),
                 Exhibit::Bars(bars) => bars.bars.iter().for_each(|bar| names.add(bar)),
-                Exhibit::Table(_) | Exhibit::Heat(_) => {}
+                Exhibit::Table(_) | Exhibit::Heat(_) | Exhibit::Raster(_) => {}
             }
         }
         names
@@ -60,7 +61,7 @@ pub(super) fn section(out: &mut String, study: &Study) -> std::fmt::Result {
     writeln!(out, "</div>")?;
     let mut charts = false;
     for exhibit in &study.exhibits {
-        let chart = matches!(exhibit, Exhibit::Lines(_) | Exhibit::Bars(_));
+        let chart = matches!(exhibit, Exhibit::Lines(_) | Exhibit::Bars(_) | Exhibit::Raster(_));
         if chart != charts {
             writeln!(out, "{}", if chart { "<div class=\"charts\">" } else { "</div>" })?;
             charts = chart;
@@ -81,6 +82,10 @@ pub(super) fn section(out: &mut String, study: &Study) -> std::fmt::Result {
             Exhibit::Bars(shown) => {
                 let drawn = bars(shown, |name| names.class(name));
                 figure(out, &shown.title, shown.bars.iter().map(String::as_str), &names, &drawn)?;
+            }
+            Exhibit::Raster(shown) => {
+                let drawn = raster(shown);
+                figure(out, &shown.title, std::iter::empty(), &names, &drawn)?;
             }
         }
     }

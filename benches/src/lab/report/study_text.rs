@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::lab::study::{Bars, Claim, Exhibit, Heat, Lines, Study, Table};
+use crate::lab::study::{Bars, Claim, Exhibit, Heat, Lines, Raster, Study, Table, Unit};
 
 use super::study_html::labelled_column;
 use super::text::table;
@@ -30,6 +30,7 @@ pub(super) fn render(out: &mut String, study: &Study) -> std::fmt::Result {
             Exhibit::Heat(shown) => writeln!(out, "\n{}\n{}", shown.title, heat(shown))?,
             Exhibit::Lines(shown) => writeln!(out, "\n{}\n{}", shown.title, lines(shown))?,
             Exhibit::Bars(shown) => writeln!(out, "\n{}\n{}", shown.title, bars(shown))?,
+            Exhibit::Raster(shown) => writeln!(out, "\n{}\n{}", shown.title, raster(shown))?,
         }
     }
     writeln!(out)?;
@@ -98,4 +99,19 @@ fn bars(shown: &Bars) -> comfy_table::Table {
         rows.add_row(std::iter::once(group.name.clone()).chain(values));
     }
     rows
+}
+
+/// A character a cell, the fuller the greater its value.
+fn raster(shown: &Raster) -> String {
+    const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
+    let mut out = String::new();
+    for row in &shown.cells {
+        out.extend(row.iter().map(|value| SHADES[shown.shade(*value, SHADES.len() - 1)]));
+        out.push('\n');
+    }
+    let (x, y) = (&shown.x, &shown.y);
+    let dark = tick(shown.greatest(), &Unit::Count);
+    let (counts, right, up) = (&shown.counts, &x.label, &y.label);
+    let ends = format!("{right}: {} to {}; {up}, from below: {} to {}", x.from, x.to, y.from, y.to);
+    out + &format!("{ends}; █ is up to {dark} {counts}")
 }
