@@ -20,11 +20,6 @@ const fn own(pair: &'static str, ratio: f64, reason: &'static str) -> Limit {
 
 /// The pairs that may cost more than [`LIMIT`].
 pub(super) const EXCEPTIONS: &[Limit] = &[
-    own(
-        "tall visit of 20 rows",
-        1.13,
-        "a general decoder for a field that by hand is known to be a number",
-    ),
     own("wide put of 1 column", 1.20, "the change is a value of its own, with copies of names and value"),
     own(
         "wide put of 10 columns",
@@ -51,7 +46,6 @@ pub(super) const EXCEPTIONS: &[Limit] = &[
     ),
     own("followers V3 check", 1.18, "the cost is returned, too: a reader and its counters"),
     own("followers V4 check", 1.27, "the cost is returned, too: a reader and its counters"),
-    own("followers V4 add", 1.13, "two ids are checked and encoded one by one"),
 ];
 
 /// The limit of the pair `name`.
