@@ -1,6 +1,8 @@
 //! Micro-benchmarks of the leaves and of the shortest ways through the engine: `cargo bench -p
 //! esker-bench`. For comparing two builds on one machine; single absolute times say little.
 
+mod layouts;
+
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -116,5 +118,5 @@ fn engine(c: &mut Criterion) {
     });
 }
 
-criterion_group!(all, leaves, log, merge, engine);
+criterion_group!(all, leaves, log, merge, engine, layouts::layouts);
 criterion_main!(all);

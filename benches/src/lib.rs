@@ -6,4 +6,5 @@
 #![forbid(unsafe_code)]
 
 pub mod lab;
+pub mod layout_cost;
 pub mod workload;

@@ -4,6 +4,7 @@
 //! esker_layouts::conformance::check(esker_layouts::map::MapStore::new);
 //! ```
 
+mod blind;
 mod scans;
 mod transactions;
 
@@ -15,6 +16,8 @@ use crate::kv::{KvRead, KvTx, OrderedKv};
 pub fn check<K: OrderedKv>(mut fresh: impl FnMut() -> K) {
     reads_and_writes(&fresh());
     counters(&fresh());
+    blind::writes_are_made_in_order_and_all_or_none(&fresh());
+    blind::single_keys(&fresh());
     scans::order_bounds_and_limits(&fresh());
     scans::own_writes(&fresh());
     transactions::snapshots_are_stable(&fresh());
@@ -27,6 +30,7 @@ pub fn check<K: OrderedKv>(mut fresh: impl FnMut() -> K) {
     }
     if fresh().caps().merge {
         transactions::merges(&fresh());
+        blind::merges(&fresh());
     }
 }
 

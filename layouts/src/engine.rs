@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use esker::{Database, DatabaseBuilder, Keyspace, KeyspaceOptions, MergeOperator};
 
-use crate::kv::{Caps, Costed, MergeOps, OrderedKv};
+use crate::kv::{Bytes, Caps, Costed, MergeOps, OrderedKv, Write};
 use crate::{Error, OpCost, Result};
 
 pub use read::{EngineRead, EngineScan};
@@ -121,6 +121,55 @@ impl OrderedKv for EngineStore {
         }
         let value = outcome.map_err(Error::from)?;
         cost.add(&reads);
+        Ok(Costed { value, cost })
+    }
+
+    fn write(&self, mut writes: impl FnMut(&mut dyn FnMut(Write<'_>)) -> Result<()>) -> Result<OpCost> {
+        let mut batch = self.db.batch();
+        let mut refused = Ok(());
+        writes(&mut |write| {
+            let outcome = match write {
+                Write::Put(key, value) => batch.put(&self.keyspace, key, value),
+                Write::Delete(key) => batch.delete(&self.keyspace, key),
+                Write::DeleteRange(range) => {
+                    let (start, end) = tx::delete_bounds(range.clone());
+                    batch.delete_range(&self.keyspace, start, end)
+                }
+                Write::Merge(key, merge) => batch.merge(&self.keyspace, key, merge.encode()),
+            };
+            if let Err(error) = outcome
+                && refused.is_ok()
+            {
+                refused = Err(error);
+            }
+        })?;
+        refused?;
+        let mut cost = OpCost::default();
+        batch.commit_costed(&mut cost)?;
+        Ok(cost)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<OpCost> {
+        let mut cost = OpCost::default();
+        self.keyspace.put_costed(key, value, &mut cost)?;
+        Ok(cost)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<OpCost> {
+        let mut cost = OpCost::default();
+        self.keyspace.delete_costed(key, &mut cost)?;
+        Ok(cost)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Costed<Option<Bytes>>> {
+        let mut cost = OpCost::default();
+        let value = self.keyspace.get_costed(key, &mut cost)?;
+        Ok(Costed { value, cost })
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<Costed<bool>> {
+        let mut cost = OpCost::default();
+        let value = self.keyspace.reader()?.get_with(key, &mut cost, |_| ())?.is_some();
         Ok(Costed { value, cost })
     }
 }

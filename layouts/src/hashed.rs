@@ -33,8 +33,11 @@ use std::marker::PhantomData;
 use md5::{Digest, Md5};
 
 use crate::kv::{Bytes, Costed, KvRead, KvTx, Needs, OrderedKv, ScanOptions};
+use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Element, Fields, Key, KeyError, KeyErrorKind, Pack, Space, Uuid, pack, split, unpack};
+use crate::tuple::{
+    Fields, Key, KeyError, KeyErrorKind, Pack, PackField, PackedFields, Space, Uuid, pack, unpack,
+};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "hashed";
@@ -82,25 +85,56 @@ fn md5(bytes: &[u8]) -> [u8; 16] {
     Md5::digest(bytes).into()
 }
 
-/// The value of a row: the packed key behind its length, then the value proper.
-fn close_value(key: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut stored = pack(&(key.len() as u64,));
-    stored.extend_from_slice(key);
-    stored.extend_from_slice(value);
-    stored
-}
-
-/// What lies in a row's value: the packed key and the value proper.
-fn open_value(at: &[u8], stored: &Bytes) -> Result<(Bytes, Bytes)> {
+/// What lies in a row's value: the packed key, and where the value proper starts.
+fn open_value<'v>(at: &[u8], stored: &'v [u8]) -> Result<(&'v [u8], usize)> {
     let mut fields = Fields::new(stored);
     let opened = fields.field::<u32>().and_then(|len| {
         let start = fields.position();
         let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
-        end.filter(|end| *end <= stored.len())
-            .map(|end| (stored.slice(start..end), stored.slice(end..)))
-            .ok_or(KeyError { at: start, kind: KeyErrorKind::Truncated })
+        let key = end.and_then(|end| Some((stored.get(start..end)?, end)));
+        key.ok_or(KeyError { at: start, kind: KeyErrorKind::Truncated })
     });
     opened.map_err(|error| Error::foreign(LAYOUT, at, error))
+}
+
+/// A key: where its row lies, and its plain form, which the row keeps.
+struct Place<'b> {
+    at: &'b [u8],
+    plain: &'b [u8],
+}
+
+impl Place<'_> {
+    /// The value proper of what is stored here, which must be this key's.
+    fn open(&self, stored: &Bytes) -> Result<Bytes> {
+        let (plain, start) = open_value(self.at, stored)?;
+        if plain == self.plain {
+            Ok(stored.slice(start..))
+        } else {
+            Err(Error::collision(self.plain, plain))
+        }
+    }
+
+    /// The value proper stored here in `read`.
+    fn read(&self, read: &impl KvRead) -> Result<Option<Bytes>> {
+        read.get(self.at)?.map(|stored| self.open(&stored)).transpose()
+    }
+
+    /// Set the value proper, if what is stored here is this key's.
+    fn put(&self, tx: &mut impl KvTx, value: &[u8]) -> Result<()> {
+        if let Some(stored) = tx.get(self.at)? {
+            let (plain, _) = open_value(self.at, &stored)?;
+            if plain != self.plain {
+                return Err(Error::collision(self.plain, plain));
+            }
+        }
+        with_buffer(|stored| {
+            (self.plain.len() as u64,).pack_into(stored);
+            stored.extend_from_slice(self.plain);
+            stored.extend_from_slice(value);
+            tx.put(self.at, stored);
+        });
+        Ok(())
+    }
 }
 
 impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
@@ -129,48 +163,50 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
         Ok(HashedTable { store, rows: space.sub(&(ROWS,)), by, digest: md5, key: PhantomData })
     }
 
-    /// The digests that stand for `fields`, as fields of a key.
-    fn digests(&self, fields: &impl Pack) -> Result<Vec<Element<'static>>> {
-        let packed = pack(fields);
-        let digest = |bytes: &[u8]| Element::Uuid(Uuid((self.digest)(bytes)));
-        Ok(match self.by {
-            HashBy::WholeKey => vec![digest(&packed)],
-            HashBy::PerField => split(&packed)?.into_iter().map(digest).collect(),
+    /// Append the digests that stand for the packed fields `packed` to `out`, as fields of a key.
+    fn digests_into(&self, packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let mut digest = |bytes: &[u8]| Uuid((self.digest)(bytes)).pack_field(out, 0);
+        if self.by == HashBy::WholeKey {
+            digest(packed);
+            return Ok(());
+        }
+        let mut fields = PackedFields::new(packed);
+        while let Some(field) = fields.next()? {
+            digest(field);
+        }
+        Ok(())
+    }
+
+    /// Call `f` with the place of `key`.
+    fn place<T>(&self, key: &K, f: impl FnOnce(&Place<'_>) -> Result<T>) -> Result<T> {
+        with_buffer(|plain| {
+            key.pack_into(plain);
+            with_buffer(|at| {
+                at.extend_from_slice(self.rows.prefix());
+                self.digests_into(plain, at)?;
+                check_length(key, at.len(), self.store.caps().key_bytes_max)?;
+                f(&Place { at, plain })
+            })
         })
-    }
-
-    fn key(&self, key: &K) -> Result<Vec<u8>> {
-        let bytes = self.rows.key(self.digests(key)?.as_slice());
-        check_length(key, bytes.len(), self.store.caps().key_bytes_max)?;
-        Ok(bytes)
-    }
-
-    /// The value under `at`, which must be `key`'s.
-    fn read(read: &impl KvRead, at: &[u8], key: &K) -> Result<Option<Bytes>> {
-        let Some(stored) = read.get(at)? else { return Ok(None) };
-        let (original, value) = open_value(at, &stored)?;
-        let given = pack(key);
-        if original == given { Ok(Some(value)) } else { Err(Error::collision(&given, &original)) }
     }
 
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Costed<Option<Bytes>>> {
-        let read = self.store.read()?;
-        let value = Self::read(&read, &self.key(key)?, key)?;
-        Ok(Costed { value, cost: read.cost() })
+        self.place(key, |place| {
+            let Costed { value, cost } = self.store.get(place.at)?;
+            let value = value.map(|stored| place.open(&stored)).transpose()?;
+            Ok(Costed { value, cost })
+        })
     }
 
     /// Set the row of `key`: a get, to notice a collision, and a write.
     pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
-        Ok(self.store.update(|tx| self.put_in(tx, key, value))?.cost)
+        self.place(key, |place| Ok(self.store.update(|tx| place.put(tx, value))?.cost))
     }
 
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
-        let at = self.key(key)?;
-        Self::read(tx, &at, key)?;
-        tx.put(&at, &close_value(&pack(key), value));
-        Ok(())
+        self.place(key, |place| place.put(tx, value))
     }
 
     /// Remove the row of `key`; tells whether there was one.
@@ -180,12 +216,13 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
 
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<bool> {
-        let at = self.key(key)?;
-        let found = Self::read(tx, &at, key)?.is_some();
-        if found {
-            tx.delete(&at);
-        }
-        Ok(found)
+        self.place(key, |place| {
+            let found = place.read(tx)?.is_some();
+            if found {
+                tx.delete(place.at);
+            }
+            Ok(found)
+        })
     }
 
     /// The rows whose keys start with `fields`, given whole, in the order of digests.
@@ -199,21 +236,21 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
                        rows and filter them";
             return Err(Error::bad_input("prefix", &crate::error::show(&prefix), why));
         }
-        let range = if prefix.is_empty() {
-            self.rows.under(&())
-        } else {
-            self.rows.under(self.digests(fields)?.as_slice())
-        };
+        let mut range = self.rows.under(&());
+        if !prefix.is_empty() {
+            self.digests_into(&prefix, &mut range.start)?;
+            range.end = Some([range.start.as_slice(), &[0xFF]].concat());
+        }
         let read = self.store.read()?;
         let mut rows = Vec::new();
         for row in read.scan(range, ScanOptions::new())? {
             let (at, stored) = row?;
-            let (original, value) = open_value(&at, &stored)?;
+            let (original, start) = open_value(&at, &stored)?;
             if !original.starts_with(&prefix) {
-                return Err(Error::collision(&prefix, &original));
+                return Err(Error::collision(&prefix, original));
             }
             let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
-            rows.push((unpack(&original).map_err(foreign)?, value));
+            rows.push((unpack(original).map_err(foreign)?, stored.slice(start..)));
         }
         Ok(Costed { value: rows, cost: read.cost() })
     }

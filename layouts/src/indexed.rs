@@ -74,8 +74,9 @@ mod verify;
 use std::fmt;
 
 use crate::kv::{Bytes, KvRead, KvTx, Needs, OrderedKv};
+use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Key, Space, pack};
+use crate::tuple::{Key, Space};
 use crate::{Error, OpCost, Result};
 
 pub use build::Built;
@@ -92,6 +93,7 @@ const LAYOUT: &str = "indexed";
 pub struct IndexedTable<'k, S, K> {
     store: &'k S,
     space: Space,
+    rows: Space,
     indexes: Vec<Index<K>>,
 }
 
@@ -120,19 +122,29 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
                 return Err(Error::bad_input("index", index.name(), "give every index a name of its own"));
             }
         }
-        let table = IndexedTable { store, space: space.clone(), indexes };
+        let table =
+            IndexedTable { store, space: space.clone(), rows: space.sub(&(records::ROWS,)), indexes };
         table.store.update(|tx| table.register(tx))?;
         Ok(table)
     }
 
-    fn rows(&self) -> Space {
-        self.space.sub(&(records::ROWS,))
+    fn rows(&self) -> &Space {
+        &self.rows
     }
 
     fn row_key(&self, key: &K) -> Result<Vec<u8>> {
-        let bytes = self.rows().key(key);
+        let bytes = self.rows.key(key);
         check_length(key, bytes.len(), self.store.caps().key_bytes_max)?;
         Ok(bytes)
+    }
+
+    /// Call `f` with where the row of `key` lies, and the packed key.
+    fn at<T>(&self, key: &K, f: impl FnOnce(&[u8], &[u8]) -> Result<T>) -> Result<T> {
+        with_buffer(|at| {
+            self.rows.key_into(key, at);
+            check_length(key, at.len(), self.store.caps().key_bytes_max)?;
+            f(at, at.get(self.rows.prefix().len()..).unwrap_or_default())
+        })
     }
 
     /// Set the row of `key`, with its entries. [`Error::Duplicate`] if another row has a value that is to
@@ -149,20 +161,21 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
             return self.change(tx, key, Some(row), slots).map(|_| ());
         }
         // Nobody need know which entries the old row had.
-        let at = self.row_key(key)?;
-        tx.put(&at, row);
-        let packed = pack(key);
-        for slot in slots {
-            let entries = slot.index.entries(key, row)?;
-            self.maintain(tx, slot, &packed, &Entries::new(), &entries)?;
-        }
-        Ok(())
+        self.at(key, |at, packed| {
+            tx.put(at, row);
+            for slot in slots {
+                let entries = slot.index.entries(key, row)?;
+                self.maintain(tx, slot, packed, &Entries::default(), &entries)?;
+            }
+            Ok(())
+        })
     }
 
     /// The indexes that writers keep up.
     fn maintained(&self, tx: &mut impl KvTx) -> Result<Vec<Slot<'_, K>>> {
-        let slots = self.slots(tx)?.into_iter();
-        Ok(slots.filter(|slot| slot.record.state != State::Disabled).collect())
+        let mut slots = self.slots(tx)?;
+        slots.retain(|slot| slot.record.state != State::Disabled);
+        Ok(slots)
     }
 
     /// Set the row of `key` if there is none: [`Error::Unexpected`] if there is.
@@ -196,20 +209,20 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
         row: Option<&[u8]>,
         slots: Vec<Slot<'_, K>>,
     ) -> Result<bool> {
-        let at = self.row_key(key)?;
-        let old: Option<Bytes> = tx.get(&at)?;
-        match row {
-            Some(row) => tx.put(&at, row),
-            None if old.is_some() => tx.delete(&at),
-            None => return Ok(false),
-        }
-        let packed = pack(key);
-        for slot in slots {
-            let before = old.as_deref().map(|row| slot.index.entries(key, row)).transpose()?;
-            let after = row.map(|row| slot.index.entries(key, row)).transpose()?;
-            self.maintain(tx, slot, &packed, &before.unwrap_or_default(), &after.unwrap_or_default())?;
-        }
-        Ok(old.is_some())
+        self.at(key, |at, packed| {
+            let old: Option<Bytes> = tx.get(at)?;
+            match row {
+                Some(row) => tx.put(at, row),
+                None if old.is_some() => tx.delete(at),
+                None => return Ok(false),
+            }
+            for slot in slots {
+                let before = old.as_deref().map(|row| slot.index.entries(key, row)).transpose()?;
+                let after = row.map(|row| slot.index.entries(key, row)).transpose()?;
+                self.maintain(tx, slot, packed, &before.unwrap_or_default(), &after.unwrap_or_default())?;
+            }
+            Ok(old.is_some())
+        })
     }
 
     /// The table at this moment.

@@ -82,6 +82,83 @@ pub trait OrderedKv: Send + Sync {
     ///
     /// After too many conflicts: [`Error::Conflict`].
     fn update<T>(&self, f: impl FnMut(&mut Self::Tx<'_>) -> Result<T>) -> Result<Costed<T>>;
+
+    /// Make writes that depend on no read, all or none. `writes` hands them over in order; it may run again,
+    /// and its error drops them all. As [`update`](Self::update) with writes only, for less where a store
+    /// can: it neither reads a snapshot nor keeps writes readable, and nothing conflicts with it.
+    ///
+    /// ```
+    /// use esker_layouts::kv::{OrderedKv, Write};
+    /// use esker_layouts::map::MapStore;
+    ///
+    /// let store = MapStore::new();
+    /// let cost = store.write(|write| {
+    ///     write(Write::Put(b"a", b"1"));
+    ///     write(Write::Delete(b"b"));
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!((cost.calls, cost.keys_written, cost.tombstones_written), (1, 1, 1));
+    /// assert_eq!(store.get(b"a")?.value.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<(), esker_layouts::Error>(())
+    /// ```
+    fn write(&self, mut writes: impl FnMut(&mut dyn FnMut(Write<'_>)) -> Result<()>) -> Result<OpCost> {
+        Ok(self.update(|tx| writes(&mut |write| write.apply(tx)))?.cost)
+    }
+
+    /// Set the value of `key`: a [`write`](Self::write) of one put.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<OpCost> {
+        self.write(|write| {
+            write(Write::Put(key, value));
+            Ok(())
+        })
+    }
+
+    /// Remove `key`: a [`write`](Self::write) of one delete.
+    fn delete(&self, key: &[u8]) -> Result<OpCost> {
+        self.write(|write| {
+            write(Write::Delete(key));
+            Ok(())
+        })
+    }
+
+    /// The value of `key` as it is now: a [`read`](Self::read) of one get.
+    fn get(&self, key: &[u8]) -> Result<Costed<Option<Bytes>>> {
+        let read = self.read()?;
+        let value = read.get(key)?;
+        Ok(Costed { value, cost: read.cost() })
+    }
+
+    /// Whether `key` exists now: a [`read`](Self::read) of one [`contains`](KvRead::contains).
+    fn contains(&self, key: &[u8]) -> Result<Costed<bool>> {
+        let read = self.read()?;
+        let value = read.contains(key)?;
+        Ok(Costed { value, cost: read.cost() })
+    }
+}
+
+/// A write that depends on no read; see [`KvTx`] for each.
+#[derive(Clone, Copy, Debug)]
+pub enum Write<'a> {
+    /// Set the value of a key.
+    Put(&'a [u8], &'a [u8]),
+    /// Remove a key.
+    Delete(&'a [u8]),
+    /// Remove every key in a range.
+    DeleteRange(&'a KeyRange),
+    /// Combine with the value that a key has.
+    Merge(&'a [u8], &'a Merge),
+}
+
+impl Write<'_> {
+    /// Buffer it in a transaction.
+    pub fn apply(self, tx: &mut impl KvTx) {
+        match self {
+            Write::Put(key, value) => tx.put(key, value),
+            Write::Delete(key) => tx.delete(key),
+            Write::DeleteRange(range) => tx.delete_range(range.clone()),
+            Write::Merge(key, merge) => tx.merge(key, merge.clone()),
+        }
+    }
 }
 
 /// Reads of one snapshot, or of a transaction including its own writes.

@@ -46,6 +46,7 @@ pub mod namespaces;
 mod ordered_merge;
 pub mod promoted;
 pub mod salted;
+mod scratch;
 pub mod table;
 pub mod tall;
 #[cfg(test)]

@@ -64,6 +64,9 @@ impl<K: Ord, T, I: Iterator<Item = Result<(K, T)>>> OrderedMerge<K, T, I> {
     }
 
     fn step(&mut self) -> Result<Option<(K, T)>> {
+        if let [only] = self.sources.as_mut_slice() {
+            return only.next().transpose();
+        }
         if !self.started {
             self.started = true;
             (0..self.sources.len()).try_for_each(|source| self.advance(source))?;

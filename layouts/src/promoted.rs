@@ -32,7 +32,8 @@
 //! # Costs
 //!
 //! Writes are blind: one put or delete. A range over the main field finds the promoted values by one seek
-//! each and then starts one scan each, which read one row ahead of what they return.
+//! each, in one call where the store can visit rows, and then starts one scan each, which read one row ahead of
+//! what they return.
 //!
 //! # Invariants
 //!
@@ -43,10 +44,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-use crate::kv::{Bytes, KeyRange, KvRead, KvTx, Limits, Needs, OrderedKv, ScanOptions};
+use crate::kv::{Bytes, Go, KeyRange, KvRead, KvTx, Limits, Needs, OrderedKv, ScanOptions};
 use crate::ordered_merge::OrderedMerge;
+use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Key, Pack, PackField, Space, pack, split, unpack};
+use crate::tuple::{
+    Element, Fields, Key, Pack, PackField, PackedFields, Space, pack, split_packed, unpack,
+};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "promoted";
@@ -94,57 +98,68 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
         Ok(PromotedTable { store, rows: space.sub(&(ROWS,)), place, key: PhantomData })
     }
 
-    /// Where the row of the packed key lies.
-    fn at(&self, key: &K) -> Result<Vec<u8>> {
-        let packed = pack(key);
-        let fields = split(&packed)?;
-        let Some((promoted, others)) = self.promoted(&fields) else {
-            let why =
-                format!("it has {} fields, and field {} from 0 is promoted", fields.len(), self.place);
-            return Err(Error::bad_input("key", &crate::error::show(&packed), why));
-        };
-        let at = [self.rows.prefix(), promoted, &others.concat()].concat();
-        check_length(key, at.len(), self.store.caps().key_bytes_max)?;
-        Ok(at)
+    /// Call `f` with where the row of `key` lies.
+    fn at<T>(&self, key: &K, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        with_buffer(|at| {
+            self.rows.key_into(key, at);
+            let packed = at.get_mut(self.rows.prefix().len()..).unwrap_or_default();
+            let mut fields = PackedFields::new(packed);
+            let promoted = fields.nth(self.place)?.map(<[u8]>::len);
+            let head = fields.position();
+            let Some(promoted) = promoted else {
+                let (fields, place) = (split_packed(packed)?.len(), self.place);
+                let why = format!("it has {fields} fields, and field {place} from 0 is promoted");
+                return Err(Error::bad_input("key", &crate::error::show(packed), why));
+            };
+            if let Some(head) = packed.get_mut(..head) {
+                head.rotate_right(promoted);
+            }
+            check_length(key, at.len(), self.store.caps().key_bytes_max)?;
+            f(at)
+        })
     }
 
-    /// The promoted field and the others, if the field is among `fields`.
-    fn promoted<'f>(&self, fields: &[&'f [u8]]) -> Option<(&'f [u8], Vec<&'f [u8]>)> {
-        let promoted = *fields.get(self.place)?;
-        let others = fields.iter().enumerate().filter(|(place, _)| *place != self.place);
-        Some((promoted, others.map(|(_, field)| *field).collect()))
-    }
-
-    /// The packed key of the row stored at `at`.
+    /// The packed key of the row stored at `at`, whose fields are still to be checked.
     fn logical(&self, at: &[u8]) -> Result<Vec<u8>> {
         let foreign = |error| Error::foreign(LAYOUT, at, error);
-        let mut fields = split(at.get(self.rows.prefix().len()..).unwrap_or_default()).map_err(foreign)?;
-        if let Some(moved) = fields.get_mut(..=self.place) {
-            moved.rotate_left(1);
+        let start = self.rows.prefix().len();
+        let mut fields = Fields::starting_at(at, start);
+        fields.skip().map_err(foreign)?;
+        let others = fields.position();
+        for _ in 0..self.place {
+            fields.skip().map_err(foreign)?;
         }
-        Ok(fields.concat())
+        let mut key = Vec::with_capacity(at.len() - start.min(at.len()));
+        for part in [others..fields.position(), start..others, fields.position()..at.len()] {
+            key.extend_from_slice(at.get(part).unwrap_or_default());
+        }
+        Ok(key)
     }
 
     /// Set the row of `key`: one blind write.
     pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
-        Ok(self.store.update(|tx| self.put_in(tx, key, value))?.cost)
+        self.at(key, |at| self.store.put(at, value))
     }
 
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
-        tx.put(&self.at(key)?, value);
-        Ok(())
+        self.at(key, |at| {
+            tx.put(at, value);
+            Ok(())
+        })
     }
 
     /// Remove the row of `key`, if there is one: one blind write.
     pub fn delete(&self, key: &K) -> Result<OpCost> {
-        Ok(self.store.update(|tx| self.delete_in(tx, key))?.cost)
+        self.at(key, |at| self.store.delete(at))
     }
 
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
-        tx.delete(&self.at(key)?);
-        Ok(())
+        self.at(key, |at| {
+            tx.delete(at);
+            Ok(())
+        })
     }
 
     /// The table at this moment.
@@ -182,7 +197,7 @@ pub struct PromotedView<'t, 'k, S: OrderedKv + 'k, K> {
 impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
-        self.read.get(&self.table.at(key)?)
+        self.table.at(key, |at| self.read.get(at))
     }
 
     /// The rows between two keys or beginnings of keys, in the order of the keys or against it. An included
@@ -214,18 +229,16 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
     /// The promoted values that have rows, encoded, in their order: one seek each and one more.
     fn values(&self) -> Result<Vec<Vec<u8>>> {
         let rows = &self.table.rows;
-        let mut rest = rows.under(&());
-        let mut values = Vec::new();
-        let one = ScanOptions::new().limit(1).keys_only();
-        while let Some(next) = self.read.scan(rest.clone(), one)?.next() {
-            let (at, _) = next?;
-            let fields = split(at.get(rows.prefix().len()..).unwrap_or_default());
-            let fields = fields.map_err(|error| Error::foreign(LAYOUT, &at, error))?;
-            let value = fields.first().copied().unwrap_or_default();
+        let start = rows.prefix().len();
+        let mut values: Vec<Vec<u8>> = Vec::new();
+        self.read.visit(rows.under(&()), |at, _| {
+            let mut fields = Fields::starting_at(at, start.min(at.len()));
+            Element::unpack(&mut fields).map_err(|error| Error::foreign(LAYOUT, at, error))?;
+            let behind = fields.position();
+            values.push(at.get(start..behind).unwrap_or_default().to_vec());
             // Behind everything that begins with this value.
-            rest.start = [rows.prefix(), value, &[0xFF]].concat();
-            values.push(value.to_vec());
-        }
+            Ok(Go::To([at.get(..behind).unwrap_or_default(), &[0xFF]].concat()))
+        })?;
         Ok(values)
     }
 
@@ -241,7 +254,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
             Bound::Unbounded => (Vec::new(), true),
         };
         let ((start, from), (end, to)) = (packed(bounds.start_bound()), packed(bounds.end_bound()));
-        let (first, last) = (split(&start)?, split(&end)?);
+        let (first, last) = (split_packed(&start)?, split_packed(&end)?);
         let mut sources = Vec::new();
         for value in values {
             let start = self.table.cut(value, &first, !from);

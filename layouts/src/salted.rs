@@ -58,14 +58,16 @@ mod read;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
 use crate::kv::{Costed, KvRead, KvTx, Needs, OrderedKv, ScanOptions};
+use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Key, Space, pack, split};
+use crate::tuple::{Key, Space};
 use crate::{Error, OpCost, Result};
 
 pub use epochs::{BUCKETS_MAX, Salt};
-use epochs::{EPOCHS, EPOCHS_MAX, Epoch, ROWS, load, save};
+use epochs::{EPOCHS, EPOCHS_MAX, Epoch, Known, ROWS, save};
 pub use read::{Rows, SaltedView};
 
 const LAYOUT: &str = "salted";
@@ -74,6 +76,10 @@ const LAYOUT: &str = "salted";
 pub struct SaltedTable<'k, S, K> {
     store: &'k S,
     space: Space,
+    /// Where the list of epochs lies.
+    epochs: Vec<u8>,
+    /// The list when the table was opened: as long as it stays, it need not be decoded again.
+    known: Known,
     key: PhantomData<fn() -> K>,
 }
 
@@ -101,35 +107,48 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     pub fn open(store: &'k S, space: &Space, salt: &Salt) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         salt.check()?;
-        store.update(|tx| {
-            if tx.get(&space.key(&(EPOCHS,)))?.is_none() {
-                save(tx, space, &[Epoch { number: 0, salt: salt.clone() }]);
+        let epochs = space.key(&(EPOCHS,));
+        let known = store.update(|tx| {
+            if tx.get(&epochs)?.is_none() {
+                save(tx, &epochs, &[Epoch { number: 0, salt: salt.clone() }]);
             }
-            load(tx, space).map(|_| ())
+            Known::load(tx, &epochs)
         })?;
-        Ok(SaltedTable { store, space: space.clone(), key: PhantomData })
+        Ok(SaltedTable { store, space: space.clone(), epochs, known: known.value, key: PhantomData })
     }
 
     /// The salt of new rows.
     pub fn salt(&self) -> Result<Salt> {
-        Ok(load(&self.store.read()?, &self.space)?.newest().salt.clone())
+        Ok(self.known.now(&self.store.read()?, &self.epochs)?.newest().salt.clone())
     }
 
-    /// The places of `key`, newest epoch first.
-    fn places(&self, epochs: &epochs::Epochs, key: &K) -> Result<Vec<Vec<u8>>> {
-        let packed = pack(key);
-        let fields = split(&packed)?;
-        let mut places = Vec::new();
-        for epoch in epochs.newest_first() {
-            let bucket = epoch.salt.bucket(&fields).ok_or_else(|| {
-                let why = format!("the table is salted by fields {:?} counted from 0", epoch.salt.fields());
-                Error::bad_input("key", &crate::error::show(&packed), why)
-            })?;
-            let place = [epoch.rows(&self.space, bucket).prefix(), &packed].concat();
-            check_length(key, place.len(), self.store.caps().key_bytes_max)?;
-            places.push(place);
-        }
-        Ok(places)
+    /// Call `f` with the places of `key`, newest epoch first, until it says so. Each place lives for its call.
+    fn each_place(
+        &self,
+        epochs: &epochs::Epochs,
+        key: &K,
+        mut f: impl FnMut(&[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        with_buffer(|packed| {
+            key.pack_into(packed);
+            with_buffer(|place| {
+                for epoch in epochs.newest_first() {
+                    let Some(bucket) = epoch.salt.bucket_of(packed)? else {
+                        let fields = epoch.salt.fields();
+                        let why = format!("the table is salted by fields {fields:?} counted from 0");
+                        return Err(Error::bad_input("key", &crate::error::show(packed), why));
+                    };
+                    place.clear();
+                    epoch.rows_into(&self.space, bucket, place);
+                    place.extend_from_slice(packed);
+                    check_length(key, place.len(), self.store.caps().key_bytes_max)?;
+                    if f(place)?.is_break() {
+                        break;
+                    }
+                }
+                Ok(())
+            })
+        })
     }
 
     /// Set the row of `key`.
@@ -139,15 +158,17 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
 
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
-        let places = self.places(&load(tx, &self.space)?, key)?;
-        for (i, place) in places.iter().enumerate() {
-            if i == 0 {
+        let epochs = self.known.now(tx, &self.epochs)?;
+        let mut newest = true;
+        self.each_place(&epochs, key, |place| {
+            if newest {
                 tx.put(place, value);
             } else {
                 tx.delete(place);
             }
-        }
-        Ok(())
+            newest = false;
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// Remove the row of `key`, if there is one.
@@ -157,11 +178,11 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
 
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
-        let places = self.places(&load(tx, &self.space)?, key)?;
-        for place in &places {
+        let epochs = self.known.now(tx, &self.epochs)?;
+        self.each_place(&epochs, key, |place| {
             tx.delete(place);
-        }
-        Ok(())
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// Write new rows with `salt` from now on. Rows that are there stay where they are until they are
@@ -173,7 +194,7 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     pub fn rebucket(&self, salt: &Salt) -> Result<bool> {
         salt.check()?;
         let done = self.store.update(|tx| {
-            let mut epochs = load(tx, &self.space)?.into_oldest_first();
+            let mut epochs = self.known.now(tx, &self.epochs)?.into_owned().into_oldest_first();
             let newest = epochs.last().map_or(0, |epoch| epoch.number);
             if epochs.last().is_some_and(|epoch| epoch.salt == *salt) {
                 return Ok(false);
@@ -183,7 +204,7 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
                 return Err(Error::bad_input("salt", &format!("{salt:?}"), why));
             }
             epochs.push(Epoch { number: newest + 1, salt: salt.clone() });
-            save(tx, &self.space, &epochs);
+            save(tx, &self.epochs, &epochs);
             Ok(true)
         })?;
         Ok(done.value)
@@ -195,7 +216,7 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     pub fn move_rows(&self, limit: usize) -> Result<Costed<Moved>> {
         let limit = limit.max(1);
         self.store.update(|tx| {
-            let epochs = load(tx, &self.space)?;
+            let epochs = self.known.now(tx, &self.epochs)?;
             let Some(oldest) = epochs.oldest() else { return Ok(Moved { rows: 0, done: true }) };
             let old = self.space.sub(&(ROWS, oldest.number));
             let rows: Vec<_> =
@@ -206,16 +227,16 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
                 fields.field::<u64>().map_err(foreign)?;
                 let key: K = crate::tuple::unpack(place.get(fields.position()..).unwrap_or_default())
                     .map_err(foreign)?;
-                let new = self.places(&epochs, &key)?;
                 tx.delete(place);
-                if let Some(newest) = new.first() {
+                self.each_place(&epochs, &key, |newest| {
                     tx.put(newest, value);
-                }
+                    Ok(ControlFlow::Break(()))
+                })?;
             }
-            let mut left = epochs.into_oldest_first();
+            let mut left = epochs.into_owned().into_oldest_first();
             if rows.len() < limit {
                 left.remove(0);
-                save(tx, &self.space, &left);
+                save(tx, &self.epochs, &left);
             }
             Ok(Moved { rows: rows.len(), done: left.len() == 1 })
         })

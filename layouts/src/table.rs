@@ -29,6 +29,7 @@
 //! let view = users.view()?;
 //! assert_eq!(view.get(&(7,))?, Some(User { name: "Anna".into(), age: 41 }));
 //! assert_eq!(view.field(&(7,), User::AGE)?, Some(41));
+//! assert!(view.exists(&(7,))? && !view.exists(&(8,))?);
 //! # Ok::<(), esker_layouts::Error>(())
 //! ```
 //!
@@ -151,7 +152,7 @@ impl<R, T> fmt::Debug for Field<R, T> {
 /// A table of rows `R` under keys `K`. A handle; open as many as you like.
 pub struct Table<'k, S, K, R> {
     store: &'k S,
-    space: Space,
+    schema: schema::Known,
     rows: Space,
     mode: RowMode,
     of: PhantomData<fn() -> (K, R)>,
@@ -171,8 +172,8 @@ impl<'k, S: OrderedKv, K: Key, R: Row> Table<'k, S, K, R> {
     /// transactions.
     pub fn open(store: &'k S, space: &Space, mode: RowMode) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
-        store.update(|tx| schema::register::<R>(tx, space, mode))?;
-        Ok(Table { store, space: space.clone(), rows: space.sub(&(ROWS,)), mode, of: PhantomData })
+        let schema = store.update(|tx| schema::register::<R>(tx, space, mode))?.value;
+        Ok(Table { store, schema, rows: space.sub(&(ROWS,)), mode, of: PhantomData })
     }
 
     /// The keys that begin with whole fields, for [`TableView::rows`].
@@ -188,7 +189,7 @@ impl<'k, S: OrderedKv, K: Key, R: Row> Table<'k, S, K, R> {
 
     /// Refuse to write where the table is another version's by now; the most fields its rows ever had.
     fn check(&self, tx: &mut impl KvTx) -> Result<u64> {
-        schema::check::<R>(tx, &self.space)
+        self.schema.check::<R>(tx)
     }
 
     /// The table at this moment.

@@ -32,7 +32,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::kv::{Bytes, Go, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::kv::{Bytes, Go, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions, Write};
+use crate::scratch::with_buffer;
 use crate::tuple::{Fields, Key, Pack, Prefix, Space, pack};
 use crate::{Error, OpCost, Result};
 
@@ -52,12 +53,15 @@ impl<S, K> fmt::Debug for TallTable<'_, S, K> {
 }
 
 /// Refuse the packed key `key` of a row, `len` bytes long in the store, if the store cannot hold it.
+#[inline]
 pub(crate) fn check_length(key: &impl Pack, len: usize, max: usize) -> Result<()> {
-    if len <= max {
-        return Ok(());
-    }
+    if len <= max { Ok(()) } else { Err(too_long(key, len, max)) }
+}
+
+#[cold]
+fn too_long(key: &impl Pack, len: usize, max: usize) -> Error {
     let why = format!("it has {len} bytes as a key and the store takes {max}; shorten its fields");
-    Err(Error::bad_input("key", &crate::error::show(&pack(key)), why))
+    Error::bad_input("key", &crate::error::show(&pack(key)), why)
 }
 
 impl<'k, S: OrderedKv, K: Key> TallTable<'k, S, K> {
@@ -78,42 +82,48 @@ impl<'k, S: OrderedKv, K: Key> TallTable<'k, S, K> {
         self.keys.under(prefix)
     }
 
-    fn key(&self, key: &K) -> Result<Vec<u8>> {
-        let bytes = self.keys.key(key);
-        check_length(key, bytes.len(), self.store.caps().key_bytes_max)?;
-        Ok(bytes)
+    /// Call `f` with where the row of `key` lies.
+    fn at<T>(&self, key: &K, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        with_buffer(|at| {
+            self.keys.key_into(key, at);
+            check_length(key, at.len(), self.store.caps().key_bytes_max)?;
+            f(at)
+        })
     }
 
     /// Set the row of `key`: one blind write.
     pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
-        Ok(self.store.update(|tx| self.put_in(tx, key, value))?.cost)
+        self.at(key, |at| self.store.put(at, value))
     }
 
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
-        tx.put(&self.key(key)?, value);
-        Ok(())
+        self.at(key, |at| {
+            tx.put(at, value);
+            Ok(())
+        })
     }
 
     /// Remove the row of `key`, if there is one: one blind write.
     pub fn delete(&self, key: &K) -> Result<OpCost> {
-        Ok(self.store.update(|tx| self.delete_in(tx, key))?.cost)
+        self.at(key, |at| self.store.delete(at))
     }
 
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
-        tx.delete(&self.key(key)?);
-        Ok(())
+        self.at(key, |at| {
+            tx.delete(at);
+            Ok(())
+        })
     }
 
     /// Remove every row whose key starts with the fields `fields`, as one range delete.
     pub fn delete_under(&self, fields: &impl Pack) -> Result<OpCost> {
         let range = self.keys.under(fields);
-        let done = self.store.update(|tx| {
-            tx.delete_range(range.clone());
+        self.store.write(|write| {
+            write(Write::DeleteRange(&range));
             Ok(())
-        })?;
-        Ok(done.cost)
+        })
     }
 
     /// The table at this moment.
@@ -140,12 +150,12 @@ pub struct Page<K> {
 impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
-        self.read.get(&self.table.key(key)?)
+        self.table.at(key, |at| self.read.get(at))
     }
 
     /// Whether there is a row of `key`: one get without the value.
     pub fn exists(&self, key: &K) -> Result<bool> {
-        self.read.contains(&self.table.key(key)?)
+        self.table.at(key, |at| self.read.contains(at))
     }
 
     /// The rows in `range`, which [`TallTable::keys`] makes, in the order of the keys or against it.
@@ -195,6 +205,43 @@ impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
             let mut fields = keys.fields(key).map_err(foreign)?;
             visit(&mut fields, value).map_err(|error| match error {
                 Error::Key(error) => foreign(error),
+                other => other,
+            })
+        })
+    }
+
+    /// [`visit`](Self::visit) the rows whose keys start with the fields `fields`, given whole: lends the fields
+    /// behind those.
+    ///
+    /// ```
+    /// use esker_layouts::kv::Go;
+    /// use esker_layouts::map::MapStore;
+    /// use esker_layouts::tall::TallTable;
+    /// use esker_layouts::tuple::Space;
+    ///
+    /// let store = MapStore::new();
+    /// let plays: TallTable<_, (String, String)> = TallTable::open(&store, &Space::root())?;
+    /// plays.put(&("chess".into(), "ann".into()), b"3")?;
+    /// plays.put(&("go".into(), "bob".into()), b"1")?;
+    /// let mut players = Vec::new();
+    /// plays.view()?.visit_under(&("chess",), |fields, _| {
+    ///     players.push(fields.text()?.into_owned());
+    ///     Ok(Go::On)
+    /// })?;
+    /// assert_eq!(players, ["ann"]);
+    /// # Ok::<(), esker_layouts::Error>(())
+    /// ```
+    pub fn visit_under(
+        &self,
+        fields: &impl Pack,
+        mut visit: impl FnMut(&mut Fields<'_>, &[u8]) -> Result<Go>,
+    ) -> Result<()> {
+        let range = self.table.keys.under(fields);
+        let start = range.start.len();
+        self.read.visit(range, |key, value| {
+            // Every key in the range begins with its start.
+            visit(&mut Fields::starting_at(key, start.min(key.len())), value).map_err(|error| match error {
+                Error::Key(error) => Error::foreign(LAYOUT, key, error),
                 other => other,
             })
         })

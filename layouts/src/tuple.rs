@@ -51,8 +51,10 @@ mod time_uuid;
 mod utc;
 
 pub use decode::{Fields, KeyError, KeyErrorKind, Unpack, UnpackField, split, unpack};
+pub(crate) use decode::{PackedFields, split_packed};
 pub use desc::Desc;
 pub use element::Element;
+pub(crate) use encode::put_escaped;
 pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack, pack_nested};
 pub use fixed::{Fixed, FixedWidth, Hashed};
 pub use key::{FieldOf, Key, Prefix};

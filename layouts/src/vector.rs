@@ -35,8 +35,9 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv, ScanOptions};
+use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Fields, KeyError, KeyErrorKind, PackField, Space, UnpackField, pack, unpack};
+use crate::tuple::{Fields, KeyError, KeyErrorKind, Pack, PackField, Space, UnpackField, pack, unpack};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "vector";
@@ -130,10 +131,31 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
         while !fields.at_end() {
             elements.push(fields.field().map_err(foreign)?);
         }
-        if elements.is_empty() || elements.len() as u64 > self.size {
-            return Err(foreign(KeyError { at: value.len(), kind: KeyErrorKind::Truncated }));
-        }
+        self.check_chunk(elements.len(), value).map_err(foreign)?;
         Ok(elements)
+    }
+
+    /// The element at `place` of the chunk stored at `at`: all are decoded, one is kept.
+    fn element(&self, at: &[u8], value: &[u8], place: usize) -> Result<Option<T>> {
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
+        let (mut fields, mut len, mut found) = (Fields::new(value), 0, None);
+        while !fields.at_end() {
+            let element = fields.field().map_err(foreign)?;
+            if len == place {
+                found = Some(element);
+            }
+            len += 1;
+        }
+        self.check_chunk(len, value).map_err(foreign)?;
+        Ok(found)
+    }
+
+    /// Err unless a chunk may have `len` elements.
+    fn check_chunk(&self, len: usize, value: &[u8]) -> Result<(), KeyError> {
+        if len == 0 || len as u64 > self.size {
+            return Err(KeyError { at: value.len(), kind: KeyErrorKind::Truncated });
+        }
+        Ok(())
     }
 
     fn chunk(&self, read: &impl KvRead, number: u64) -> Result<Vec<T>> {
@@ -184,9 +206,11 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
     /// The element at `index`, `None` beyond the end: one get of its chunk.
     pub fn get(&self, index: u64) -> Result<Option<T>> {
         let (chunk, place) = self.place(index);
-        let at = self.key(chunk);
-        let Some(value) = self.store.read()?.get(&at)? else { return Ok(None) };
-        Ok(self.elements(&at, &value)?.into_iter().nth(place))
+        with_buffer(|at| {
+            self.chunks.key_into(&(chunk,), at);
+            let Some(value) = self.store.get(at)?.value else { return Ok(None) };
+            self.element(at, &value, place)
+        })
     }
 
     /// Put `value` in the place of the element at `index`; tells whether there is one. Reads and writes its
@@ -209,7 +233,10 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
         let mut elements = self.elements(&at, &stored)?;
         let Some(element) = elements.get_mut(place) else { return Ok(false) };
         element.clone_from(value);
-        self.store_chunk(tx, number, &elements)?;
+        with_buffer(|packed| {
+            elements.as_slice().pack_into(packed);
+            tx.put(&at, packed);
+        });
         Ok(true)
     }
 

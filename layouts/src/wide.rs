@@ -55,7 +55,8 @@ mod history;
 mod read;
 mod visit;
 
-use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv};
+use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv, Write};
+use crate::scratch::with_buffer;
 use crate::tuple::{Space, pack, unpack};
 use crate::{Error, OpCost, Result};
 
@@ -126,36 +127,65 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
     }
 
     fn family(&self, name: &str) -> Result<&Family> {
-        self.families.iter().find(|family| family.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.families().collect();
-            let why = format!("this table was opened with {}; add it there", known.join(", "));
-            Error::bad_input("family", name, why)
+        self.family_named(name.as_bytes())
+    }
+
+    #[inline]
+    fn family_named(&self, name: &[u8]) -> Result<&Family> {
+        let family = self.families.iter().find(|family| family.name.as_bytes() == name);
+        family.ok_or_else(|| self.unknown_family(name))
+    }
+
+    #[cold]
+    fn unknown_family(&self, name: &[u8]) -> Error {
+        let known: Vec<&str> = self.families().collect();
+        let why = format!("this table was opened with {}; add it there", known.join(", "));
+        Error::bad_input("family", &String::from_utf8_lossy(name), why)
+    }
+
+    /// Write the key of a cell over `at`; refuses one that is too long for the store.
+    fn cell_into(&self, row: &[u8], family: &Family, column: &[u8], at: &mut Vec<u8>) -> Result<()> {
+        at.clear();
+        family.cells.key_into(&(row, column), at);
+        self.check_cell(at.len(), column)
+    }
+
+    /// Refuse a cell whose key of `len` bytes is too long for the store.
+    #[inline]
+    fn check_cell(&self, len: usize, column: &[u8]) -> Result<()> {
+        let max = self.store.caps().key_bytes_max;
+        if len <= max { Ok(()) } else { Err(cell_too_long(len, max, column)) }
+    }
+
+    /// Call `f` with the key of a cell.
+    fn with_cell<T>(
+        &self,
+        row: &[u8],
+        family: &Family,
+        column: &[u8],
+        f: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        with_buffer(|at| {
+            self.cell_into(row, family, column, at)?;
+            f(at)
         })
     }
 
-    /// The key of a cell; refuses one that is too long for the store.
     fn cell_key(&self, row: &[u8], family: &str, column: &[u8]) -> Result<Vec<u8>> {
-        let key = self.family(family)?.cells.key(&(row, column));
-        let max = self.store.caps().key_bytes_max;
-        if key.len() > max {
-            let why = format!(
-                "row and column need {} bytes as a key and the store takes {max}; shorten one of them",
-                key.len()
-            );
-            return Err(Error::bad_input("cell", &String::from_utf8_lossy(column), why));
-        }
+        let mut key = Vec::new();
+        self.cell_into(row, self.family(family)?, column, &mut key)?;
         Ok(key)
     }
 
     /// Change one row, all or nothing.
     pub fn apply(&self, row: &[u8], change: &RowChange) -> Result<OpCost> {
-        Ok(self.store.update(|tx| self.apply_in(tx, row, change))?.cost)
+        change.commit(self, row)
     }
 
     /// [`apply`](Self::apply) as part of a transaction of the caller's: for several rows, or rows and
     /// other layouts' data, at once.
     pub fn apply_in(&self, tx: &mut impl KvTx, row: &[u8], change: &RowChange) -> Result<()> {
-        change.write(self, tx, row)
+        change.each(self, row, &mut |write: Write<'_>| write.apply(tx))
     }
 
     /// Apply `change` to `row` if the cell `family:column` of the row is as `check` says, atomically.
@@ -197,11 +227,10 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
     /// Remove every cell of a family, as one range delete. The family stays.
     pub fn clear_family(&self, family: &str) -> Result<OpCost> {
         let range = self.family(family)?.cells.under(&());
-        let done = self.store.update(|tx| {
-            tx.delete_range(range.clone());
+        self.store.write(|write| {
+            write(Write::DeleteRange(&range));
             Ok(())
-        })?;
-        Ok(done.cost)
+        })
     }
 
     /// The table at this moment. Pages read from one view fit together whatever is written meanwhile.
@@ -217,13 +246,20 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
         family: &str,
         column: &[u8],
     ) -> Result<Option<Bytes>> {
-        read.get(&self.cell_key(row, family, column)?)
+        self.with_cell(row, self.family(family)?, column, |at| read.get(at))
     }
 
     /// [`WideView::page`] in the caller's snapshot or transaction.
     pub fn page_in(&self, read: &impl KvRead, query: &Query) -> Result<Page> {
         query.run(self, read)
     }
+}
+
+#[cold]
+fn cell_too_long(len: usize, max: usize, column: &[u8]) -> Error {
+    let why =
+        format!("row and column need {len} bytes as a key and the store takes {max}; shorten one of them");
+    Error::bad_input("cell", &String::from_utf8_lossy(column), why)
 }
 
 /// The numbers of `families`, giving new ones where there are none.

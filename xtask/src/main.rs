@@ -11,6 +11,7 @@
 mod audit;
 mod cargo;
 mod fuzz;
+mod layout_cost;
 mod plan;
 mod steps;
 mod tidy;
@@ -24,8 +25,10 @@ usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
   ci      check, and what is slower: downstream crate, packaging, zstd, other stores, Miri, loom models,
-          shuttle schedules, planted bugs, soaks in a release build, lab smoke
+          shuttle schedules, planted bugs, soaks in a release build, the layouts' cost, lab smoke
   audit   licences, sources, duplicates and bans of every dependency
+  layout-cost
+          instructions of each layout's operations beside the same engine calls by hand, under callgrind
   tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe,
           docs/reliability.md
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds};
 use crate::steps::{Outcome, Step};
-use crate::{audit, tidy};
+use crate::{audit, layout_cost, tidy};
 
 /// Workspaces of their own inside this one, which `--workspace` does not reach.
 const INSIDE: [&str; 4] = [
@@ -26,9 +26,10 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 10] = [
+    let slower: [Step; 11] = [
         ("planted", planted),
         ("soaks", soaks),
+        ("layout-cost", layout_cost::step),
         ("zstd", zstd),
         ("stores", stores),
         ("downstream", downstream),
@@ -42,6 +43,7 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         "check" => Some(check.to_vec()),
         "ci" => Some([&check[..], &slower[..]].concat()),
         "audit" => Some(vec![("audit", audit::run)]),
+        "layout-cost" => Some(vec![("layout-cost", layout_cost::step)]),
         "tidy" => Some(vec![("tidy", tidy::run)]),
         _ => None,
     }

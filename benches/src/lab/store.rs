@@ -3,8 +3,9 @@
 use std::ops::Deref;
 
 use esker::{Database, DatabaseOptions, KeyspaceOptions};
+use esker_layouts::OpCost;
 use esker_layouts::engine::EngineStore;
-use esker_layouts::kv::{Caps, Costed, OrderedKv};
+use esker_layouts::kv::{Bytes, Caps, Costed, OrderedKv, Write};
 use esker_layouts::map::MapStore;
 use tempfile::TempDir;
 
@@ -134,6 +135,29 @@ impl OrderedKv for TemporaryEngine {
         f: impl FnMut(&mut Self::Tx<'_>) -> esker_layouts::Result<T>,
     ) -> esker_layouts::Result<Costed<T>> {
         self.store.update(f)
+    }
+
+    fn write(
+        &self,
+        writes: impl FnMut(&mut dyn FnMut(Write<'_>)) -> esker_layouts::Result<()>,
+    ) -> esker_layouts::Result<OpCost> {
+        self.store.write(writes)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> esker_layouts::Result<OpCost> {
+        self.store.put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> esker_layouts::Result<OpCost> {
+        self.store.delete(key)
+    }
+
+    fn get(&self, key: &[u8]) -> esker_layouts::Result<Costed<Option<Bytes>>> {
+        self.store.get(key)
+    }
+
+    fn contains(&self, key: &[u8]) -> esker_layouts::Result<Costed<bool>> {
+        self.store.contains(key)
     }
 }
 

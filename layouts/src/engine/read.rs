@@ -1,6 +1,6 @@
 //! One moment of a keyspace, and its scans.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -12,14 +12,7 @@ use crate::{OpCost, Result};
 /// One moment of the keyspace.
 pub struct EngineRead {
     reader: Reader,
-    cost: Cell<OpCost>,
-}
-
-/// Add to counters in a cell.
-pub(super) fn count(cell: &Cell<OpCost>, cost: &OpCost) {
-    let mut sum = cell.get();
-    sum.add(cost);
-    cell.set(sum);
+    cost: RefCell<OpCost>,
 }
 
 /// The range as the engine takes it.
@@ -29,14 +22,7 @@ pub(super) fn bounds(range: KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 
 impl EngineRead {
     pub(super) fn new(reader: Reader) -> Self {
-        EngineRead { reader, cost: Cell::default() }
-    }
-
-    fn counted<T>(&self, call: impl FnOnce(&mut OpCost) -> esker::Result<T>) -> Result<T> {
-        let mut cost = OpCost::default();
-        let outcome = call(&mut cost);
-        count(&self.cost, &cost);
-        Ok(outcome?)
+        EngineRead { reader, cost: RefCell::default() }
     }
 }
 
@@ -44,19 +30,22 @@ impl KvRead for EngineRead {
     type Scan<'a> = EngineScan<'a>;
 
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.counted(|cost| self.reader.get_costed(key, cost))
+        Ok(self.reader.get_costed(key, &mut self.cost.borrow_mut())?)
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.counted(|cost| self.reader.get_with(key, cost, |_| ()))?.is_some())
+        Ok(self.reader.get_with(key, &mut self.cost.borrow_mut(), |_| ())?.is_some())
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        self.counted(|cost| {
-            let values = keys.iter().map(|key| self.reader.get_costed(key, cost)).collect();
-            cost.calls = 1;
-            values
-        })
+        let mut cost = self.cost.borrow_mut();
+        let calls = cost.calls + 1;
+        let mut values = Vec::with_capacity(keys.len());
+        for key in keys {
+            values.push(self.reader.get_costed(key, &mut cost)?);
+        }
+        cost.calls = calls;
+        Ok(values)
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {
@@ -82,12 +71,12 @@ impl KvRead for EngineRead {
             Ok(())
         };
         let outcome = walk();
-        count(&self.cost, &cursor.cost());
+        self.cost.borrow_mut().add(&cursor.cost());
         outcome
     }
 
     fn cost(&self) -> OpCost {
-        self.cost.get()
+        *self.cost.borrow()
     }
 }
 
@@ -124,7 +113,7 @@ impl EngineScan<'_> {
     /// Count what the cursor cost, and let it go.
     fn close(&mut self) {
         if let Some(mut cursor) = self.cursor.take() {
-            count(&self.read.cost, &cursor.cost());
+            self.read.cost.borrow_mut().add(&cursor.cost());
         }
     }
 }

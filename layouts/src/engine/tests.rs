@@ -4,7 +4,7 @@ use esker::Database;
 
 use super::EngineStore;
 use crate::Error;
-use crate::kv::{KvRead, KvTx, Merge, MergeOps, OrderedKv};
+use crate::kv::{KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
 
 fn in_memory() -> EngineStore {
     let env = esker::vfs::Env::memory().expect("an environment in memory");
@@ -88,4 +88,21 @@ fn operands_combine_to_what_folding_gives() {
     let registered = Database::builder("/m").env(esker::vfs::Env::memory().expect("an environment"));
     let db = registered.merge_operator(Arc::new(MergeOps)).open().expect("open");
     EngineStore::of(db, "counters").expect("any database that knows the operator");
+}
+
+#[test]
+fn a_refused_write_keeps_those_beside_it_out() {
+    let store = in_memory();
+    let long = vec![b'x'; store.caps().key_bytes_max + 1];
+    let refused = store.write(|write| {
+        write(Write::Put(b"a", b"1"));
+        write(Write::Put(&long, b""));
+        write(Write::Put(b"b", b"2"));
+        Ok(())
+    });
+    assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+    assert!(
+        !store.contains(b"a").expect("contains").value && !store.contains(b"b").expect("contains").value
+    );
+    assert!(store.put(&long, b"").is_err());
 }

@@ -1,38 +1,50 @@
 //! Transactions of the engine as layouts see them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use bytes::Bytes;
 use esker::{Keyspace, Transaction, TransactionScan};
 
-use super::read::{bounds, count};
+use super::read::bounds;
 use crate::kv::{Expect, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
-use crate::{OpCost, Result};
+use crate::{Error, OpCost, Result};
+
+/// The range as the engine deletes it: to a key. Past the longest key of 0xFF there is none.
+pub(super) fn delete_bounds(range: KeyRange) -> (Vec<u8>, Vec<u8>) {
+    (range.start, range.end.unwrap_or_else(|| vec![0xFF; esker::limits::KEY_BYTES_MAX]))
+}
 
 /// A transaction under way.
 pub struct EngineTx<'a> {
     transaction: &'a mut Transaction,
     keyspace: &'a Keyspace,
-    cost: Cell<OpCost>,
+    cost: RefCell<OpCost>,
     /// The first write or condition that was refused: it ends the transaction once the layout is done.
     refused: RefCell<Result<()>>,
 }
 
 impl<'a> EngineTx<'a> {
     pub(super) fn new(transaction: &'a mut Transaction, keyspace: &'a Keyspace) -> Self {
-        EngineTx { transaction, keyspace, cost: Cell::default(), refused: RefCell::new(Ok(())) }
+        EngineTx { transaction, keyspace, cost: RefCell::default(), refused: RefCell::new(Ok(())) }
     }
 
     /// What went wrong on the way, and to `reads` what the reads cost.
     pub(super) fn finish(self, reads: &mut OpCost) -> Result<()> {
-        reads.add(&self.cost.get());
+        reads.add(&self.cost.borrow());
         self.refused.into_inner()
     }
 
-    fn note(&self, outcome: Result<()>) {
+    fn note(&self, outcome: esker::Result<()>) {
+        if let Err(error) = outcome {
+            self.refuse(error.into());
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, error: Error) {
         let mut refused = self.refused.borrow_mut();
         if refused.is_ok() {
-            *refused = outcome;
+            *refused = Err(error);
         }
     }
 }
@@ -44,10 +56,7 @@ impl KvRead for EngineTx<'_> {
         Self: 'b;
 
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let mut cost = OpCost::default();
-        let value = self.transaction.get_costed(self.keyspace, key, &mut cost);
-        count(&self.cost, &cost);
-        Ok(value?)
+        Ok(self.transaction.get_costed(self.keyspace, key, &mut self.cost.borrow_mut())?)
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
@@ -55,11 +64,11 @@ impl KvRead for EngineTx<'_> {
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let mut cost = OpCost::default();
+        let mut cost = self.cost.borrow_mut();
+        let calls = cost.calls + 1;
         let get = |key: &&[u8]| self.transaction.get_costed(self.keyspace, key, &mut cost);
         let values: esker::Result<Vec<_>> = keys.iter().map(get).collect();
-        cost.calls = 1;
-        count(&self.cost, &cost);
+        cost.calls = calls;
         Ok(values?)
     }
 
@@ -69,39 +78,40 @@ impl KvRead for EngineTx<'_> {
     }
 
     fn cost(&self) -> OpCost {
-        self.cost.get()
+        *self.cost.borrow()
     }
 }
 
 impl KvTx for EngineTx<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) {
         let outcome = self.transaction.put(self.keyspace, key, value);
-        self.note(outcome.map_err(Into::into));
+        self.note(outcome);
     }
 
     fn delete(&mut self, key: &[u8]) {
         let outcome = self.transaction.delete(self.keyspace, key);
-        self.note(outcome.map_err(Into::into));
+        self.note(outcome);
     }
 
     fn delete_range(&mut self, range: KeyRange) {
-        // The engine's ranges end at a key; past the longest key of 0xFF there is none.
-        let end = range.end.unwrap_or_else(|| vec![0xFF; esker::limits::KEY_BYTES_MAX]);
-        let outcome = self.transaction.delete_range(self.keyspace, range.start, end);
-        self.note(outcome.map_err(Into::into));
+        let (start, end) = delete_bounds(range);
+        let outcome = self.transaction.delete_range(self.keyspace, start, end);
+        self.note(outcome);
     }
 
     fn merge(&mut self, key: &[u8], merge: Merge) {
         let outcome = self.transaction.merge(self.keyspace, key, merge.encode());
-        self.note(outcome.map_err(Into::into));
+        self.note(outcome);
     }
 
     fn expect(&mut self, key: &[u8], expected: Expect) {
         // Asks for the committed value, which the transaction's own writes may hide from itself. Should
         // it change before the commit, the watched key makes that a conflict.
         self.transaction.watch_range(self.keyspace, key..=key);
-        let found = self.keyspace.get(key);
-        self.note(found.map_err(Into::into).and_then(|found| expected.check(key, found.as_ref())));
+        let found = self.keyspace.get(key).map_err(Error::from);
+        if let Err(error) = found.and_then(|found| expected.check(key, found.as_ref())) {
+            self.refuse(error);
+        }
     }
 
     fn watch_range(&mut self, range: KeyRange) {
@@ -111,7 +121,7 @@ impl KvTx for EngineTx<'_> {
 
 /// A scan of a transaction.
 pub struct EngineTxScan<'a> {
-    cost: &'a Cell<OpCost>,
+    cost: &'a RefCell<OpCost>,
     /// `None` once there is nothing more to come.
     scan: Option<TransactionScan>,
     options: ScanOptions,
@@ -122,7 +132,7 @@ impl EngineTxScan<'_> {
     /// Count what the scan cost, and let it go.
     fn close(&mut self) {
         if let Some(mut scan) = self.scan.take() {
-            count(self.cost, &scan.cost());
+            self.cost.borrow_mut().add(&scan.cost());
         }
     }
 }

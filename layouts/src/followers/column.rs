@@ -1,14 +1,23 @@
 //! Variant 3: the friend's id is the column's name. (user, friend) → group, here always 1.
 
 use crate::followers::{FriendStore, check_id, check_ids};
-use crate::kv::{Costed, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{Space, pack};
+use crate::kv::{Costed, KvRead, OrderedKv, ScanOptions, Write};
+use crate::scratch::with_buffer;
+use crate::tuple::{Pack, Space, pack};
 use crate::{Error, OpCost, Result};
 
 pub(super) struct Column<'k, K> {
     store: &'k K,
     /// The encoded group every friend is in.
     group: Vec<u8>,
+}
+
+/// Call `f` with the key of the pair.
+fn with_key<T>(user: &str, friend: &str, f: impl FnOnce(&[u8]) -> T) -> T {
+    with_buffer(|key| {
+        (user, friend).pack_into(key);
+        f(key)
+    })
 }
 
 impl<'k, K: OrderedKv> Column<'k, K> {
@@ -19,24 +28,18 @@ impl<'k, K: OrderedKv> Column<'k, K> {
 
 impl<K: OrderedKv> FriendStore for Column<'_, K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
-        self.load(user, &[friend])
+        check_ids(user, friend, self.store.caps())?;
+        with_key(user, friend, |key| self.store.put(key, &self.group))
     }
 
     fn check(&self, user: &str, friend: &str) -> Result<Costed<bool>> {
         check_ids(user, friend, self.store.caps())?;
-        let read = self.store.read()?;
-        let found = read.get(&pack(&(user, friend)))?.is_some();
-        Ok(Costed { value: found, cost: read.cost() })
+        with_key(user, friend, |key| self.store.contains(key))
     }
 
     fn remove(&self, user: &str, friend: &str) -> Result<OpCost> {
         check_ids(user, friend, self.store.caps())?;
-        let key = pack(&(user, friend));
-        let done = self.store.update(|tx| {
-            tx.delete(&key);
-            Ok(())
-        })?;
-        Ok(done.cost)
+        with_key(user, friend, |key| self.store.delete(key))
     }
 
     fn list(&self, user: &str) -> Result<Costed<Vec<String>>> {
@@ -56,12 +59,11 @@ impl<K: OrderedKv> FriendStore for Column<'_, K> {
         for friend in friends {
             check_ids(user, friend, self.store.caps())?;
         }
-        let done = self.store.update(|tx| {
+        self.store.write(|write| {
             for friend in friends {
-                tx.put(&pack(&(user, *friend)), &self.group);
+                with_key(user, friend, |key| write(Write::Put(key, &self.group)));
             }
             Ok(())
-        })?;
-        Ok(done.cost)
+        })
     }
 }

@@ -7,8 +7,9 @@
 use md5::{Digest, Md5};
 
 use crate::followers::{FriendStore, check_id, check_ids};
-use crate::kv::{Costed, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{pack, unpack};
+use crate::kv::{Costed, KeyRange, KvRead, OrderedKv, ScanOptions, Write};
+use crate::scratch::with_buffer;
+use crate::tuple::{Fields, Pack, pack, unpack};
 use crate::{Error, OpCost, Result};
 
 /// MD5 of the id's UTF-8 bytes.
@@ -21,8 +22,11 @@ pub fn digest(id: &str) -> [u8; 16] {
     Md5::digest(id.as_bytes()).into()
 }
 
-pub(super) fn row_key(user: &str, friend: &str) -> Vec<u8> {
-    [digest(user), digest(friend)].concat()
+pub(super) fn row_key(user: &str, friend: &str) -> [u8; 32] {
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(&digest(user));
+    key[16..].copy_from_slice(&digest(friend));
+    key
 }
 
 pub(super) struct Hash<'k, K> {
@@ -42,34 +46,32 @@ fn stored_ids(key: &[u8], value: &[u8]) -> Result<(String, String)> {
 
 impl<K: OrderedKv> FriendStore for Hash<'_, K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
-        self.load(user, &[friend])
+        check_ids(user, friend, self.store.caps())?;
+        with_buffer(|ids| {
+            (user, friend).pack_into(ids);
+            self.store.put(&row_key(user, friend), ids)
+        })
     }
 
     fn check(&self, user: &str, friend: &str) -> Result<Costed<bool>> {
         check_ids(user, friend, self.store.caps())?;
         let key = row_key(user, friend);
-        let read = self.store.read()?;
-        let found = match read.get(&key)? {
-            None => false,
-            Some(value) => {
-                let stored = stored_ids(&key, &value)?;
-                if (stored.0.as_str(), stored.1.as_str()) != (user, friend) {
-                    return Err(Error::collision(&pack(&(user, friend)), &value));
-                }
-                true
+        let Costed { value, cost } = self.store.get(&key)?;
+        if let Some(value) = &value {
+            let mut fields = Fields::new(value);
+            let foreign = |e| Error::foreign("hash", &key, e);
+            let stored = (fields.text().map_err(foreign)?, fields.text().map_err(foreign)?);
+            fields.finish().map_err(foreign)?;
+            if (stored.0.as_ref(), stored.1.as_ref()) != (user, friend) {
+                return Err(Error::collision(&pack(&(user, friend)), value));
             }
-        };
-        Ok(Costed { value: found, cost: read.cost() })
+        }
+        Ok(Costed { value: value.is_some(), cost })
     }
 
     fn remove(&self, user: &str, friend: &str) -> Result<OpCost> {
         check_ids(user, friend, self.store.caps())?;
-        let key = row_key(user, friend);
-        let done = self.store.update(|tx| {
-            tx.delete(&key);
-            Ok(())
-        })?;
-        Ok(done.cost)
+        self.store.delete(&row_key(user, friend))
     }
 
     fn list(&self, user: &str) -> Result<Costed<Vec<String>>> {
@@ -91,12 +93,11 @@ impl<K: OrderedKv> FriendStore for Hash<'_, K> {
         for friend in friends {
             check_ids(user, friend, self.store.caps())?;
         }
-        let done = self.store.update(|tx| {
+        self.store.write(|write| {
             for friend in friends {
-                tx.put(&row_key(user, friend), &pack(&(user, *friend)));
+                write(Write::Put(&row_key(user, friend), &pack(&(user, *friend))));
             }
             Ok(())
-        })?;
-        Ok(done.cost)
+        })
     }
 }

@@ -4,8 +4,9 @@
 //! reads "c", or "a" reads "b.c"?), so such ids are refused.
 
 use crate::followers::{FriendStore, check_id, check_ids};
-use crate::kv::{Caps, Costed, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{KeyError, KeyErrorKind, Space, pack, unpack};
+use crate::kv::{Caps, Costed, KvRead, OrderedKv, ScanOptions, Write};
+use crate::scratch::with_buffer;
+use crate::tuple::{KeyError, KeyErrorKind, Pack, Space, put_escaped, unpack};
 use crate::{Error, OpCost, Result};
 
 /// Between user and friend.
@@ -22,7 +23,7 @@ impl<'k, K: OrderedKv> Row<'k, K> {
 }
 
 fn check_delimiter(what: &'static str, id: &str) -> Result<()> {
-    if id.contains(DELIMITER) {
+    if id.as_bytes().contains(&(DELIMITER as u8)) {
         let why = format!(
             "it contains {DELIMITER:?}, which separates user and friend in this layout's keys; \
              use the column layout, whose keys need no delimiter"
@@ -32,31 +33,34 @@ fn check_delimiter(what: &'static str, id: &str) -> Result<()> {
     Ok(())
 }
 
-fn row_key(user: &str, friend: &str, caps: &Caps) -> Result<Vec<u8>> {
+/// Call `f` with the key of the pair.
+fn with_key<T>(user: &str, friend: &str, caps: &Caps, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     check_ids(user, friend, caps)?;
     check_delimiter("user id", user)?;
     check_delimiter("friend id", friend)?;
-    Ok(pack(&(format!("{user}{DELIMITER}{friend}"),)))
+    with_buffer(|key| {
+        // As the encoding of "user.friend" grows: a text ends with one byte, and starts with one.
+        (user,).pack_into(key);
+        if let Some(end) = key.last_mut() {
+            *end = DELIMITER as u8;
+        }
+        put_escaped(key, friend.as_bytes());
+        key.push(0);
+        f(key)
+    })
 }
 
 impl<K: OrderedKv> FriendStore for Row<'_, K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
-        self.load(user, &[friend])
+        with_key(user, friend, self.store.caps(), |key| self.store.put(key, &[]))
     }
 
     fn check(&self, user: &str, friend: &str) -> Result<Costed<bool>> {
-        let key = row_key(user, friend, self.store.caps())?;
-        let read = self.store.read()?;
-        Ok(Costed { value: read.contains(&key)?, cost: read.cost() })
+        with_key(user, friend, self.store.caps(), |key| self.store.contains(key))
     }
 
     fn remove(&self, user: &str, friend: &str) -> Result<OpCost> {
-        let key = row_key(user, friend, self.store.caps())?;
-        let done = self.store.update(|tx| {
-            tx.delete(&key);
-            Ok(())
-        })?;
-        Ok(done.cost)
+        with_key(user, friend, self.store.caps(), |key| self.store.delete(key))
     }
 
     fn list(&self, user: &str) -> Result<Costed<Vec<String>>> {
@@ -80,13 +84,13 @@ impl<K: OrderedKv> FriendStore for Row<'_, K> {
 
     fn load(&self, user: &str, friends: &[&str]) -> Result<OpCost> {
         let caps = self.store.caps();
-        let keys = friends.iter().map(|f| row_key(user, f, caps)).collect::<Result<Vec<_>>>()?;
-        let done = self.store.update(|tx| {
-            for key in &keys {
-                tx.put(key, &[]);
-            }
-            Ok(())
-        })?;
-        Ok(done.cost)
+        self.store.write(|write| {
+            friends.iter().try_for_each(|friend| {
+                with_key(user, friend, caps, |key| {
+                    write(Write::Put(key, &[]));
+                    Ok(())
+                })
+            })
+        })
     }
 }

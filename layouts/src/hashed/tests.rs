@@ -54,7 +54,7 @@ fn damaged_rows_are_errors() {
     let store = MapStore::new();
     let table = open(&store, HashBy::WholeKey);
     let key = pair("a", "b");
-    let at = table.key(&key).expect("short");
+    let at = table.place(&key, |place| Ok(place.at.to_vec())).expect("short");
     for value in [&b""[..], b"\x16\x01\x00ab", b"\x02text\0", b"\x1c\xff\xff\xff\xff\xff\xff\xff\xff"] {
         let done = store.update(|tx| {
             tx.put(&at, value);

@@ -47,8 +47,8 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             for (at, row) in &rows {
                 let key: K = all.unpack(at).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))?;
                 let packed = at.get(all.prefix().len()..).unwrap_or_default();
-                for (fields, included) in slot.index.entries(&key, row)? {
-                    self.link(tx, &slot.record, &fields, packed, &included, Second::Listed)?;
+                for (fields, included) in slot.index.entries(&key, row)?.iter() {
+                    self.link(tx, &slot.record, fields, packed, included, Second::Listed)?;
                 }
             }
             match rows.last() {
@@ -79,13 +79,14 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
                 if !slot.record.verified_on_read {
                     return Ok((0, None));
                 }
-                let mut range = slot.record.entries(&self.space).under(&());
+                let entries = slot.record.entries(&self.space);
+                let (behind, mut range) = (entries.prefix().len(), entries.under(&()));
                 range.start = from.clone().unwrap_or(range.start);
                 let entries: Vec<(Bytes, Bytes)> =
                     tx.scan(range, ScanOptions::new().limit(limit))?.collect::<Result<_>>()?;
                 let mut stale = 0;
                 for entry in &entries {
-                    let hit = self.hit(&slot.record, entry)?;
+                    let hit = Self::hit(&slot.record, behind, entry.clone())?;
                     let row = tx.get(&self.row_key(&hit.key)?)?;
                     if !row.map_or(Ok(false), |row| slot.index.has(&hit, &row))? {
                         tx.delete(&entry.0);

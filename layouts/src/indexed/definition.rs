@@ -1,9 +1,8 @@
 //! What an index is: its kind and the function that finds a row's entries.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::tuple::{Pack, pack, split};
+use crate::tuple::{Pack, PackedFields, pack};
 use crate::{Error, Result};
 
 /// A value that a row is found by.
@@ -28,7 +27,22 @@ impl Entry {
 }
 
 /// The packed fields of a row's entries, with what they include.
-pub(super) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+///
+/// Ascending by fields, each once. Rows have few: to look for one is to look through them.
+#[derive(Debug, Default)]
+pub(super) struct Entries(Vec<Entry>);
+
+impl Entries {
+    /// The fields and what is included, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|entry| (entry.fields.as_slice(), entry.included.as_slice()))
+    }
+
+    /// What the entry with `fields` includes, if there is one.
+    pub(super) fn get(&self, fields: &[u8]) -> Option<&[u8]> {
+        self.iter().find(|(of, _)| *of == fields).map(|(_, included)| included)
+    }
+}
 
 type Extract<K> = dyn Fn(&K, &[u8]) -> Result<Vec<Entry>> + Send + Sync;
 
@@ -96,17 +110,25 @@ impl<K> Index<K> {
 
     /// The entries of a row.
     pub(super) fn entries(&self, key: &K, row: &[u8]) -> Result<Entries> {
-        let mut entries = Entries::new();
-        for entry in (self.extract)(key, row)? {
-            let fields = split(&entry.fields)?.len() as u64;
+        let mut entries = (self.extract)(key, row)?;
+        for entry in &entries {
+            let (mut packed, mut fields) = (PackedFields::new(&entry.fields), 0);
+            while packed.next()?.is_some() {
+                fields += 1;
+            }
             if fields != self.fields {
                 let why =
                     format!("entries of index {:?} have {} fields, not {fields}", self.name, self.fields);
                 return Err(Error::bad_input("entry", &crate::error::show(&entry.fields), why));
             }
-            entries.insert(entry.fields, entry.included);
         }
-        Ok(entries)
+        if entries.len() > 1 {
+            // Of several with the same fields the last one counts.
+            entries.reverse();
+            entries.sort_by(|a, b| a.fields.cmp(&b.fields));
+            entries.dedup_by(|later, first| later.fields == first.fields);
+        }
+        Ok(Entries(entries))
     }
 }
 

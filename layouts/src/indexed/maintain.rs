@@ -4,13 +4,20 @@ use super::definition::Entries;
 use super::records::{Record, Slot};
 use super::{IndexedTable, LAYOUT, State};
 use crate::kv::{Bytes, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{Key, KeyError, Space, pack, split, unpack};
+use crate::scratch::with_buffer;
+use crate::tuple::{Key, KeyError, PackField, PackedFields, Space, pack, unpack};
 use crate::{Error, Result};
 
 /// Whether packed fields include a null, which is never unique.
 fn has_null(fields: &[u8]) -> Result<bool> {
-    let null = pack(&(None::<bool>,));
-    Ok(split(fields)?.into_iter().any(|field| field == null))
+    let mut fields = PackedFields::new(fields);
+    while let Some(field) = fields.next()? {
+        // The encoding of a null, and of nothing else.
+        if field == [0] {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// (field…, row's key) in `space`.
@@ -59,10 +66,10 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         before: &Entries,
         after: &Entries,
     ) -> Result<()> {
-        for fields in before.keys().filter(|fields| !after.contains_key(*fields)) {
+        for (fields, _) in before.iter().filter(|(fields, _)| after.get(fields).is_none()) {
             self.unlink(tx, &mut slot, fields, row)?;
         }
-        for (fields, included) in after {
+        for (fields, included) in after.iter() {
             match before.get(fields) {
                 Some(old) if old == included => {}
                 Some(_) => self.refresh(tx, &slot.record, fields, row, included)?,
@@ -70,6 +77,16 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             }
         }
         Ok(())
+    }
+
+    /// Call `f` with the key of an entry that ends with its row.
+    fn with_entry<T>(&self, record: &Record, fields: &[u8], row: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        with_buffer(|at| {
+            record.entries_into(&self.space, at);
+            at.extend_from_slice(fields);
+            row.pack_field(at, 0);
+            f(at)
+        })
     }
 
     /// Write an entry that the row did not have.
@@ -82,11 +99,10 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         included: &[u8],
         second: Second,
     ) -> Result<()> {
-        let entries = record.entries(&self.space);
         if !record.excludes(fields)? {
-            return self.put_entry(tx, fields, &with_row(&entries, fields, row), included);
+            return self.with_entry(record, fields, row, |at| self.put_entry(tx, fields, at, included));
         }
-        let at = alone(&entries, fields);
+        let at = alone(&record.entries(&self.space), fields);
         match holder(tx, &at)? {
             Some((holder, _)) if holder != row => match second {
                 Second::Refused => Err(Error::Duplicate {
@@ -114,11 +130,10 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         row: &[u8],
         included: &[u8],
     ) -> Result<()> {
-        let entries = record.entries(&self.space);
         if !record.excludes(fields)? {
-            return self.put_entry(tx, fields, &with_row(&entries, fields, row), included);
+            return self.with_entry(record, fields, row, |at| self.put_entry(tx, fields, at, included));
         }
-        let at = alone(&entries, fields);
+        let at = alone(&record.entries(&self.space), fields);
         // A row that is listed as a violation has no entry of its own; one not built yet gets it now.
         match holder(tx, &at)? {
             Some((holder, _)) if holder != row => Ok(()),
@@ -142,12 +157,11 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     /// Remove an entry of a row. If others have waited for the value, one of them gets the entry; when
     /// one row is left with it, the value is no violation any more.
     fn unlink(&self, tx: &mut impl KvTx, slot: &mut Slot<'_, K>, fields: &[u8], row: &[u8]) -> Result<()> {
-        let entries = slot.record.entries(&self.space);
         if !slot.record.excludes(fields)? {
-            tx.delete(&with_row(&entries, fields, row));
+            self.with_entry(&slot.record, fields, row, |at| tx.delete(at));
             return Ok(());
         }
-        let at = alone(&entries, fields);
+        let at = alone(&slot.record.entries(&self.space), fields);
         let mine = holder(tx, &at)?.is_some_and(|(holder, _)| holder == row);
         let others = match slot.record.state {
             State::Ready | State::Disabled => Vec::new(),
@@ -221,6 +235,6 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         let at = [self.rows().prefix(), row].concat();
         let value = read.get(&at)?.unwrap_or_default();
         let key: K = unpack(row).map_err(|error: KeyError| Error::foreign(LAYOUT, &at, error))?;
-        Ok(slot.index.entries(&key, &value)?.remove(fields).unwrap_or_default())
+        Ok(slot.index.entries(&key, &value)?.get(fields).unwrap_or_default().to_vec())
     }
 }

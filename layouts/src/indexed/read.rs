@@ -6,8 +6,11 @@ use super::maintain::open_unique;
 use super::records::{Record, Slot};
 use super::{Index, IndexedTable, LAYOUT, State};
 use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
-use crate::tuple::{Key, KeyError, KeyErrorKind, Pack, Unpack, pack, split, unpack};
+use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Pack, Unpack, pack, split, unpack};
 use crate::{Error, OpCost, Result};
+
+/// Hits that a lookup makes room for at once.
+const HITS_EXPECTED: usize = 16;
 
 /// An entry found by a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +19,21 @@ pub struct Hit<K> {
     pub key: K,
     /// What the entry includes of the row.
     pub included: Bytes,
-    pub(super) fields: Vec<u8>,
+    /// The entry's key, which holds the fields, and where they lie in it.
+    at: Bytes,
+    start: usize,
+    end: usize,
 }
 
 impl<K> Hit<K> {
+    /// The packed fields.
+    pub(super) fn packed(&self) -> &[u8] {
+        self.at.get(self.start..self.end).unwrap_or_default()
+    }
+
     /// The entry's fields as a tuple type; [`Error::Key`] if they are of another.
     pub fn fields<F: Unpack>(&self) -> Result<F> {
-        Ok(unpack(&self.fields)?)
+        Ok(unpack(self.packed())?)
     }
 }
 
@@ -42,7 +53,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
 
     /// The row of a primary key: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
-        self.read.get(&self.table.row_key(key)?)
+        self.table.at(key, |at, _| self.read.get(at))
     }
 
     /// The state of the index `name`.
@@ -111,13 +122,16 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         mut range: KeyRange,
         mut options: ScanOptions,
     ) -> Result<Vec<(Hit<K>, Bytes)>> {
+        let start = slot.record.entries(&self.table.space).prefix().len();
         let mut live = Vec::new();
         options.keys_only = false;
         while options.limit != Some(0) {
             let entries: Vec<(Bytes, Bytes)> =
                 self.read.scan(range.clone(), options)?.collect::<Result<_>>()?;
-            let hits: Vec<Hit<K>> =
-                entries.iter().map(|entry| self.table.hit(&slot.record, entry)).collect::<Result<_>>()?;
+            let hits: Vec<Hit<K>> = entries
+                .iter()
+                .map(|entry| IndexedTable::<S, K>::hit(&slot.record, start, entry.clone()))
+                .collect::<Result<_>>()?;
             let rows = self.rows_of(&hits)?;
             for (hit, row) in hits.into_iter().zip(rows) {
                 if let Some(row) = row
@@ -176,7 +190,13 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         }
         // The keys of unique entries' rows lie in the values.
         let options = ScanOptions { keys_only: false, ..options };
-        self.read.scan(range, options)?.map(|row| self.table.hit(&slot.record, &row?)).collect()
+        let start = slot.record.entries(&self.table.space).prefix().len();
+        let most = options.limit.unwrap_or(HITS_EXPECTED).min(HITS_EXPECTED);
+        let mut hits = Vec::with_capacity(most);
+        for entry in self.read.scan(range, options)? {
+            hits.push(IndexedTable::<S, K>::hit(&slot.record, start, entry?)?);
+        }
+        Ok(hits)
     }
 
     /// The rows that share values of the unique index `name`, by value: what has to be changed before
@@ -184,19 +204,18 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
     pub fn violations(&self, name: &str) -> Result<Vec<Hit<K>>> {
         let slot = self.slot(name)?;
         let space = slot.record.violations(&self.table.space);
+        let start = space.prefix().len();
         let mut rows = Vec::new();
         for row in self.read.scan(space.under(&()), ScanOptions::new())? {
-            let (at, value) = row?;
+            let (at, included) = row?;
             let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
-            let parts = split(at.get(space.prefix().len()..).unwrap_or_default()).map_err(foreign)?;
+            let parts = split(at.get(start..).unwrap_or_default()).map_err(foreign)?;
             let short = KeyError { at: at.len(), kind: KeyErrorKind::Truncated };
-            let (last, fields) = parts.split_last().ok_or(short).map_err(foreign)?;
+            let last = parts.last().copied().ok_or(short).map_err(foreign)?;
             let (row,): (Vec<u8>,) = unpack(last).map_err(foreign)?;
-            rows.push(Hit {
-                key: unpack(&row).map_err(foreign)?,
-                included: value,
-                fields: fields.concat(),
-            });
+            let key = unpack(&row).map_err(foreign)?;
+            let end = at.len() - last.len();
+            rows.push(Hit { key, included, at, start, end });
         }
         Ok(rows)
     }
@@ -208,28 +227,36 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
 }
 
 impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
-    /// The entry stored as a key and a value.
-    pub(super) fn hit(&self, record: &Record, (at, value): &(Bytes, Bytes)) -> Result<Hit<K>> {
-        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
-        let start = record.entries(&self.space).prefix().len();
-        let behind = at.get(start..).unwrap_or_default();
-        let parts = split(behind).map_err(foreign)?;
-        let count = usize::try_from(record.fields).unwrap_or(usize::MAX);
-        let fields = parts.get(..count).ok_or(KeyError { at: at.len(), kind: KeyErrorKind::Truncated });
-        let fields = fields.map_err(foreign)?.concat();
-        let (row, included) = if let Some([row]) = parts.get(count..) {
-            (unpack::<(Vec<u8>,)>(row).map_err(foreign)?.0, value.clone())
-        } else {
-            let (row, included) = open_unique(at, value)?;
-            (row, included.into())
-        };
-        Ok(Hit { key: unpack(&row).map_err(foreign)?, included, fields })
+    /// The entry stored as a key and a value; its fields start at byte `start` of the key.
+    pub(super) fn hit(record: &Record, start: usize, (at, value): (Bytes, Bytes)) -> Result<Hit<K>> {
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
+        let start = start.min(at.len());
+        let mut key = Fields::starting_at(&at, start);
+        for _ in 0..record.fields {
+            key.skip().map_err(foreign)?;
+        }
+        let end = key.position();
+        if key.at_end() {
+            let (row, included) = open_unique(&at, &value)?;
+            return Ok(Hit {
+                key: unpack(&row).map_err(foreign)?,
+                included: included.into(),
+                at,
+                start,
+                end,
+            });
+        }
+        let row = key.bytes().and_then(|row| key.finish().map(|()| row)).map_err(foreign)?;
+        Ok(Hit { key: unpack(&row).map_err(foreign)?, included: value, at, start, end })
     }
 }
 
 impl<K> Index<K> {
     /// Whether `row` has the entry `hit`.
     pub(super) fn has(&self, hit: &Hit<K>, row: &[u8]) -> Result<bool> {
-        Ok(self.entries(&hit.key, row)?.get(&hit.fields).is_some_and(|included| *included == hit.included))
+        Ok(self
+            .entries(&hit.key, row)?
+            .get(hit.packed())
+            .is_some_and(|included| *included == *hit.included))
     }
 }

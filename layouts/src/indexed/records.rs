@@ -1,7 +1,7 @@
 //! Where things lie, and the stored list of indexes.
 
 use super::{Index, IndexedTable, LAYOUT, State};
-use crate::kv::{KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::kv::{Go, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Space, Unpack, pack};
 use crate::{Error, Result};
 
@@ -36,6 +36,11 @@ pub(super) struct Slot<'t, K> {
 }
 
 impl Record {
+    /// Append what the keys of the entries start with.
+    pub(super) fn entries_into(&self, space: &Space, out: &mut Vec<u8>) {
+        space.key_into(&(ENTRIES, self.number), out);
+    }
+
     /// (field…, row's key) or, unique, (field…).
     pub(super) fn entries(&self, space: &Space) -> Space {
         space.sub(&(ENTRIES, self.number))
@@ -74,11 +79,13 @@ impl Record {
 /// Every index of the table in `space`.
 pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
     let mut records = Vec::new();
-    for row in read.scan(space.under(&(INDEXES,)), ScanOptions::new())? {
-        let (at, value) = row?;
-        let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
-        let (_, name): (u64, String) = space.unpack(&at).map_err(foreign)?;
-        let mut stored = Fields::new(&value);
+    let range = space.under(&(INDEXES,));
+    let start = range.start.len();
+    read.visit(range, |at, value| {
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
+        let mut key = Fields::starting_at(at, start.min(at.len()));
+        let name = key.field::<String>().and_then(|name| key.finish().map(|()| name)).map_err(foreign)?;
+        let mut stored = Fields::new(value);
         let (number, unique, fields, version, state): (_, _, _, _, u64) =
             Unpack::unpack_from(&mut stored).map_err(foreign)?;
         let verified_on_read = !stored.at_end() && stored.field().map_err(foreign)?;
@@ -87,7 +94,8 @@ pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
         let unknown = KeyError { at: 0, kind: KeyErrorKind::IntegerRange("the states of an index") };
         let state = state.ok_or_else(|| foreign(unknown))?;
         records.push(Record { name, number, unique, fields, version, state, verified_on_read });
-    }
+        Ok(Go::On)
+    })?;
     Ok(records)
 }
 
@@ -95,7 +103,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     /// This handle's indexes as they are now. Refuses if the table has indexes it does not know, or lost
     /// one it does.
     pub(super) fn slots(&self, read: &impl KvRead) -> Result<Vec<Slot<'_, K>>> {
-        let records = load(read, &self.space)?;
+        let mut records = load(read, &self.space)?;
         let unknown = |record: &&Record| {
             record.state != State::Disabled && self.indexes.iter().all(|i| i.name() != record.name)
         };
@@ -107,10 +115,10 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         self.indexes
             .iter()
             .map(|index| {
-                let record = records.iter().find(|record| record.name == index.name());
+                let place = records.iter().position(|record| record.name == index.name());
                 let gone =
                     || Error::bad_input("index", index.name(), "it was dropped; open the table anew");
-                Ok(Slot { index, record: record.cloned().ok_or_else(gone)? })
+                Ok(Slot { index, record: records.swap_remove(place.ok_or_else(gone)?) })
             })
             .collect()
     }

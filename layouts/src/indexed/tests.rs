@@ -6,7 +6,7 @@ use super::*;
 use crate::kv::{KeyRange, ScanOptions};
 use crate::map::MapStore;
 use crate::testing::{assert_block, contents, engine};
-use crate::tuple::unpack;
+use crate::tuple::{pack, unpack};
 
 /// A row of the tests: (mail or null, city, age).
 type User = (Option<String>, String, i64);

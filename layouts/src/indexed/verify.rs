@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::maintain::{alone, open_unique, with_row};
 use super::records::Slot;
-use super::{IndexedView, LAYOUT, State};
+use super::{IndexedTable, IndexedView, LAYOUT, State};
 use crate::error::show;
 use crate::kv::{KvRead, OrderedKv, ScanOptions};
 use crate::tuple::{Key, KeyError, pack};
@@ -77,9 +77,9 @@ impl<'t, S: OrderedKv, K: Key> IndexedView<'t, '_, S, K> {
             let packed = pack(&key);
             report.rows += 1;
             for slot in &slots {
-                for (fields, included) in slot.index.entries(&key, &value)? {
-                    if !self.has_entry(slot, &fields, &packed, &included)? {
-                        report.add(slot, true, &fields, &packed);
+                for (fields, included) in slot.index.entries(&key, &value)?.iter() {
+                    if !self.has_entry(slot, fields, &packed, included)? {
+                        report.add(slot, true, fields, &packed);
                     }
                 }
             }
@@ -87,14 +87,14 @@ impl<'t, S: OrderedKv, K: Key> IndexedView<'t, '_, S, K> {
         for slot in &slots {
             let entries = slot.record.entries(&self.table.space);
             for entry in self.read.scan(entries.under(&()), ScanOptions::new())? {
-                let hit = self.table.hit(&slot.record, &entry?)?;
+                let hit = IndexedTable::<S, K>::hit(&slot.record, entries.prefix().len(), entry?)?;
                 report.entries += 1;
                 let row = self.get(&hit.key)?;
                 let right = row.map_or(Ok(false), |row| slot.index.has(&hit, &row))?;
                 if !right && slot.record.verified_on_read {
                     report.stale += 1;
                 } else if !right {
-                    report.add(slot, false, &hit.fields, &pack(&hit.key));
+                    report.add(slot, false, hit.packed(), &pack(&hit.key));
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! How keys are spread, now and before.
 
+use std::borrow::Cow;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::LAYOUT;
-use crate::kv::{KvRead, KvTx};
-use crate::tuple::{Fields, KeyError, KeyErrorKind, Space, pack};
+use crate::kv::{Bytes, KvRead, KvTx};
+use crate::tuple::{Fields, KeyError, KeyErrorKind, PackedFields, Space, pack, split_packed};
 use crate::{Error, Result};
 
 /// The first field behind the space: the list of epochs.
@@ -55,10 +57,24 @@ impl Salt {
 
     /// The bucket of a key with the encoded fields `fields`; `None` if a chosen field is not among them.
     pub(super) fn bucket(&self, fields: &[&[u8]]) -> Option<u32> {
-        let chosen: Option<Vec<&[u8]>> =
-            self.fields.iter().map(|place| fields.get(usize::try_from(*place).ok()?).copied()).collect();
-        let hash = xxh3_64(&chosen?.concat());
-        u32::try_from(hash % u64::from(self.buckets)).ok()
+        let field = |place: &u32| fields.get(usize::try_from(*place).ok()?).copied();
+        if let [one] = self.fields.as_slice() {
+            return field(one).map(|field| self.bucket_by(field));
+        }
+        let chosen: Option<Vec<&[u8]>> = self.fields.iter().map(field).collect();
+        Some(self.bucket_by(&chosen?.concat()))
+    }
+
+    /// The bucket of a key that was packed here; `None` if a chosen field is not in it.
+    pub(super) fn bucket_of(&self, packed: &[u8]) -> Result<Option<u32>> {
+        let [one] = self.fields.as_slice() else { return Ok(self.bucket(&split_packed(packed)?)) };
+        let field = PackedFields::new(packed).nth(usize::try_from(*one).unwrap_or(usize::MAX))?;
+        Ok(field.map(|field| self.bucket_by(field)))
+    }
+
+    fn bucket_by(&self, chosen: &[u8]) -> u32 {
+        // Less than the number of buckets, which is 32 bits.
+        u32::try_from(xxh3_64(chosen) % u64::from(self.buckets)).unwrap_or(0)
     }
 }
 
@@ -70,9 +86,9 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// The rows of a bucket.
-    pub(super) fn rows(&self, space: &Space, bucket: u32) -> Space {
-        space.sub(&(ROWS, self.number, bucket))
+    /// Append where the rows of a bucket lie.
+    pub(super) fn rows_into(&self, space: &Space, bucket: u32, out: &mut Vec<u8>) {
+        space.key_into(&(ROWS, self.number, bucket), out);
     }
 }
 
@@ -103,12 +119,34 @@ impl Epochs {
     }
 }
 
-/// The epochs of the table in `space`.
-pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Epochs> {
-    let at = space.key(&(EPOCHS,));
-    let stored = read.get(&at)?.unwrap_or_default();
-    let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
-    let mut fields = Fields::new(&stored);
+/// A stored list of epochs, and what it says.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    stored: Bytes,
+    epochs: Epochs,
+}
+
+impl Known {
+    /// The list at `at`.
+    pub(super) fn load(read: &impl KvRead, at: &[u8]) -> Result<Known> {
+        let stored = read.get(at)?.unwrap_or_default();
+        Ok(Known { epochs: decode(at, &stored)?, stored })
+    }
+
+    /// The epochs at `at` now: these, if the list is still the one that is known.
+    pub(super) fn now(&self, read: &impl KvRead, at: &[u8]) -> Result<Cow<'_, Epochs>> {
+        let stored = read.get(at)?.unwrap_or_default();
+        if stored == self.stored {
+            Ok(Cow::Borrowed(&self.epochs))
+        } else {
+            decode(at, &stored).map(Cow::Owned)
+        }
+    }
+}
+
+fn decode(at: &[u8], stored: &[u8]) -> Result<Epochs> {
+    let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
+    let mut fields = Fields::new(stored);
     let mut epochs = Vec::new();
     while !fields.at_end() {
         let (number, version, buckets, chosen): (u64, u64, u32, Vec<u8>) =
@@ -131,8 +169,8 @@ pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Epochs> {
     Ok(Epochs { older: epochs, newest })
 }
 
-/// Set the epochs of the table in `space`, oldest first.
-pub(super) fn save(tx: &mut impl KvTx, space: &Space, epochs: &[Epoch]) {
+/// Set the epochs of the table whose list of them lies at `at`, oldest first.
+pub(super) fn save(tx: &mut impl KvTx, at: &[u8], epochs: &[Epoch]) {
     let list: Vec<_> = epochs
         .iter()
         .map(|epoch| {
@@ -140,5 +178,5 @@ pub(super) fn save(tx: &mut impl KvTx, space: &Space, epochs: &[Epoch]) {
             (epoch.number, HASH_VERSION, epoch.salt.buckets, chosen)
         })
         .collect();
-    tx.put(&space.key(&(EPOCHS,)), &pack(list.as_slice()));
+    tx.put(at, &pack(list.as_slice()));
 }

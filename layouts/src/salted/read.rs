@@ -1,32 +1,45 @@
 //! Reads of all buckets as one table.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 
-use super::epochs::{Epoch, Epochs, load};
+use super::epochs::{Epoch, Epochs};
 use super::{LAYOUT, SaltedTable};
 use crate::kv::{Bytes, KeyRange, KvRead, Limits, OrderedKv, ScanOptions};
 use crate::ordered_merge::OrderedMerge;
-use crate::tuple::{Key, Pack, Space, pack, split, unpack};
+use crate::tuple::{Key, Pack, Space, pack, split_packed, unpack};
 use crate::{Error, OpCost, Result};
 
 /// A salted table at one moment.
 pub struct SaltedView<'t, 'k, S: OrderedKv + 'k, K> {
     table: &'t SaltedTable<'k, S, K>,
     read: S::Read<'k>,
-    epochs: Epochs,
+    epochs: Cow<'t, Epochs>,
 }
 
 impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
     pub(super) fn new(table: &'t SaltedTable<'k, S, K>) -> Result<Self> {
         let read = table.store.read()?;
-        let epochs = load(&read, &table.space)?;
+        let epochs = table.known.now(&read, &table.epochs)?;
         Ok(SaltedView { table, read, epochs })
     }
 
     /// The row of `key`: one batched get of its place in each epoch.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
-        let places = self.table.places(&self.epochs, key)?;
+        if self.epochs.oldest().is_none() {
+            let mut found = None;
+            self.table.each_place(&self.epochs, key, |place| {
+                found = self.read.get(place)?;
+                Ok(ControlFlow::Break(()))
+            })?;
+            return Ok(found);
+        }
+        let mut places = Vec::new();
+        self.table.each_place(&self.epochs, key, |place| {
+            places.push(place.to_vec());
+            Ok(ControlFlow::Continue(()))
+        })?;
         let places: Vec<&[u8]> = places.iter().map(Vec::as_slice).collect();
         Ok(self.read.get_many(&places)?.into_iter().flatten().next())
     }
@@ -35,7 +48,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
     /// Reads one bucket per epoch if all chosen fields are among `fields`, otherwise all.
     pub fn rows(&self, fields: &impl Pack, options: ScanOptions) -> Result<Rows<'_, S::Read<'k>, K>> {
         let given = pack(fields);
-        self.merged(&Space::root().under(fields), &split(&given)?, options)
+        self.merged(&Space::root().under(fields), &split_packed(&given)?, options)
     }
 
     /// The rows between two keys. Reads one bucket per epoch if the keys agree in their first fields and
@@ -50,9 +63,9 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
             Bound::Unbounded => Vec::new(),
         };
         let (start, end) = (packed(bounds.start_bound()), packed(bounds.end_bound()));
-        let shared: Vec<&[u8]> = split(&start)?
+        let shared: Vec<&[u8]> = split_packed(&start)?
             .into_iter()
-            .zip(split(&end)?)
+            .zip(split_packed(&end)?)
             .take_while(|(a, b)| a == b)
             .map(|(field, _)| field)
             .collect();
@@ -92,14 +105,13 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
         range: &KeyRange,
         options: ScanOptions,
     ) -> Result<BucketScan<<S::Read<'k> as KvRead>::Scan<'_>>> {
-        let rows = epoch.rows(&self.table.space, bucket);
-        let within = |key: &[u8]| [rows.prefix(), key].concat();
-        let end = match &range.end {
-            Some(end) => Some(within(end)),
-            None => rows.under(&()).end,
-        };
-        let range = KeyRange { start: within(&range.start), end };
-        Ok(BucketScan { prefix: rows.prefix().len(), scan: self.read.scan(range, options)? })
+        let mut rows = Vec::with_capacity(self.table.space.prefix().len() + 64);
+        epoch.rows_into(&self.table.space, bucket, &mut rows);
+        let prefix = rows.len();
+        let end = [rows.as_slice(), range.end.as_deref().unwrap_or(&[0xFF])].concat();
+        rows.extend_from_slice(&range.start);
+        let range = KeyRange { start: rows, end: Some(end) };
+        Ok(BucketScan { prefix, scan: self.read.scan(range, options)? })
     }
 
     /// What the reads of this view have cost so far.

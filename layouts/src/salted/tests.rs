@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::map::MapStore;
 use crate::testing::{assert_block, contents, engine};
+use crate::tuple::pack;
 
 type Point = (u64, String);
 

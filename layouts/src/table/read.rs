@@ -3,8 +3,9 @@
 use std::marker::PhantomData;
 
 use super::{Field, LAYOUT, Row, RowMode, Table, schema};
-use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
-use crate::tuple::{Element, Fields, Key, KeyError, Space, UnpackField, pack, split, unpack};
+use crate::kv::{Bytes, Go, KeyRange, KvRead, OrderedKv, ScanOptions};
+use crate::scratch::with_buffer;
+use crate::tuple::{Fields, Key, KeyError, Pack, Space, UnpackField, pack, split_packed, unpack};
 use crate::{Error, OpCost, Result};
 
 /// A table at one moment.
@@ -23,19 +24,28 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
         Ok(self.table.load(&self.read, key)?.map(|(_, row)| row))
     }
 
+    /// Whether there is a row of `key`: one get without the value.
+    pub fn exists(&self, key: &K) -> Result<bool> {
+        // Of cells, the first: a row is all there or not at all.
+        self.table.at(key, |at| self.read.contains(at))
+    }
+
     /// One field of the row of `key`, `None` if there is no such row. Reads the whole row if packed, or if it
     /// is of an older version; otherwise one batched get of the row's version and the field.
     pub fn field<T: UnpackField>(&self, key: &K, field: Field<R, T>) -> Result<Option<T>> {
-        let at = self.table.row_key(key)?;
-        let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
+        self.table.at(key, |at| self.field_at(key, at, field))
+    }
+
+    fn field_at<T: UnpackField>(&self, key: &K, at: &[u8], field: Field<R, T>) -> Result<Option<T>> {
+        let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
         let place = usize::try_from(field.place).unwrap_or(usize::MAX);
         let (version, encoded) = match self.table.mode {
             RowMode::Packed => {
-                let Some(value) = self.read.get(&at)? else { return Ok(None) };
-                let (version, fields) = schema::open(&at, &value)?;
+                let Some(value) = self.read.get(at)? else { return Ok(None) };
+                let (version, fields) = schema::open(at, &value)?;
                 let mut fields = Fields::new(fields);
                 for _ in 0..place {
-                    Element::unpack(&mut fields).map_err(foreign)?;
+                    fields.skip().map_err(foreign)?;
                 }
                 if version == R::VERSION {
                     return fields.field().map(Some).map_err(foreign);
@@ -43,19 +53,23 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
                 (version, None)
             }
             RowMode::Cells => {
-                let cell = self.table.rows.sub(key).key(&(field.place,));
-                let mut found = self.read.get_many(&[&at, &cell])?.into_iter();
+                let found = with_buffer(|cell| {
+                    cell.extend_from_slice(at);
+                    (field.place,).pack_into(cell);
+                    self.read.get_many(&[at, cell])
+                })?;
+                let mut found = found.into_iter();
                 let Some(header) = found.next().flatten() else { return Ok(None) };
-                (schema::open(&at, &header)?.0, found.next().flatten())
+                (schema::open(at, &header)?.0, found.next().flatten())
             }
         };
         if version == R::VERSION {
-            let encoded = encoded.ok_or_else(|| schema::incomplete(&at))?;
+            let encoded = encoded.ok_or_else(|| schema::incomplete(at))?;
             return Ok(Some(unpack::<(T,)>(&encoded).map_err(foreign)?.0));
         }
         let Some(row) = self.get(key)? else { return Ok(None) };
         let packed = pack(&row);
-        let fields = split(&packed)?;
+        let fields = split_packed(&packed)?;
         let encoded = fields.get(place).copied().unwrap_or_default();
         Ok(Some(unpack::<(T,)>(encoded).map_err(foreign)?.0))
     }
@@ -89,38 +103,64 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
 impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
     /// The row of `key` with the version under which it lies.
     pub(super) fn load(&self, read: &impl KvRead, key: &K) -> Result<Option<(u64, R)>> {
-        let at = self.row_key(key)?;
-        match self.mode {
+        self.at(key, |at| match self.mode {
             RowMode::Packed => {
-                let Some(value) = read.get(&at)? else { return Ok(None) };
-                let (version, fields) = schema::open(&at, &value)?;
-                Ok(Some((version, schema::decode(&at, version, fields)?)))
+                let Some(value) = read.get(at)? else { return Ok(None) };
+                let (version, fields) = schema::open(at, &value)?;
+                Ok(Some((version, schema::decode(at, version, fields)?)))
             }
-            RowMode::Cells => {
-                let cells = read.scan(self.rows.under(key), ScanOptions::new())?;
-                let cells: Vec<(Bytes, Bytes)> = cells.collect::<Result<_>>()?;
-                if cells.is_empty() {
-                    return Ok(None);
-                }
-                gather(&at, &cells).map(Some)
+            RowMode::Cells => Self::load_cells(read, at),
+        })
+    }
+
+    /// The row whose cells begin with `at`.
+    fn load_cells(read: &impl KvRead, at: &[u8]) -> Result<Option<(u64, R)>> {
+        let range = KeyRange { start: at.to_vec(), end: Some([at, &[0xFF]].concat()) };
+        with_buffer(|fields| {
+            let mut gathered = Gathered { version: None, next: 0 };
+            read.visit(range, |key, value| {
+                gathered.take(at, key, value, fields)?;
+                Ok(Go::On)
+            })?;
+            let row = gathered.version.map(|version| Ok((version, schema::decode(at, version, fields)?)));
+            row.transpose()
+        })
+    }
+}
+
+/// The cells of a row as they come, forward.
+struct Gathered {
+    /// From the first cell.
+    version: Option<u64>,
+    /// The place of the next field.
+    next: u32,
+}
+
+impl Gathered {
+    /// Take the cell `key` of the row at `at`; its field goes behind the others in `fields`.
+    fn take(&mut self, at: &[u8], key: &[u8], value: &[u8], fields: &mut Vec<u8>) -> Result<()> {
+        if self.version.is_none() {
+            if key != at {
+                return Err(schema::incomplete(at));
             }
+            self.version = Some(schema::open(at, value)?.0);
+            return Ok(());
         }
+        let mut place = Fields::starting_at(key, at.len().min(key.len()));
+        if place.field::<u32>().ok() != Some(self.next) || place.finish().is_err() {
+            return Err(schema::incomplete(key));
+        }
+        self.next += 1;
+        fields.extend_from_slice(value);
+        Ok(())
     }
 }
 
 /// The row whose cells, forward, are `cells`.
-fn gather<R: Row>(at: &[u8], cells: &[(Bytes, Bytes)]) -> Result<(u64, R)> {
-    let (header, cells) =
-        cells.split_first().filter(|((key, _), _)| key == at).ok_or_else(|| schema::incomplete(at))?;
-    let (version, _) = schema::open(at, &header.1)?;
-    let mut fields = Vec::new();
-    for (place, (key, value)) in (0u32..).zip(cells) {
-        if key.strip_prefix(at) != Some(&pack(&(place,))) {
-            return Err(schema::incomplete(key));
-        }
-        fields.extend_from_slice(value);
-    }
-    Ok((version, schema::decode(at, version, &fields)?))
+fn gather<R: Row>(at: &[u8], cells: &[(Bytes, Bytes)]) -> Result<R> {
+    let (mut gathered, mut fields) = (Gathered { version: None, next: 0 }, Vec::new());
+    cells.iter().try_for_each(|(key, value)| gathered.take(at, key, value, &mut fields))?;
+    schema::decode(at, gathered.version.ok_or_else(|| schema::incomplete(at))?, &fields)
 }
 
 /// Rows of a table.
@@ -179,7 +219,7 @@ impl<I: Iterator<Item = Result<(Bytes, Bytes)>>, K: Key, R: Row> Rows<I, K, R> {
             schema::decode(&at, version, fields)?
         } else {
             entries.sort();
-            gather(&at, &entries)?.1
+            gather(&at, &entries)?
         };
         Ok(Some((key, row)))
     }

@@ -24,9 +24,12 @@ impl RowMode {
 }
 
 fn load(read: &impl KvRead, at: &[u8]) -> Result<Option<Schema>> {
-    let Some(stored) = read.get(at)? else { return Ok(None) };
+    read.get(at)?.map(|stored| decode_schema(at, &stored)).transpose()
+}
+
+fn decode_schema(at: &[u8], stored: &[u8]) -> Result<Schema> {
     let decode = || {
-        let mut fields = Fields::new(&stored);
+        let mut fields = Fields::new(stored);
         let (mode, version, fields_max) = (fields.field()?, fields.field()?, fields.field()?);
         let mut names = Vec::new();
         while !fields.at_end() {
@@ -34,7 +37,7 @@ fn load(read: &impl KvRead, at: &[u8]) -> Result<Option<Schema>> {
         }
         Ok(Schema { mode, version, fields_max, fields: names })
     };
-    decode().map(Some).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
+    decode().map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
 }
 
 /// Err if `stored` is not for rows `R`; whether it is an older version's.
@@ -49,33 +52,47 @@ fn compare<R: Row>(at: &[u8], stored: &Schema) -> Result<bool> {
     Ok(stored.version < R::VERSION)
 }
 
+/// The schema that a table had when it was opened.
+pub(super) struct Known {
+    at: Vec<u8>,
+    record: Vec<u8>,
+    fields_max: u64,
+}
+
 /// Write the schema of `R` where there is none or an older one.
-pub(super) fn register<R: Row>(tx: &mut impl KvTx, space: &Space, mode: RowMode) -> Result<()> {
+pub(super) fn register<R: Row>(tx: &mut impl KvTx, space: &Space, mode: RowMode) -> Result<Known> {
     let at = space.key(&(SCHEMA,));
     let stored = load(tx, &at)?;
     if stored.as_ref().is_some_and(|stored| stored.mode != mode.number()) {
         let why = "the table was made with the other mode, in which its rows lie; open it with that";
         return Err(Error::bad_input("row mode", &format!("{mode:?}"), why));
     }
-    if stored.as_ref().map_or(Ok(true), |stored| compare::<R>(&at, stored))? {
-        let fields_max = stored.map_or(0, |stored| stored.fields_max).max(R::FIELDS.len() as u64);
-        let mut record = pack(&(mode.number(), R::VERSION, fields_max));
-        record.extend_from_slice(&pack(R::FIELDS));
+    let is_older = stored.as_ref().map_or(Ok(true), |stored| compare::<R>(&at, stored))?;
+    let fields_max = stored.map_or(0, |stored| stored.fields_max).max(R::FIELDS.len() as u64);
+    let mut record = pack(&(mode.number(), R::VERSION, fields_max));
+    record.extend_from_slice(&pack(R::FIELDS));
+    if is_older {
         tx.put(&at, &record);
     }
-    Ok(())
+    Ok(Known { at, record, fields_max })
 }
 
-/// Err unless the table is one of `R` now; the most fields that its rows ever had.
-pub(super) fn check<R: Row>(tx: &mut impl KvTx, space: &Space) -> Result<u64> {
-    let at = space.key(&(SCHEMA,));
-    match load(tx, &at)? {
-        Some(stored) if compare::<R>(&at, &stored)? => {
-            let why = "the table went back to an older version; open it anew";
-            Err(Error::schema(&at, stored.version, R::VERSION, why))
+impl Known {
+    /// Err unless the table is one of `R` now; the most fields that its rows ever had.
+    pub(super) fn check<R: Row>(&self, tx: &mut impl KvTx) -> Result<u64> {
+        let at = self.at.as_slice();
+        let stored = tx.get(at)?;
+        if stored.as_deref() == Some(self.record.as_slice()) {
+            return Ok(self.fields_max);
         }
-        Some(stored) => Ok(stored.fields_max),
-        None => Err(Error::schema(&at, 0, R::VERSION, "the table is gone; open it anew")),
+        match stored.map(|stored| decode_schema(at, &stored)).transpose()? {
+            Some(stored) if compare::<R>(at, &stored)? => {
+                let why = "the table went back to an older version; open it anew";
+                Err(Error::schema(at, stored.version, R::VERSION, why))
+            }
+            Some(stored) => Ok(stored.fields_max),
+            None => Err(Error::schema(at, 0, R::VERSION, "the table is gone; open it anew")),
+        }
     }
 }
 

@@ -2,17 +2,30 @@
 
 use super::{Field, Row, RowMode, Table, schema};
 use crate::kv::{Costed, KvTx, OrderedKv};
+use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Key, PackField, pack, split};
+use crate::tuple::{Key, Pack, PackField, PackedFields, pack, split_packed};
 use crate::{OpCost, Result};
 
+/// Call `f` with the key of the cell at `place` of the row at `at`.
+fn with_cell<T>(at: &[u8], place: u64, f: impl FnOnce(&[u8]) -> T) -> T {
+    with_buffer(|cell| {
+        cell.extend_from_slice(at);
+        place.pack_field(cell, 0);
+        f(cell)
+    })
+}
+
 impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
-    pub(super) fn row_key(&self, key: &K) -> Result<Vec<u8>> {
-        let bytes = self.rows.key(key);
-        // Six bytes hold the place of any field.
-        let longest = if self.mode == RowMode::Cells { bytes.len() + 6 } else { bytes.len() };
-        check_length(key, longest, self.store.caps().key_bytes_max)?;
-        Ok(bytes)
+    /// Call `f` with where the row of `key` lies.
+    pub(super) fn at<T>(&self, key: &K, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        with_buffer(|at| {
+            self.rows.key_into(key, at);
+            // Six bytes hold the place of any field.
+            let longest = if self.mode == RowMode::Cells { at.len() + 6 } else { at.len() };
+            check_length(key, longest, self.store.caps().key_bytes_max)?;
+            f(at)
+        })
     }
 
     /// Set the row of `key`.
@@ -23,36 +36,42 @@ impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, row: &R) -> Result<()> {
         let fields_max = self.check(tx)?;
-        self.replace(tx, key, &self.row_key(key)?, row, fields_max)
+        self.at(key, |at| self.replace(tx, at, row, fields_max))
     }
 
     /// Write `row` over whatever is there; rows have had up to `fields_max` fields.
-    fn replace(&self, tx: &mut impl KvTx, key: &K, at: &[u8], row: &R, fields_max: u64) -> Result<()> {
+    fn replace(&self, tx: &mut impl KvTx, at: &[u8], row: &R, fields_max: u64) -> Result<()> {
         if self.mode == RowMode::Cells {
-            let cells = self.rows.sub(key);
-            (R::FIELDS.len() as u64..fields_max).for_each(|place| tx.delete(&cells.key(&(place,))));
+            for place in R::FIELDS.len() as u64..fields_max {
+                with_cell(at, place, |cell| tx.delete(cell));
+            }
         }
-        self.write(tx, key, at, row, None)
+        self.write(tx, at, row, None)
     }
 
     /// Write `row`, or of its cells those that differ from `old`.
-    fn write(&self, tx: &mut impl KvTx, key: &K, at: &[u8], row: &R, old: Option<&[u8]>) -> Result<()> {
-        let (version, fields) = (pack(&(R::VERSION,)), pack(row));
-        if self.mode == RowMode::Packed {
-            tx.put(at, &[version, fields].concat());
-            return Ok(());
-        }
-        if old.is_none() {
-            tx.put(at, &version);
-        }
-        let cells = self.rows.sub(key);
-        let before = old.map(split).transpose()?.unwrap_or_default();
-        for (place, field) in split(&fields)?.into_iter().enumerate() {
-            if before.get(place) != Some(&field) {
-                tx.put(&cells.key(&(place as u64,)), field);
+    fn write(&self, tx: &mut impl KvTx, at: &[u8], row: &R, old: Option<&[u8]>) -> Result<()> {
+        with_buffer(|value| {
+            (R::VERSION,).pack_into(value);
+            let version = value.len();
+            row.pack_into(value);
+            if self.mode == RowMode::Packed {
+                tx.put(at, value);
+                return Ok(());
             }
-        }
-        Ok(())
+            let (version, fields) = value.split_at(version);
+            if old.is_none() {
+                tx.put(at, version);
+            }
+            let (mut fields, mut before) = (PackedFields::new(fields), old.map(PackedFields::new));
+            for place in 0.. {
+                let Some(field) = fields.next()? else { return Ok(()) };
+                if before.as_mut().map(PackedFields::next).transpose()?.flatten() != Some(field) {
+                    with_cell(at, place, |cell| tx.put(cell, field));
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Change the row of `key` in place, if there is one; tells whether there was. `change` may run more than
@@ -65,15 +84,16 @@ impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
     /// [`patch`](Self::patch) in the caller's transaction.
     pub fn patch_in(&self, tx: &mut impl KvTx, key: &K, change: impl FnOnce(&mut R)) -> Result<bool> {
         let fields_max = self.check(tx)?;
-        let at = self.row_key(key)?;
         let Some((version, mut row)) = self.load(tx, key)? else { return Ok(false) };
         let old = pack(&row);
         change(&mut row);
-        if version == R::VERSION {
-            self.write(tx, key, &at, &row, Some(&old))?;
-        } else {
-            self.replace(tx, key, &at, &row, fields_max)?;
-        }
+        self.at(key, |at| {
+            if version == R::VERSION {
+                self.write(tx, at, &row, Some(&old))
+            } else {
+                self.replace(tx, at, &row, fields_max)
+            }
+        })?;
         Ok(true)
     }
 
@@ -93,23 +113,39 @@ impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
         value: &T,
     ) -> Result<bool> {
         let fields_max = self.check(tx)?;
-        let at = self.row_key(key)?;
-        let value = pack(&(value,));
+        self.at(key, |at| {
+            with_buffer(|packed| {
+                value.pack_field(packed, 0);
+                self.set_at(tx, key, at, field, packed, fields_max)
+            })
+        })
+    }
+
+    /// [`set`](Self::set) where the row of `key` lies at `at` and the value is encoded.
+    fn set_at<T>(
+        &self,
+        tx: &mut impl KvTx,
+        key: &K,
+        at: &[u8],
+        field: Field<R, T>,
+        value: &[u8],
+        fields_max: u64,
+    ) -> Result<bool> {
         if self.mode == RowMode::Cells {
-            let Some(header) = tx.get(&at)? else { return Ok(false) };
-            if schema::open(&at, &header)?.0 == R::VERSION {
-                tx.put(&self.rows.sub(key).key(&(field.place,)), &value);
+            let Some(header) = tx.get(at)? else { return Ok(false) };
+            if schema::open(at, &header)?.0 == R::VERSION {
+                with_cell(at, field.place.into(), |cell| tx.put(cell, value));
                 return Ok(true);
             }
         }
         let Some((_, row)) = self.load(tx, key)? else { return Ok(false) };
         let packed = pack(&row);
-        let mut fields = split(&packed)?;
+        let mut fields = split_packed(&packed)?;
         if let Some(place) = fields.get_mut(usize::try_from(field.place).unwrap_or(usize::MAX)) {
-            *place = &value;
+            *place = value;
         }
-        let row = schema::decode(&at, R::VERSION, &fields.concat())?;
-        self.replace(tx, key, &at, &row, fields_max)?;
+        let row = schema::decode(at, R::VERSION, &fields.concat())?;
+        self.replace(tx, at, &row, fields_max)?;
         Ok(true)
     }
 
@@ -121,11 +157,12 @@ impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
     /// [`remove`](Self::remove) in the caller's transaction.
     pub fn remove_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
         self.check(tx)?;
-        let at = self.row_key(key)?;
-        match self.mode {
-            RowMode::Packed => tx.delete(&at),
-            RowMode::Cells => tx.delete_range(self.rows.under(key)),
-        }
-        Ok(())
+        self.at(key, |at| {
+            match self.mode {
+                RowMode::Packed => tx.delete(at),
+                RowMode::Cells => tx.delete_range(self.rows.under(key)),
+            }
+            Ok(())
+        })
     }
 }

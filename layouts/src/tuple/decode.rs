@@ -170,7 +170,21 @@ impl<'a> Fields<'a> {
 
     /// The content of a byte string or text after its code, borrowed unless it holds escaped zeros or is
     /// reversed.
+    #[inline]
     fn escaped(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
+        if self.mask == 0 {
+            let rest = self.key.get(self.at..).unwrap_or_default();
+            if let Some(len) = rest.iter().position(|&b| b == 0)
+                && rest.get(len + 1) != Some(&code::ESCAPE)
+            {
+                self.at += len + 1;
+                return Ok(Cow::Borrowed(&rest[..len]));
+            }
+        }
+        self.escaped_or_reversed()
+    }
+
+    fn escaped_or_reversed(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
         let mut owned: Option<Vec<u8>> = None;
         loop {
             let rest = self.key.get(self.at..).unwrap_or_default();
@@ -221,6 +235,53 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Pass over the next field, whatever its type. It is not decoded: that it ends is all that is checked.
+    ///
+    /// ```
+    /// use esker_layouts::tuple::{Fields, pack};
+    /// let key = pack(&("ann", 7));
+    /// let mut fields = Fields::new(&key);
+    /// fields.skip()?;
+    /// assert_eq!(fields.field::<u64>()?, 7);
+    /// # Ok::<(), esker_layouts::tuple::KeyError>(())
+    /// ```
+    #[inline]
+    pub fn skip(&mut self) -> Result<(), KeyError> {
+        let content = match self.code()? {
+            code::BYTES | code::TEXT if self.mask == 0 => return self.skip_escaped(),
+            found @ 0x0C..=0x1C => usize::from(found.abs_diff(code::INT_ZERO)),
+            code::UUID => 16,
+            code::F64 => 8,
+            code::F32 => 4,
+            code::FALSE | code::TRUE => 0,
+            _ => return Element::unpack(self).map(|_| ()),
+        };
+        let end = self.at + 1 + content;
+        if end > self.key.len() {
+            return Err(KeyError { at: self.at + 1, kind: KeyErrorKind::Truncated });
+        }
+        self.at = end;
+        Ok(())
+    }
+
+    /// [`skip`](Self::skip) for a byte string or text that is not reversed.
+    #[inline]
+    fn skip_escaped(&mut self) -> Result<(), KeyError> {
+        let mut at = self.at + 1;
+        loop {
+            let rest = self.key.get(at..).unwrap_or_default();
+            let Some(len) = rest.iter().position(|&b| b == 0) else {
+                return Err(KeyError { at, kind: KeyErrorKind::Truncated });
+            };
+            at += len + 1;
+            if rest.get(len + 1) != Some(&code::ESCAPE) {
+                self.at = at;
+                return Ok(());
+            }
+            at += 1;
+        }
+    }
+
     pub(super) fn null(&mut self) -> Result<(), KeyError> {
         self.expect(code::NULL, "null")?;
         if self.depth > 0 {
@@ -247,6 +308,33 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn int(&mut self) -> Result<i128, KeyError> {
+        self.short_int().map_or_else(|| self.any_int(), |value| value.map(i128::from))
+    }
+
+    /// The next field if it is an integer of at most eight bytes, neither negative nor reversed: what most are.
+    #[inline]
+    fn short_int(&mut self) -> Option<Result<u64, KeyError>> {
+        let len = self.peek()?.checked_sub(code::INT_ZERO).filter(|len| *len <= 8 && self.mask == 0)?;
+        Some(self.int_of(usize::from(len)))
+    }
+
+    /// The next field, an integer of `len` bytes, at most eight, neither negative nor reversed.
+    #[inline]
+    fn int_of(&mut self, len: usize) -> Result<u64, KeyError> {
+        let start = self.at;
+        let rest = self.key.get(start + 1..).unwrap_or_default();
+        let Some(body) = rest.get(..len) else {
+            self.at += 1;
+            return Err(self.error(KeyErrorKind::Truncated));
+        };
+        if body.first() == Some(&0) {
+            return Err(KeyError { at: start, kind: KeyErrorKind::NotCanonical });
+        }
+        self.at = start + 1 + len;
+        Ok(body.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+
+    fn any_int(&mut self) -> Result<i128, KeyError> {
         let start = self.at;
         let found = self.code()?;
         let negative = found < code::INT_ZERO;
@@ -417,6 +505,53 @@ pub fn split(key: &[u8]) -> Result<Vec<&[u8]>, KeyError> {
     Ok(parts)
 }
 
+/// The encodings of the fields of a key that was packed in this program, one after the other: they are
+/// passed over, not checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PackedFields<'a>(Fields<'a>);
+
+impl<'a> PackedFields<'a> {
+    pub(crate) fn new(key: &'a [u8]) -> Self {
+        PackedFields(Fields::new(key))
+    }
+
+    /// Where the next field starts.
+    pub(crate) fn position(&self) -> usize {
+        self.0.at
+    }
+
+    /// The next field, if there is one.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<&'a [u8]>, KeyError> {
+        let start = self.0.at;
+        if self.0.at_end() {
+            return Ok(None);
+        }
+        self.0.skip()?;
+        Ok(self.0.key.get(start..self.0.at))
+    }
+
+    /// The field at `place`, counted from 0 behind those already taken, if there are so many.
+    #[inline]
+    pub(crate) fn nth(&mut self, place: usize) -> Result<Option<&'a [u8]>, KeyError> {
+        for _ in 0..place {
+            if self.next()?.is_none() {
+                return Ok(None);
+            }
+        }
+        self.next()
+    }
+}
+
+/// [`split`] for a key that was packed in this program.
+pub(crate) fn split_packed(key: &[u8]) -> Result<Vec<&[u8]>, KeyError> {
+    let (mut fields, mut parts) = (PackedFields::new(key), Vec::new());
+    while let Some(field) = fields.next()? {
+        parts.push(field);
+    }
+    Ok(parts)
+}
+
 impl UnpackField for Vec<u8> {
     fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
         Ok(fields.bytes()?.into_owned())
@@ -469,7 +604,10 @@ macro_rules! unpack_integers {
             fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
                 let at = fields.position();
                 let kind = KeyErrorKind::IntegerRange(stringify!($int));
-                fields.int()?.try_into().map_err(|_| KeyError { at, kind })
+                match fields.short_int() {
+                    Some(value) => value?.try_into().map_err(|_| KeyError { at, kind }),
+                    None => fields.any_int()?.try_into().map_err(|_| KeyError { at, kind }),
+                }
             }
         }
     )+};

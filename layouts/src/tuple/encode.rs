@@ -67,7 +67,11 @@ pub fn fold_f32(x: f32) -> f32 {
 }
 
 /// `content` with every zero byte escaped, without the final terminator.
-pub(super) fn put_escaped(out: &mut Vec<u8>, content: &[u8]) {
+pub(crate) fn put_escaped(out: &mut Vec<u8>, content: &[u8]) {
+    if !content.contains(&0) {
+        out.extend_from_slice(content);
+        return;
+    }
     for (i, run) in content.split(|&b| b == 0).enumerate() {
         if i > 0 {
             out.extend_from_slice(&[0, code::ESCAPE]);
@@ -76,7 +80,29 @@ pub(super) fn put_escaped(out: &mut Vec<u8>, content: &[u8]) {
     }
 }
 
+#[inline]
 fn put_int(out: &mut Vec<u8>, value: i128) {
+    if let Ok(value) = u64::try_from(value) {
+        put_u64(out, value);
+    } else {
+        put_other_int(out, value);
+    }
+}
+
+/// An integer of at most eight bytes, not negative. All eight are written and those too many cut off: a copy
+/// of known length is one instruction.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "at most 8")]
+fn put_u64(out: &mut Vec<u8>, value: u64) {
+    let skip = value.leading_zeros() / 8;
+    let mut bytes = [0; 9];
+    bytes[0] = code::INT_ZERO + 8 - skip as u8;
+    bytes[1..].copy_from_slice(&value.unbounded_shl(8 * skip).to_be_bytes());
+    out.extend_from_slice(&bytes);
+    out.truncate(out.len() - skip as usize);
+}
+
+fn put_other_int(out: &mut Vec<u8>, value: i128) {
     let bytes = value.unsigned_abs().to_be_bytes();
     let skip = bytes.iter().take_while(|&&b| b == 0).count();
     let magnitude = &bytes[skip..];
@@ -90,11 +116,7 @@ fn put_int(out: &mut Vec<u8>, value: i128) {
         }
         out.extend(magnitude.iter().map(|b| !b));
     } else {
-        if len <= 8 {
-            out.push(code::INT_ZERO + len);
-        } else {
-            out.extend_from_slice(&[code::INT_LONG_POSITIVE, len]);
-        }
+        out.extend_from_slice(&[code::INT_LONG_POSITIVE, len]);
         out.extend_from_slice(magnitude);
     }
 }

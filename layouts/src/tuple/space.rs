@@ -45,6 +45,12 @@ impl KeyRange {
         key >= self.start.as_slice() && self.end.as_deref().is_none_or(|end| key < end)
     }
 
+    /// Whether the range is of one key, as [`point`](Self::point) makes it.
+    pub(crate) fn is_point(&self) -> bool {
+        let end = self.end.as_deref().and_then(<[u8]>::split_last);
+        end == Some((&0, self.start.as_slice()))
+    }
+
     /// Whether no key can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_deref().is_some_and(|end| end <= self.start.as_slice())
@@ -101,9 +107,14 @@ impl Space {
     /// The key of a tuple.
     pub fn key<K: Pack + ?Sized>(&self, key: &K) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.prefix.len() + 32);
-        out.extend_from_slice(&self.prefix);
-        key.pack_into(&mut out);
+        self.key_into(key, &mut out);
         out
+    }
+
+    /// Append the key of a tuple to `out`: [`key`](Self::key) into a buffer of one's own.
+    pub fn key_into<K: Pack + ?Sized>(&self, key: &K, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.prefix);
+        key.pack_into(out);
     }
 
     /// The tuple that `key` is in this space. Offsets in errors count from the start of `key`.

@@ -1,8 +1,12 @@
 //! Changes of one row.
 
+use std::fmt;
+
 use super::WideTable;
-use crate::Result;
-use crate::kv::{Bytes, KeyRange, KvTx, Merge, OrderedKv};
+use crate::kv::{Bytes, KeyRange, Merge, OrderedKv, Write};
+use crate::scratch::with_buffer;
+use crate::tuple::PackField;
+use crate::{OpCost, Result};
 
 /// What is changed in a row, in order; applied all or nothing.
 ///
@@ -11,18 +15,84 @@ use crate::kv::{Bytes, KeyRange, KvTx, Merge, OrderedKv};
 /// let change = RowChange::new().delete_row().put("profile", b"name", b"ann").add("stats", b"logins", 1);
 /// assert!(!change.is_empty());
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct RowChange {
-    edits: Vec<Edit>,
+    /// The edits, one after the other in one buffer: of each, what it does, the lengths of its three parts as
+    /// eight bytes each, and the parts.
+    edits: Vec<u8>,
 }
 
-#[derive(Clone, Debug)]
-enum Edit {
-    Put { family: String, column: Vec<u8>, value: Bytes },
-    Delete { family: String, column: Vec<u8> },
-    DeleteColumns { family: String, columns: KeyRange },
+/// One edit, as it lies in a change.
+#[derive(Clone, Copy, Debug)]
+enum Edit<'c> {
+    Put {
+        family: &'c [u8],
+        column: &'c [u8],
+        value: &'c [u8],
+    },
+    Delete {
+        family: &'c [u8],
+        column: &'c [u8],
+    },
+    /// Without `end`: all columns from `start` on.
+    DeleteColumns {
+        family: &'c [u8],
+        start: &'c [u8],
+        end: Option<&'c [u8]>,
+    },
     DeleteRow,
-    Add { family: String, column: Vec<u8>, by: i64 },
+    Add {
+        family: &'c [u8],
+        column: &'c [u8],
+        by: i64,
+    },
+}
+
+const PUT: u8 = 0;
+const DELETE: u8 = 1;
+const DELETE_COLUMNS: u8 = 2;
+const DELETE_COLUMNS_TO_END: u8 = 3;
+const DELETE_ROW: u8 = 4;
+const ADD: u8 = 5;
+const HEAD: usize = 1 + 3 * size_of::<u64>();
+
+/// The edits of a change.
+struct Edits<'c>(&'c [u8]);
+
+impl<'c> Edits<'c> {
+    /// The next edit with its parts. The bytes were written by [`RowChange::and`] and nobody else.
+    fn parts(&mut self) -> Option<(u8, [&'c [u8]; 3])> {
+        let (head, mut rest) = self.0.split_first_chunk::<HEAD>()?;
+        let mut parts: [&[u8]; 3] = [&[]; 3];
+        for (part, len) in parts.iter_mut().zip(head[1..].as_chunks::<8>().0) {
+            let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
+            (*part, rest) = rest.split_at_checked(len)?;
+        }
+        self.0 = rest;
+        Some((head[0], parts))
+    }
+}
+
+impl<'c> Iterator for Edits<'c> {
+    type Item = Edit<'c>;
+
+    fn next(&mut self) -> Option<Edit<'c>> {
+        let (what, [family, a, b]) = self.parts()?;
+        Some(match what {
+            PUT => Edit::Put { family, column: a, value: b },
+            DELETE => Edit::Delete { family, column: a },
+            DELETE_COLUMNS => Edit::DeleteColumns { family, start: a, end: Some(b) },
+            DELETE_COLUMNS_TO_END => Edit::DeleteColumns { family, start: a, end: None },
+            ADD => Edit::Add { family, column: a, by: i64::from_le_bytes(b.try_into().ok()?) },
+            _ => Edit::DeleteRow,
+        })
+    }
+}
+
+impl fmt::Debug for RowChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(Edits(&self.edits)).finish()
+    }
 }
 
 impl RowChange {
@@ -36,71 +106,114 @@ impl RowChange {
         self.edits.is_empty()
     }
 
-    fn and(mut self, edit: Edit) -> Self {
-        self.edits.push(edit);
+    fn and(mut self, what: u8, parts: [&[u8]; 3]) -> Self {
+        let [a, b, c] = parts;
+        self.edits.reserve(HEAD + a.len() + b.len() + c.len());
+        let mut head = [what; HEAD];
+        for (to, part) in head[1..].as_chunks_mut::<8>().0.iter_mut().zip(parts) {
+            *to = (part.len() as u64).to_le_bytes();
+        }
+        self.edits.extend_from_slice(&head);
+        parts.iter().for_each(|part| self.edits.extend_from_slice(part));
         self
     }
 
     /// Set a cell.
     #[must_use]
     pub fn put(self, family: &str, column: &[u8], value: &[u8]) -> Self {
-        self.and(Edit::Put {
-            family: family.to_owned(),
-            column: column.to_vec(),
-            value: Bytes::copy_from_slice(value),
-        })
+        self.and(PUT, [family.as_bytes(), column, value])
     }
 
     /// Remove a cell; an absent one is fine.
     #[must_use]
     pub fn delete(self, family: &str, column: &[u8]) -> Self {
-        self.and(Edit::Delete { family: family.to_owned(), column: column.to_vec() })
+        self.and(DELETE, [family.as_bytes(), column, &[]])
     }
 
     /// Remove the cells of a family whose columns lie in `columns`, as one range delete.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "ranges are made for the call")]
     pub fn delete_columns(self, family: &str, columns: KeyRange) -> Self {
-        self.and(Edit::DeleteColumns { family: family.to_owned(), columns })
+        let what = if columns.end.is_some() { DELETE_COLUMNS } else { DELETE_COLUMNS_TO_END };
+        let end = columns.end.as_deref().unwrap_or_default();
+        self.and(what, [family.as_bytes(), &columns.start, end])
     }
 
     /// Remove every cell of the row in the families of the handle it is applied with, as one range
     /// delete per family.
     #[must_use]
     pub fn delete_row(self) -> Self {
-        self.and(Edit::DeleteRow)
+        self.and(DELETE_ROW, [&[]; 3])
     }
 
     /// Add to a counter cell without reading it, so that concurrent adds do not conflict. A cell that is
     /// no number, or a sum that does not fit, may show only when the cell is read.
     #[must_use]
     pub fn add(self, family: &str, column: &[u8], by: i64) -> Self {
-        self.and(Edit::Add { family: family.to_owned(), column: column.to_vec(), by })
+        self.and(ADD, [family.as_bytes(), column, &by.to_le_bytes()])
     }
 
-    pub(super) fn write<S: OrderedKv>(
+    /// Commit the change by itself.
+    pub(super) fn commit<S: OrderedKv>(&self, table: &WideTable<'_, S>, row: &[u8]) -> Result<OpCost> {
+        let mut edits = Edits(&self.edits);
+        if let Some(Edit::Put { family, column, value }) = edits.next()
+            && edits.0.is_empty()
+        {
+            let family = table.family_named(family)?;
+            return table.with_cell(row, family, column, |at| table.store.put(at, value));
+        }
+        table.store.write(|write| self.each(table, row, write))
+    }
+
+    /// Hand the writes of the change of `row` to `write`, in order.
+    pub(super) fn each<S: OrderedKv>(
         &self,
         table: &WideTable<'_, S>,
-        tx: &mut impl KvTx,
         row: &[u8],
+        write: &mut (impl FnMut(Write<'_>) + ?Sized),
     ) -> Result<()> {
-        for edit in &self.edits {
-            match edit {
-                Edit::Put { family, column, value } => tx.put(&table.cell_key(row, family, column)?, value),
-                Edit::Delete { family, column } => tx.delete(&table.cell_key(row, family, column)?),
-                Edit::DeleteColumns { family, columns } => {
-                    tx.delete_range(table.family(family)?.columns(row, columns));
-                }
-                Edit::DeleteRow => {
-                    for family in &table.families {
-                        tx.delete_range(family.cells.under(&(row,)));
+        with_buffer(|at| {
+            // The cells of a row begin alike as long as the family is the same.
+            let mut begun: Option<(&[u8], usize)> = None;
+            let mut cell = |at: &mut Vec<u8>, family, column: &[u8]| -> Result<()> {
+                match begun {
+                    Some((of, len)) if of == family => at.truncate(len),
+                    _ => {
+                        at.clear();
+                        table.family_named(family)?.cells.key_into(&(row,), at);
+                        begun = Some((family, at.len()));
                     }
                 }
-                Edit::Add { family, column, by } => {
-                    tx.merge(&table.cell_key(row, family, column)?, Merge::Add(*by));
+                column.pack_field(at, 0);
+                table.check_cell(at.len(), column)
+            };
+            for edit in Edits(&self.edits) {
+                match edit {
+                    Edit::Put { family, column, value } => {
+                        cell(at, family, column)?;
+                        write(Write::Put(at, value));
+                    }
+                    Edit::Delete { family, column } => {
+                        cell(at, family, column)?;
+                        write(Write::Delete(at));
+                    }
+                    Edit::DeleteColumns { family, start, end } => {
+                        let columns = KeyRange { start: start.to_vec(), end: end.map(<[u8]>::to_vec) };
+                        write(Write::DeleteRange(&table.family_named(family)?.columns(row, &columns)));
+                    }
+                    Edit::DeleteRow => {
+                        for family in &table.families {
+                            write(Write::DeleteRange(&family.cells.under(&(row,))));
+                        }
+                    }
+                    Edit::Add { family, column, by } => {
+                        cell(at, family, column)?;
+                        write(Write::Merge(at, &Merge::Add(by)));
+                    }
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -1,13 +1,15 @@
 //! Queries over rows and columns, page by page.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use super::filter::intersection;
 use super::visit::CellRef;
 use super::{Family, Filter, LAYOUT, WideTable};
-use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
+use crate::kv::{Bytes, Go, KeyRange, KvRead, OrderedKv, ScanOptions};
 use crate::ordered_merge::OrderedMerge;
-use crate::tuple::{KeyError, Space, pack, unpack};
+use crate::scratch::with_buffer;
+use crate::tuple::{Fields, KeyError, Space, pack, unpack};
 use crate::{Error, OpCost, Result};
 
 /// How many unwanted cells in a row a scan walks over before it seeks instead.
@@ -194,8 +196,8 @@ impl Query {
         {
             return Err(Error::bad_input("limit", "0", "a page has at least one cell; give 1 or more"));
         }
-        let columns = self.filter.as_ref().map_or_else(KeyRange::all, Filter::columns);
-        let columns = intersection(&self.columns, &columns);
+        let narrowed = self.filter.as_ref().map(|filter| intersection(&self.columns, &filter.columns()));
+        let columns = narrowed.as_ref().unwrap_or(&self.columns);
         let mut page = PageOf::new(self);
         if columns.is_empty() || self.rows.is_empty() {
             return Ok(page.finish(false));
@@ -204,8 +206,16 @@ impl Query {
         for name in &self.families {
             table.family(name)?;
         }
-        let families: Vec<&Family> = table.families.iter().filter(wanted).collect();
-        let sources = families.iter().map(|family| FamilyScan::new(self, read, family, &columns)).collect();
+        let mut families = table.families.iter().filter(wanted);
+        if self.rows.is_point()
+            && !self.reverse
+            && !self.keys_only
+            && let (Some(family), None) = (families.next(), families.next())
+        {
+            return self.run_in_row(family, read, columns, page);
+        }
+        let families = table.families.iter().filter(wanted);
+        let sources = families.map(|family| FamilyScan::new(self, read, family, columns)).collect();
         let mut merge = OrderedMerge::new(sources, self.reverse);
         while !page.is_full() {
             let Some(next) = merge.next() else { return Ok(page.finish(false)) };
@@ -215,6 +225,66 @@ impl Query {
             }
         }
         Ok(page.finish(true))
+    }
+
+    /// The columns of one row in one family, forward: they are one range of keys, nothing has to be merged or
+    /// passed over, and all keys begin with the row.
+    fn run_in_row(
+        &self,
+        family: &Family,
+        read: &impl KvRead,
+        columns: &KeyRange,
+        mut page: PageOf<'_>,
+    ) -> Result<Page> {
+        let row = self.rows.start.as_slice();
+        let range = self.rest(family, columns);
+        let known = with_buffer(|at| {
+            family.cells.key_into(&(row,), at);
+            at.len()
+        });
+        let mut scratch = Vec::new();
+        let mut more = page.is_full();
+        if more || range.is_empty() {
+            return Ok(page.finish(more));
+        }
+        read.visit(range, |key, value| {
+            let mut fields = Fields::starting_at(key, known.min(key.len()));
+            let column = fields.bytes_in(&mut scratch);
+            let column = column.and_then(|column| fields.finish().map(|()| column));
+            let column = column.map_err(|error| Error::foreign(LAYOUT, key, error))?;
+            page.take_lent(row, family, column, value);
+            more = page.is_full();
+            Ok(if more { Go::Stop } else { Go::On })
+        })?;
+        Ok(page.finish(more))
+    }
+
+    /// The keys of `family` that the query is about, behind what earlier pages had.
+    fn rest(&self, family: &Family, columns: &KeyRange) -> KeyRange {
+        let cells: &Space = &family.cells;
+        let mut rest = family.rows(&self.rows, columns);
+        if let Some(token) = &self.after {
+            let row = token.row.as_slice();
+            let here = cells.key(&(row, token.column.as_slice()));
+            let order = family.number.cmp(&token.family);
+            let order = if self.reverse { order.reverse() } else { order };
+            match (order, self.reverse) {
+                // The row is done in this family.
+                (Ordering::Less, false) => {
+                    rest.start = rest.start.max(family.behind_row(row).unwrap_or_default());
+                }
+                (Ordering::Equal, false) => {
+                    rest.start = rest.start.max(KeyRange::point(&here).end.unwrap_or_default());
+                }
+                (Ordering::Greater, false) => {
+                    rest.start = rest.start.max(cells.key(&(row,)));
+                }
+                (Ordering::Less, true) => cut_end(&mut rest, Some(cells.key(&(row,)))),
+                (Ordering::Equal, true) => cut_end(&mut rest, Some(here)),
+                (Ordering::Greater, true) => cut_end(&mut rest, family.behind_row(row)),
+            }
+        }
+        rest
     }
 }
 
@@ -243,8 +313,7 @@ impl<'q> PageOf<'q> {
 
     /// Look at the next cell; `false` if it belongs on the next page.
     fn take(&mut self, row: Vec<u8>, found: Found<'_>) -> bool {
-        let filter = self.query.filter.as_ref();
-        if found.wanted && filter.is_none_or(|filter| filter.passes(&found.column, &found.value)) {
+        if found.wanted && self.passes(&found.column, &found.value) {
             if self.cells.last().is_none_or(|cell| cell.row != row) {
                 if self.query.limit_rows == Some(self.rows) {
                     return false;
@@ -252,13 +321,33 @@ impl<'q> PageOf<'q> {
                 self.rows += 1;
             }
             let value = if self.query.keys_only { Bytes::new() } else { found.value };
-            self.bytes += (row.len() + found.column.len() + value.len()) as u64;
-            let (row, column) = (row.clone(), found.column.clone());
-            self.cells.push(Cell { row, family: found.family.name.clone(), column, value });
+            self.put(&row, found.family, &found.column, value);
         }
         self.looked += 1;
         self.last = Some(PageToken { row, family: found.family.number, column: found.column });
         true
+    }
+
+    /// Look at the next cell of the one row, which lies in the wanted columns.
+    fn take_lent(&mut self, row: &[u8], family: &Family, column: &[u8], value: &[u8]) {
+        if self.passes(column, value) {
+            self.put(row, family, column, Bytes::copy_from_slice(value));
+        }
+        self.looked += 1;
+        if self.is_full() {
+            self.last =
+                Some(PageToken { row: row.to_vec(), family: family.number, column: column.to_vec() });
+        }
+    }
+
+    fn passes(&self, column: &[u8], value: &[u8]) -> bool {
+        self.query.filter.as_ref().is_none_or(|filter| filter.passes(column, value))
+    }
+
+    fn put(&mut self, row: &[u8], family: &Family, column: &[u8], value: Bytes) {
+        self.bytes += (row.len() + column.len() + value.len()) as u64;
+        let (row, column) = (row.to_vec(), column.to_vec());
+        self.cells.push(Cell { row, family: family.name.clone(), column, value });
     }
 
     fn finish(self, more: bool) -> Page {
@@ -300,7 +389,7 @@ impl Family {
 
     /// The cells of the rows in `rows`; of a single one, those whose columns lie in `columns`.
     pub(super) fn rows(&self, rows: &KeyRange, columns: &KeyRange) -> KeyRange {
-        if *rows == KeyRange::point(&rows.start) {
+        if rows.is_point() {
             return self.columns(&rows.start, columns);
         }
         let end = match &rows.end {
@@ -318,29 +407,7 @@ impl Family {
 
 impl<'a, R: KvRead> FamilyScan<'a, R> {
     fn new(query: &Query, read: &'a R, family: &'a Family, columns: &'a KeyRange) -> Self {
-        let cells: &Space = &family.cells;
-        let mut rest = family.rows(&query.rows, columns);
-        if let Some(token) = &query.after {
-            let row = token.row.as_slice();
-            let here = cells.key(&(row, token.column.as_slice()));
-            let order = family.number.cmp(&token.family);
-            let order = if query.reverse { order.reverse() } else { order };
-            match (order, query.reverse) {
-                // The row is done in this family.
-                (std::cmp::Ordering::Less, false) => {
-                    rest.start = rest.start.max(family.behind_row(row).unwrap_or_default());
-                }
-                (std::cmp::Ordering::Equal, false) => {
-                    rest.start = rest.start.max(KeyRange::point(&here).end.unwrap_or_default());
-                }
-                (std::cmp::Ordering::Greater, false) => {
-                    rest.start = rest.start.max(cells.key(&(row,)));
-                }
-                (std::cmp::Ordering::Less, true) => cut_end(&mut rest, Some(cells.key(&(row,)))),
-                (std::cmp::Ordering::Equal, true) => cut_end(&mut rest, Some(here)),
-                (std::cmp::Ordering::Greater, true) => cut_end(&mut rest, family.behind_row(row)),
-            }
-        }
+        let rest = query.rest(family, columns);
         let with_values = !query.keys_only || query.filter.as_ref().is_some_and(Filter::needs_value);
         let options = ScanOptions { reverse: query.reverse, keys_only: !with_values, ..ScanOptions::new() };
         FamilyScan { read, family, columns, rest, options, scan: None, misses: 0 }
@@ -409,7 +476,8 @@ impl<'t, 'k, S: OrderedKv> WideView<'t, 'k, S> {
 
     /// Whether there is such a cell: one get without the value.
     pub fn exists(&self, row: &[u8], family: &str, column: &[u8]) -> Result<bool> {
-        self.read.contains(&self.table.cell_key(row, family, column)?)
+        let family = self.table.family(family)?;
+        self.table.with_cell(row, family, column, |at| self.read.contains(at))
     }
 
     /// The cells that `query` asks for, up to its limits. [`Error::BadInput`] for a family that the

@@ -1,0 +1,169 @@
+//! What layouts cost in instructions beside the same engine calls by hand: `layout_cost`, an example of
+//! `benches`, under callgrind.
+//!
+//! The example spends what is to be counted within calls of one function. Callgrind collects there and writes a
+//! file after each call; the example's lines say, in the same order, what each is of. Instructions do not depend
+//! on the machine's load, so a ratio over its limit is a finding and not noise.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::cargo::{cargo, output, program, run, succeeds};
+use crate::plan::target_dir;
+use crate::steps::Outcome;
+
+/// The function between whose calls nothing is counted.
+const MARKED: &str = "layout_cost::within_the_marks";
+
+/// What the example says of one counted call.
+#[derive(Debug, PartialEq)]
+struct Side {
+    by_hand: bool,
+    pair: String,
+    operations: u64,
+    limit: f64,
+    reason: String,
+}
+
+/// A pair with what was counted for it.
+#[derive(Debug, PartialEq)]
+struct Counted {
+    pair: String,
+    /// Instructions of an operation by hand, and of the layout's.
+    by_hand: u64,
+    layout: u64,
+    ratio: f64,
+    limit: f64,
+    reason: String,
+}
+
+/// The step: every pair within its limit.
+pub(crate) fn step() -> Outcome {
+    match measured() {
+        Ok(Some(counted)) => {
+            print!("{}", table(&counted));
+            Outcome::of_problems(&problems(&counted), format!("{} operations", counted.len()))
+        }
+        Ok(None) => Outcome::Skipped("valgrind is not installed".to_owned()),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// Build and run the example; `None` without valgrind.
+fn measured() -> Result<Option<Vec<Counted>>, String> {
+    if !succeeds(program("valgrind", &["--version"])) {
+        return Ok(None);
+    }
+    let mut build = cargo(&["build", "--release", "--locked", "--quiet", "--package", "esker-bench"]);
+    build.args(["--example", "layout_cost"]);
+    if let Outcome::Failed(why) = run(build) {
+        return Err(why);
+    }
+    let dir = target_dir().join("layout-cost");
+    if dir.is_dir() {
+        std::fs::remove_dir_all(&dir)
+            .map_err(|error| format!("cannot clear {}: {error}", dir.display()))?;
+    }
+    std::fs::create_dir_all(&dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
+    let file = dir.join("callgrind");
+    let mut command = program("valgrind", &["--quiet", "--tool=callgrind"]);
+    command.arg(format!("--callgrind-out-file={}", file.display()));
+    command.arg(format!("--toggle-collect={MARKED}")).arg(format!("--dump-after={MARKED}"));
+    command.arg(target_dir().join("release/examples/layout_cost"));
+    let lines = output(command)?;
+    let sides: Vec<Side> = lines.lines().map(side).collect::<Result<_, _>>()?;
+    let totals = (1..=sides.len()).map(|number| total(&file.with_extension(number.to_string())));
+    pairs(&sides, &totals.collect::<Result<Vec<u64>, String>>()?).map(Some)
+}
+
+fn side(line: &str) -> Result<Side, String> {
+    let strange = || format!("layout_cost printed {line:?}");
+    let words: Vec<&str> = line.split('\t').collect();
+    let ["side", side, pair, operations, limit, reason] = words.as_slice() else { return Err(strange()) };
+    Ok(Side {
+        by_hand: *side == "by hand",
+        pair: (*pair).to_owned(),
+        operations: operations.parse().ok().filter(|count| *count > 0).ok_or_else(strange)?,
+        limit: limit.parse().map_err(|_| strange())?,
+        reason: (*reason).to_owned(),
+    })
+}
+
+/// The instructions in a file of callgrind's.
+fn total(file: &Path) -> Result<u64, String> {
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| format!("callgrind wrote no {}: {error}", file.display()))?;
+    let total = text.lines().rev().find_map(|line| line.strip_prefix("totals:"));
+    let total = total.and_then(|total| total.trim().parse().ok()).filter(|total| *total > 0);
+    total.ok_or_else(|| format!("{} counts nothing", file.display()))
+}
+
+/// The sides, each pair's one by hand first, with their totals.
+fn pairs(sides: &[Side], totals: &[u64]) -> Result<Vec<Counted>, String> {
+    let sides: Vec<(&Side, u64)> = sides.iter().zip(totals.iter().copied()).collect();
+    if sides.is_empty() {
+        return Err("layout_cost measured nothing".to_owned());
+    }
+    sides
+        .chunks(2)
+        .map(|pair| match pair {
+            [(hand, by_hand), (of_layout, layout)]
+                if hand.by_hand && !of_layout.by_hand && hand.pair == of_layout.pair =>
+            {
+                Ok(Counted {
+                    pair: hand.pair.clone(),
+                    by_hand: by_hand / hand.operations,
+                    layout: layout / of_layout.operations,
+                    ratio: *layout as f64 / *by_hand as f64,
+                    limit: hand.limit,
+                    reason: hand.reason.clone(),
+                })
+            }
+            _ => Err("layout_cost printed a side without its other".to_owned()),
+        })
+        .collect()
+}
+
+fn problems(counted: &[Counted]) -> Vec<String> {
+    let over = counted.iter().filter(|one| one.ratio > one.limit);
+    over.map(|one| format!("{} costs {:.3} times as much, more than {:.2}", one.pair, one.ratio, one.limit))
+        .collect()
+}
+
+/// The rows as the book has them.
+fn table(counted: &[Counted]) -> String {
+    let mut text = "| Operation | By hand | Layout | Ratio | Limit |\n|---|---|---|---|---|\n".to_owned();
+    for one in counted {
+        let reason = if one.reason.is_empty() { String::new() } else { format!(": {}", one.reason) };
+        let Counted { pair, by_hand, layout, ratio, limit, .. } = one;
+        let _ = writeln!(text, "| {pair} | {by_hand} | {layout} | {ratio:.3} | {limit:.2}{reason} |");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sides() -> Vec<Side> {
+        let lines = "side\tby hand\tget\t4\t1.1\t\nside\tlayout\tget\t4\t1.1\t";
+        lines.lines().map(|line| side(line).expect("a side")).collect()
+    }
+
+    #[test]
+    fn a_ratio_over_its_limit_is_a_problem() {
+        let within = pairs(&sides(), &[400, 440]).expect("a pair");
+        assert_eq!((within[0].by_hand, within[0].layout), (100, 110));
+        assert!(problems(&within).is_empty());
+        let over = pairs(&sides(), &[400, 441]).expect("a pair");
+        assert_eq!(problems(&over), ["get costs 1.103 times as much, more than 1.10"]);
+    }
+
+    #[test]
+    fn what_cannot_be_paired_is_no_success() {
+        assert!(pairs(&[], &[]).is_err());
+        assert!(pairs(&sides()[..1], &[400]).is_err());
+        assert!(pairs(&sides().into_iter().rev().collect::<Vec<_>>(), &[400, 440]).is_err());
+        assert!(side("side\tlayout\tget\t0\t1.1\t").is_err());
+    }
+}
