@@ -25,7 +25,7 @@ struct Epoch {
     fields: Vec<u64>,
 }
 
-fn behind<'a>(input: &'a [u8], byte: u8) -> Result<&'a [u8]> {
+fn behind(input: &[u8], byte: u8) -> Result<&[u8]> {
     input.strip_prefix(&[byte]).ok_or_else(damaged)
 }
 

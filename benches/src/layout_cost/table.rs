@@ -3,6 +3,7 @@
 //! By hand, too, the table's schema is read with every write, or an older program could write beside a newer
 //! one; that it is the one known is a comparison of bytes.
 
+use esker_layouts::engine::EngineStore;
 use esker_layouts::table::{Row, RowMode, Table};
 use esker_layouts::tuple::{Space, pack};
 use esker_layouts::{Error, Result};
@@ -89,7 +90,6 @@ fn packed(bench: &mut impl Bench) -> Result<()> {
     })?;
     let table: Table<_, (u64,), User> = Table::open(twin.layout(), &space, RowMode::Packed)?;
     let (db, keyspace) = twin.by_hand();
-    let id = |n: usize| n as u64 * 7919 % ROWS;
     let (mut at, mut value) = (Vec::new(), Vec::new());
     let (view, reader) = (table.view()?, keyspace.reader()?);
     bench.pair(
@@ -153,15 +153,27 @@ fn packed(bench: &mut impl Bench) -> Result<()> {
     bench.stores(|| twin.check_same())
 }
 
+/// The table of cells.
+type Cells<'k> = Table<'k, EngineStore, (u64,), User>;
+
 fn cells(bench: &mut impl Bench) -> Result<()> {
     let space = Space::new(&("cells",));
     let twin = Twin::filled(|store| {
         let table = Table::open(store, &space, RowMode::Cells)?;
         (0..ROWS).try_for_each(|id| table.put(&(id,), &User::number(id)).map(|_| ()))
     })?;
-    let table: Table<_, (u64,), User> = Table::open(twin.layout(), &space, RowMode::Cells)?;
-    let (db, keyspace) = twin.by_hand();
-    let id = |n: usize| n as u64 * 7919 % ROWS;
+    let table: Cells<'_> = Table::open(twin.layout(), &space, RowMode::Cells)?;
+    cell_reads(bench, &table, &twin)?;
+    cell_writes(bench, &table, &twin)?;
+    bench.stores(|| twin.check_same())
+}
+
+fn id(n: usize) -> u64 {
+    n as u64 * 7919 % ROWS
+}
+
+fn cell_reads(bench: &mut impl Bench, table: &Cells<'_>, twin: &Twin) -> Result<()> {
+    let (_, keyspace) = twin.by_hand();
     let (mut at, mut value) = (Vec::new(), Vec::new());
     let (view, reader) = (table.view()?, keyspace.reader()?);
     bench.pair(
@@ -208,7 +220,12 @@ fn cells(bench: &mut impl Bench) -> Result<()> {
             read_fields(&value).map(Some)
         },
         |n| view.get(&(id(n),)),
-    )?;
+    )
+}
+
+fn cell_writes(bench: &mut impl Bench, table: &Cells<'_>, twin: &Twin) -> Result<()> {
+    let (db, keyspace) = twin.by_hand();
+    let (mut at, mut value) = (Vec::new(), Vec::new());
     let users: Vec<User> = (0..ROWS).map(|id| User { visits: 7, ..User::number(id) }).collect();
     let user = |n: usize| &users[n * 7919 % users.len()];
     let (mut schema_at, known) = (Vec::new(), schema(1));
@@ -259,6 +276,5 @@ fn cells(bench: &mut impl Bench) -> Result<()> {
             Ok(done?)
         },
         |n| table.put(&(id(n),), user(n)).map(|_| ()),
-    )?;
-    bench.stores(|| twin.check_same())
+    )
 }

@@ -96,7 +96,9 @@ pub(super) fn run(bench: &mut impl Bench) -> Result<()> {
                 let Some(element) = elements.get_mut((place(n) % CHUNK) as usize) else { return Ok(false) };
                 *element = n as f64;
                 value.clear();
-                elements.iter().for_each(|element| put_f64(&mut value, *element));
+                for element in elements {
+                    put_f64(&mut value, element);
+                }
                 tx.put(keyspace, &buffer, &value)?;
                 Ok(true)
             })?)

@@ -114,7 +114,9 @@ impl RowChange {
             *to = (part.len() as u64).to_le_bytes();
         }
         self.edits.extend_from_slice(&head);
-        parts.iter().for_each(|part| self.edits.extend_from_slice(part));
+        for part in parts {
+            self.edits.extend_from_slice(part);
+        }
         self
     }
 
