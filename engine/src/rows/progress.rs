@@ -4,8 +4,8 @@
 //! ranges, and in a table whose keys are not in order a seek may lead back to where the walk has been. Blocks are
 //! checked for their structure when they are read, not for their order, which would cost every reader
 //! comparisons; no damage that leaves the checksums intact brings this about, only a forger. So seeks are held to
-//! what they do in tables that are in order: each source seeks past a tombstone's end once at most, and the end of
-//! each dead range that is left lies farther on.
+//! what they do in tables that are in order: the end of each dead range that is left lies farther on, and from one
+//! such end to the next each source seeks past a tombstone's end once at most.
 
 use esker_base::{Error, Result};
 
@@ -50,6 +50,8 @@ impl Progress {
             return Err(Stuck);
         }
         self.left = Some(end.to_vec());
+        // All sources seek there, also those that have been farther: they may pass the same fragments again.
+        self.skips = 0;
         Ok(())
     }
 }
@@ -76,6 +78,10 @@ mod tests {
         progress.begin();
         progress.skip().expect("a new walk");
         progress.leave(b"k", true).expect("the first");
+        for _ in 0..6 {
+            progress.skip().expect("each source past each fragment again");
+        }
+        assert!(progress.skip().is_err());
         progress.leave(b"m", true).expect("farther on");
         assert!(progress.leave(b"m", true).is_err());
         progress.begin();
