@@ -59,6 +59,8 @@ pub enum Planted {
     UncheckedElapsed,
     /// A reader loads its number before its superversion.
     NumberFirst,
+    /// Rows of a flush that is ending are shown in its memtable and in its tables.
+    ShownTwice,
     /// A sync makes durable, by its own account, what was written while it ran.
     SyncedMeanwhile,
     /// Who waits for a sync is woken before the next may begin.

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::sync::{ArcSwap, Guard, Mutex};
 use esker_base::{FileNumber, SeqNo};
@@ -113,6 +114,9 @@ impl Current {
 
     /// Let `flushed` go, if a flush ended, and show the newest version that `version` yields. It is
     /// asked under the lock, so that of two installers the later one's version stays.
+    ///
+    /// That version may have tables of a flush that has not come here yet. Their memtable goes too: an operand
+    /// that a reader finds in both would count twice.
     pub(crate) fn install(
         &self,
         version: impl FnOnce() -> Arc<Version>,
@@ -120,12 +124,18 @@ impl Current {
     ) {
         let _installing = self.install.lock();
         let old = self.current.load_full();
-        let keep = |m: &&Arc<MemtableAndLog>| flushed.is_none_or(|flushed| !Arc::ptr_eq(m, flushed));
-        let sealed = old.sealed.iter().filter(keep).cloned().collect();
-        self.current.store(Arc::new(SuperVersion {
-            active: Arc::clone(&old.active),
-            sealed,
-            version: version(),
-        }));
+        let version = version();
+        // Up to here everything is in tables.
+        let flushed_to = version.marks().last_seqno;
+        let is_flushed = |m: &Arc<MemtableAndLog>| {
+            m.sealed_seqno().is_some_and(|last| last <= flushed_to)
+                && !m.memtable.is_empty()
+                && !planted::is(Planted::ShownTwice)
+        };
+        let goes = |m: &Arc<MemtableAndLog>| {
+            flushed.is_some_and(|flushed| Arc::ptr_eq(m, flushed)) || is_flushed(m)
+        };
+        let sealed = old.sealed.iter().filter(|m| !goes(m)).cloned().collect();
+        self.current.store(Arc::new(SuperVersion { active: Arc::clone(&old.active), sealed, version }));
     }
 }

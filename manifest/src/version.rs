@@ -33,7 +33,7 @@ pub struct Marks {
     pub first_log: FileNumber,
     /// Final length in bytes of each closed log from `first_log` on.
     pub closed_logs: BTreeMap<FileNumber, u64>,
-    /// The newest sequence number that a commit named. Logs may hold newer ones.
+    /// The newest sequence number that a commit named: everything up to it is in tables. Logs may hold newer ones.
     pub last_seqno: SeqNo,
     /// The newest log of which something was known to be durable, and how many bytes of it were.
     pub durable_log: Option<(FileNumber, u64)>,

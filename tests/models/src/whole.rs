@@ -35,7 +35,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 12] = [
+pub const SCENARIOS: [Scenario; 13] = [
     Scenario {
         name: "group-commit",
         run: commits::group_commit,
@@ -44,6 +44,7 @@ pub const SCENARIOS: [Scenario; 12] = [
     },
     Scenario { name: "rotation", run: commits::rotation, weight: 1, bugs: &[] },
     Scenario { name: "overwrites", run: commits::overwrites, weight: 2, bugs: &[Planted::NumberFirst] },
+    Scenario { name: "counter", run: commits::counter, weight: 2, bugs: &[Planted::ShownTwice] },
     Scenario { name: "snapshots", run: reads::snapshots, weight: 1, bugs: &[Planted::SnapshotsForgotten] },
     Scenario { name: "dead-ranges", run: reads::dead_ranges, weight: 2, bugs: &[Planted::DeadForever] },
     Scenario { name: "bank", run: transactions::bank, weight: 2, bugs: &[Planted::UncheckedGroup] },

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use esker::Durability;
+use esker::{Durability, KeyspaceOptions};
 use shuttle::thread;
 
-use super::world::{Counts, Rows, World, check_pairs, put_pair, small, value};
+use super::world::{Counts, Rows, World, check_pairs, put_pair, small, small_blocks, value};
 
 /// Three writers whose commits are synced, and a reader: batches are seen whole and in order, and what was
 /// acknowledged outlives the power.
@@ -116,4 +116,53 @@ pub(super) fn overwrites() {
     drop(keyspace);
     db.close().expect("closes");
     assert_eq!(world.now().get("a0"), NUMBERS);
+}
+
+/// A counter that is added to, a few additions to a memtable, while flushes end, compactions run and keyspaces are
+/// made: whoever reads it finds each addition once.
+pub(super) fn counter() {
+    const ADDITIONS: u64 = 4;
+    let world = World::new();
+    let (db, keyspace) = world.open(small(Durability::Os, 1 << 10));
+    let counting = KeyspaceOptions { merge_operator: Some("add-u64".into()), ..small_blocks() };
+    let counters = db.keyspace("counters", counting).expect("is made");
+    let counts = Counts::of(1);
+    let writing = {
+        let (db, keyspace, counters, counts) =
+            (db.clone(), keyspace.clone(), counters.clone(), counts.clone());
+        thread::spawn(move || {
+            for number in 1..=ADDITIONS {
+                let mut batch = db.batch();
+                batch.merge(&counters, "n", 1_u64.to_le_bytes()).expect("fits");
+                batch.put(&keyspace, format!("a{number}"), value(number, 600)).expect("fits");
+                batch.commit().expect("is written");
+                counts.acknowledge(0, number);
+            }
+        })
+    };
+    let making = {
+        let db = db.clone();
+        thread::spawn(move || {
+            for nth in 0..2 {
+                db.keyspace(&format!("other{nth}"), small_blocks()).expect("is made");
+            }
+        })
+    };
+    let read = |least: u64| {
+        let found = counters.get("n").expect("reads");
+        let found = found.map_or(0, |n| u64::from_le_bytes((*n).try_into().expect("eight bytes")));
+        assert!((least..=ADDITIONS).contains(&found), "{found} of {least} to {ADDITIONS} additions");
+        found
+    };
+    let mut seen = 0;
+    for _ in 0..4 {
+        seen = read(counts.acknowledged()[0].max(seen));
+    }
+    writing.join().expect("holds");
+    making.join().expect("holds");
+    for _ in 0..3 {
+        assert_eq!(read(ADDITIONS), ADDITIONS);
+    }
+    drop((keyspace, counters));
+    db.close().expect("closes");
 }
