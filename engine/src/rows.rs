@@ -26,7 +26,7 @@ use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 
 use self::dead::KnownDead;
-use self::progress::Progress;
+use self::progress::{Progress, disorder};
 use crate::operators;
 use crate::read::{CHAIN_BYTES_MAX, count_operand};
 use crate::source::{Source, SourceInfo};
@@ -504,7 +504,7 @@ impl Rows {
             if infos[index].largest_seqno < cover {
                 if source.internal_key() < target {
                     self.cost.seeks += 1;
-                    self.progress.skip().map_err(|stuck| stuck.in_source(source))?;
+                    self.progress.skip().map_err(|_stuck| disorder(source))?;
                     source.seek(target)?;
                 }
             } else if Some(index) == leader {

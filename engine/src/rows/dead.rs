@@ -5,7 +5,7 @@ use std::sync::Weak;
 
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Result};
 
-use super::progress::Stuck;
+use super::progress::disorder;
 use super::{Rows, Stand, Walk};
 use crate::core::Core;
 use crate::dead_ranges::{KeyRange, after};
@@ -69,23 +69,23 @@ impl Rows {
                 self.stand = Stand::Nowhere;
                 return Ok(false);
             };
-            self.progress.leave(end, true).map_err(|stuck| self.blame(stuck))?;
+            self.progress.leave(end, true).map_err(|_stuck| self.blame())?;
             self.merge.seek(InternalKey::before_all(end))?;
         } else {
             if self.bounds.before_start(&range.start) {
                 self.stand = Stand::Nowhere;
                 return Ok(false);
             }
-            self.progress.leave(&range.start, false).map_err(|stuck| self.blame(stuck))?;
+            self.progress.leave(&range.start, false).map_err(|_stuck| self.blame())?;
             self.merge.seek_before(InternalKey::before_all(&range.start))?;
         }
         Ok(true)
     }
 
     /// The error of a walk that the leading source has led back.
-    fn blame(&mut self, stuck: Stuck) -> Error {
+    fn blame(&mut self) -> Error {
         let leader = self.merge.leader().unwrap_or_default();
-        stuck.in_source(&self.merge.sources_mut()[leader])
+        disorder(&self.merge.sources_mut()[leader])
     }
 
     /// Watch what lies ahead, if no commit is under way just now.

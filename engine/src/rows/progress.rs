@@ -56,12 +56,10 @@ impl Progress {
     }
 }
 
-impl Stuck {
-    /// The error, by the table that `source` stands in.
-    #[cold]
-    pub(super) fn in_source(self, source: &Source) -> Error {
-        Error::corruption(source.path(), 0, "its keys are not in order: a scan came by twice")
-    }
+/// The error of a walk that is stuck, by the table that `source` stands in.
+#[cold]
+pub(super) fn disorder(source: &Source) -> Error {
+    Error::corruption(source.path(), 0, "its keys are not in order: a scan came by twice")
 }
 
 #[cfg(test)]
