@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions};
+use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions};
 
 fn small() -> DatabaseOptions {
     DatabaseOptions {
@@ -16,53 +16,66 @@ fn small() -> DatabaseOptions {
     }
 }
 
+/// What this build can compress with.
+fn codecs() -> Vec<Compression> {
+    let mut all = vec![Compression::None, Compression::Lz4];
+    if cfg!(feature = "zstd") {
+        all.push(Compression::Zstd { level: 3 });
+    }
+    all
+}
+
 /// Random writes against a model, through flushes, compactions, and a reopening.
 #[test]
 fn a_database_behaves_like_a_map() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-    let mut state = 1u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    for _ in 0..4 {
-        let db = Database::builder(dir.path()).options(small()).open().unwrap();
-        let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
-        for _ in 0..20_000 {
-            let key = format!("key{:05}", random() % 5_000).into_bytes();
-            match random() % 100 {
-                0..70 => {
-                    let value = format!("value{}", random()).into_bytes();
-                    map.put(&key, &value).unwrap();
-                    model.insert(key, value);
+    for compression in codecs() {
+        let options = KeyspaceOptions::default().with_compression(compression);
+        let dir = tempfile::tempdir().unwrap();
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        let mut state = 1u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for _ in 0..4 {
+            let db = Database::builder(dir.path()).options(small()).open().unwrap();
+            let map = db.keyspace("map", options.clone()).unwrap();
+            for _ in 0..20_000 {
+                let key = format!("key{:05}", random() % 5_000).into_bytes();
+                match random() % 100 {
+                    0..70 => {
+                        let value = format!("value{}", random()).into_bytes();
+                        map.put(&key, &value).unwrap();
+                        model.insert(key, value);
+                    }
+                    70..95 => {
+                        map.delete(&key).unwrap();
+                        model.remove(&key);
+                    }
+                    95 => {
+                        let mut end = key.clone();
+                        end.push(b'~');
+                        map.delete_range(key.clone()..end.clone()).unwrap();
+                        model.retain(|k, _| *k < key || *k >= end);
+                    }
+                    _ => assert_eq!(map.get(&key).unwrap().as_deref(), model.get(&key).map(Vec::as_slice)),
                 }
-                70..95 => {
-                    map.delete(&key).unwrap();
-                    model.remove(&key);
-                }
-                95 => {
-                    let mut end = key.clone();
-                    end.push(b'~');
-                    map.delete_range(key.clone()..end.clone()).unwrap();
-                    model.retain(|k, _| *k < key || *k >= end);
-                }
-                _ => assert_eq!(map.get(&key).unwrap().as_deref(), model.get(&key).map(Vec::as_slice)),
             }
+            let forward: Vec<_> = map.iter().map(|row| row.unwrap()).collect();
+            let expected: Vec<_> =
+                model.iter().map(|(k, v)| (k.clone().into(), v.clone().into())).collect();
+            assert_eq!(forward, expected);
+            let mut reverse: Vec<_> = map.iter().rev().map(|row| row.unwrap()).collect();
+            reverse.reverse();
+            assert_eq!(reverse, expected);
+            for key in model.keys().step_by(7) {
+                assert_eq!(map.get(key).unwrap().as_deref(), model.get(key).map(Vec::as_slice));
+            }
+            db.verify().unwrap();
+            db.close().unwrap();
         }
-        let forward: Vec<_> = map.iter().map(|row| row.unwrap()).collect();
-        let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone().into(), v.clone().into())).collect();
-        assert_eq!(forward, expected);
-        let mut reverse: Vec<_> = map.iter().rev().map(|row| row.unwrap()).collect();
-        reverse.reverse();
-        assert_eq!(reverse, expected);
-        for key in model.keys().step_by(7) {
-            assert_eq!(map.get(key).unwrap().as_deref(), model.get(key).map(Vec::as_slice));
-        }
-        db.verify().unwrap();
-        db.close().unwrap();
     }
 }
 

@@ -140,8 +140,11 @@ fn zstd() -> Outcome {
     if !succeeds(program("cc", &["--version"])) {
         return Outcome::Skipped("no C compiler (cc)".to_owned());
     }
-    let test = |package, feature| cargo(&["test", "--package", package, "--locked", "--features", feature]);
-    run_all([test("esker-sstable", "zstd"), test("esker", "zstd")])
+    let mut codec = cargo(&["test", "--package", "esker-sstable", "--locked", "--features", "zstd"]);
+    codec.arg("--lib");
+    let mut database = cargo(&["test", "--package", "esker", "--locked", "--features", "zstd"]);
+    database.args(["--test", "smoke"]);
+    run_all([codec, database])
 }
 
 /// The lab on other engines, which are behind a feature for what they cost to build: conformance, and an
@@ -178,9 +181,16 @@ fn package() -> Outcome {
     }
     let mut command = cargo(&["package", "--workspace", "--locked", "--quiet"]);
     command.args(["--exclude", "esker-tests", "--exclude", "xtask"]);
-    // A package leaves the workspace's profiles behind; the same settings, so that it need not build
-    // every dependency anew.
-    for setting in ["opt-level=1", "debug=\"line-tables-only\"", "package.\"*\".opt-level=2"] {
+    // A package leaves the workspace's profiles behind. Dependencies are built as the workspace has built them,
+    // so that they need not be built anew; ours need only build.
+    let mut settings = vec![r#"debug="line-tables-only""#.to_owned(), r#"lto="off""#.to_owned()];
+    settings.push("opt-level=1".to_owned());
+    let ours = match packages(&["--no-deps"]) {
+        Ok(ours) => ours,
+        Err(why) => return Outcome::Failed(why),
+    };
+    settings.extend(ours.iter().map(|package| format!("package.{}.opt-level=0", package.name)));
+    for setting in settings {
         command.args(["--config", &format!("profile.dev.{setting}")]);
     }
     run(command)

@@ -193,8 +193,7 @@ impl Report {
     pub fn compared(&self) -> u64 {
         let followers = self.experiments.iter().flat_map(ExperimentReport::series);
         let followers = followers.map(|(_, series)| series.counters.operations);
-        let formulas = self.studies.iter().flat_map(|study| &study.formulas);
-        followers.chain(formulas.map(|formula| formula.tally.operations)).sum()
+        followers.chain(self.studies.iter().map(Study::compared)).sum()
     }
 
     /// Tables for a terminal.

@@ -425,6 +425,11 @@ impl Study {
         !self.formulas.is_empty() && self.formulas.iter().all(|formula| formula.tally.all_equal())
     }
 
+    /// How many operations were compared with a formula.
+    pub fn compared(&self) -> u64 {
+        self.formulas.iter().map(|formula| formula.tally.operations).sum()
+    }
+
     /// The comparison over all formulas whose operation starts with `operation`: what a claim's verdict
     /// is judged by.
     pub fn tally(&self, operation: &str) -> Tally {

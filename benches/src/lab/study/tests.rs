@@ -1,6 +1,21 @@
 use super::*;
 use crate::lab::{LabOptions, Report, Scale};
 
+/// What the experiments' own tests ask of a study.
+impl Study {
+    /// Every count equals its formula; names the first that does not.
+    pub(crate) fn expect_counted(&self) {
+        for formula in &self.formulas {
+            assert!(formula.tally.all_equal(), "{formula:?}");
+        }
+        assert!(self.counters_equal(), "nothing was compared");
+    }
+
+    pub(crate) fn verdicts(&self) -> Vec<Outcome> {
+        self.claims.iter().map(|claim| claim.verdict.outcome).collect()
+    }
+}
+
 /// One of everything.
 fn study() -> Study {
     let mut study = Study::new("X99", "One of everything", "Z1–Z3", "Nothing <at all> was done.");

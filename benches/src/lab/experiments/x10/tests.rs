@@ -16,10 +16,6 @@ fn tiny() -> LabOptions {
     LabOptions::new(Scale::Tiny, vec![Experiment::X10])
 }
 
-fn outcomes(study: &Study) -> Vec<Outcome> {
-    study.claims.iter().map(|claim| claim.verdict.outcome).collect()
-}
-
 const EXPECTED: [Outcome; 6] = {
     let (yes, no) = (Outcome::Reproduced, Outcome::Refuted);
     // Wide rows alone change atomically; nothing is selected in them; the slides' bound of a user.
@@ -31,15 +27,12 @@ fn every_cost_equals_its_formula_on_both_stores() {
     let on_map = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");
     let on_engine = run(&EngineFactory, &tiny(), &mut Silent).expect("the lab runs");
     for study in [&on_map, &on_engine] {
-        for formula in &study.formulas {
-            assert!(formula.tally.all_equal(), "{formula:?}");
-        }
-        assert_eq!(outcomes(study), EXPECTED);
+        study.expect_counted();
+        assert_eq!(study.verdicts(), EXPECTED);
     }
-    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
-    assert_eq!(compared(&on_map), compared(&on_engine), "the same questions");
+    assert_eq!(on_map.compared(), on_engine.compared(), "the same questions");
     // 12 samples: 4 forms and 3 questions, 4 forms changed together and 2 row by row, 3 bounds.
-    assert_eq!(compared(&on_map), 12 * (4 * 3 + 4 + 2 + 3));
+    assert_eq!(on_map.compared(), 12 * (4 * 3 + 4 + 2 + 3));
 }
 
 #[test]
@@ -110,7 +103,7 @@ fn wrong_mailboxes_come_out_as_mismatches() {
     }
     let wrong = Outcome::NotReproduced;
     let (yes, no) = (Outcome::Reproduced, Outcome::Refuted);
-    assert_eq!(outcomes(&study), [wrong, wrong, yes, yes, no, Outcome::ShapeOnly]);
+    assert_eq!(study.verdicts(), [wrong, wrong, yes, yes, no, Outcome::ShapeOnly]);
 }
 
 /// Loses the first message of a user.

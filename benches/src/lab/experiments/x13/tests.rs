@@ -17,15 +17,12 @@ fn every_cost_equals_its_formula_on_both_stores() {
     let on_map = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");
     let on_engine = run(&EngineFactory, &tiny(), &mut Silent).expect("the lab runs");
     for study in [&on_map, &on_engine] {
-        for formula in &study.formulas {
-            assert!(formula.tally.all_equal(), "{formula:?}");
-        }
+        study.expect_counted();
         assert_eq!((study.outcomes(Outcome::Reproduced), study.claims.len()), (3, 3));
     }
-    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
-    assert_eq!(compared(&on_map), compared(&on_engine), "the same questions");
+    assert_eq!(on_map.compared(), on_engine.compared(), "the same questions");
     // 4 samples: 12 tables and 3 questions, 9 vectors and 2.
-    assert_eq!(compared(&on_map), 4 * (12 * 3 + 9 * 2));
+    assert_eq!(on_map.compared(), 4 * (12 * 3 + 9 * 2));
 }
 
 /// Cells of somebody who reads the whole row before a field, and chunks that are single elements.
@@ -76,7 +73,7 @@ fn wrong_models_come_out_as_mismatches() {
             formula.operation == "cells: read a field" || formula.operation.starts_with("chunks of");
         assert_eq!(formula.tally.all_equal(), !wrong, "{formula:?}");
     }
-    let outcomes: Vec<Outcome> = study.claims.iter().map(|claim| claim.verdict.outcome).collect();
+    let outcomes = study.verdicts();
     assert_eq!(outcomes, [Outcome::Reproduced, Outcome::ShapeOnly, Outcome::ShapeOnly]);
 }
 

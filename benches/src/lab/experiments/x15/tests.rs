@@ -34,18 +34,14 @@ fn every_cost_equals_its_formula_on_both_stores() {
     let on_map = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");
     let on_engine = run(&EngineFactory, &tiny(), &mut Silent).expect("the lab runs");
     for study in [&on_map, &on_engine] {
-        for formula in &study.formulas {
-            assert!(formula.tally.all_equal(), "{formula:?}");
-        }
-        assert!(study.counters_equal());
-        let outcomes: Vec<Outcome> = study.claims.iter().map(|claim| claim.verdict.outcome).collect();
+        study.expect_counted();
+        let outcomes = study.verdicts();
         let (yes, no) = (Outcome::Reproduced, Outcome::Refuted);
         assert_eq!(outcomes, [yes, yes, no, yes, yes], "a second field can be searched alone");
         assert_eq!(promises(study), ["pass", "pass"]);
     }
-    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
-    assert_eq!(compared(&on_map), compared(&on_engine), "the same questions");
-    assert!(compared(&on_map) > 300);
+    assert_eq!(on_map.compared(), on_engine.compared(), "the same questions");
+    assert!(on_map.compared() > 300);
 }
 
 /// A table as somebody writes it who checks first and inserts then, in two transactions; and who reads
@@ -117,7 +113,7 @@ fn a_wrong_table_comes_out_as_a_mismatch() {
         Some("counted (16, 0), the formula says (1, 15)"),
         "all of them win"
     );
-    let outcomes: Vec<Outcome> = study.claims.iter().map(|claim| claim.verdict.outcome).collect();
+    let outcomes = study.verdicts();
     assert_eq!(outcomes[0], Outcome::NotReproduced);
     assert_eq!(outcomes[1], Outcome::ShapeOnly);
     assert_eq!(promises(&study), ["fail", "pass"]);

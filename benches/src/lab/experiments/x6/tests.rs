@@ -28,18 +28,15 @@ fn every_cost_equals_its_formula_on_both_stores() {
     let on_map = run(&MapFactory, &RealLayouts, &tiny(), &mut Silent).expect("the lab runs");
     let on_engine = run(&EngineFactory, &RealLayouts, &tiny(), &mut Silent).expect("the lab runs");
     for study in [&on_map, &on_engine] {
-        for formula in &study.formulas {
-            assert!(formula.tally.all_equal(), "{formula:?}");
-        }
-        let outcomes: Vec<Outcome> = study.claims.iter().map(|claim| claim.verdict.outcome).collect();
+        study.expect_counted();
+        let outcomes = study.verdicts();
         let yes = Outcome::Reproduced;
         assert_eq!(outcomes, [yes, yes, yes, yes, yes, Outcome::Refuted], "a family's name is stored once");
     }
-    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
-    assert_eq!(compared(&on_map), compared(&on_engine), "the same questions");
+    assert_eq!(on_map.compared(), on_engine.compared(), "the same questions");
     // Nine cases, two layouts: four rounds of four operations, and a weight. Three lengths are weighed scrambled,
     // six layouts and a family by their keys.
-    assert_eq!(compared(&on_map), 9 * 2 * (4 * 4 + 1) + 3 * 2 + 6 + 1);
+    assert_eq!(on_map.compared(), 9 * 2 * (4 * 4 + 1) + 3 * 2 + 6 + 1);
 }
 
 #[test]
@@ -124,7 +121,7 @@ fn a_wrong_key_comes_out_as_a_mismatch() {
     for formula in &study.formulas {
         assert_eq!(formula.tally.all_equal(), formula.operation != "V5: add", "{formula:?}");
     }
-    let outcomes: Vec<Outcome> = study.claims.iter().map(|claim| claim.verdict.outcome).collect();
+    let outcomes = study.verdicts();
     let (yes, shape) = (Outcome::Reproduced, Outcome::ShapeOnly);
     assert_eq!(outcomes, [yes, shape, shape, yes, shape, Outcome::Refuted]);
 }

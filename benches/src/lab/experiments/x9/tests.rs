@@ -10,10 +10,6 @@ fn tiny() -> LabOptions {
     LabOptions::new(Scale::Tiny, vec![Experiment::X9])
 }
 
-fn outcomes(study: &Study) -> Vec<Outcome> {
-    study.claims.iter().map(|claim| claim.verdict.outcome).collect()
-}
-
 const YES: Outcome = Outcome::Reproduced;
 const NO: Outcome = Outcome::NotReproduced;
 
@@ -22,18 +18,14 @@ fn every_cost_equals_its_formula_on_both_stores() {
     let on_map = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");
     let on_engine = run(&EngineFactory, &tiny(), &mut Silent).expect("the lab runs");
     for study in [&on_map, &on_engine] {
-        for formula in &study.formulas {
-            assert!(formula.tally.all_equal(), "{formula:?}");
-        }
-        assert!(study.counters_equal());
+        study.expect_counted();
     }
     let claims = ["B3", "B3", "B3", "B10", "B15", "B20"];
     assert_eq!(on_engine.claims.iter().map(|claim| claim.rows.as_str()).collect::<Vec<_>>(), claims);
     // A map has neither tables nor blocks: of it only the regions are said.
-    assert_eq!(outcomes(&on_engine), [YES, Outcome::Refuted, YES, YES, YES, YES]);
-    assert_eq!(outcomes(&on_map), [NO, NO, NO, NO, NO, YES]);
-    let compared = |study: &Study| study.formulas.iter().map(|f| f.tally.operations).sum::<u64>();
-    assert!(compared(&on_engine) > compared(&on_map), "its filters and blocks as well");
+    assert_eq!(on_engine.verdicts(), [YES, Outcome::Refuted, YES, YES, YES, YES]);
+    assert_eq!(on_map.verdicts(), [NO, NO, NO, NO, NO, YES]);
+    assert!(on_engine.compared() > on_map.compared(), "its filters and blocks as well");
 }
 
 /// Stores whose filter is not there.
@@ -59,7 +51,7 @@ fn a_filter_that_is_not_there_comes_out_as_a_mismatch() {
         assert!(differs.contains(&operation), "{differs:?}");
     }
     assert!(!differs.iter().any(|operation| operation.contains("cold") || operation.contains("regions")));
-    assert_eq!(outcomes(&study)[..3], [NO, NO, NO]);
+    assert_eq!(study.verdicts()[..3], [NO, NO, NO]);
 }
 
 /// A read that looks a second time where once is enough.
