@@ -175,19 +175,41 @@ impl Keyspace {
 
     /// The value of `key`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.get_with(key, crate::read::owned)?.transpose()
+        self.get_costed(key, &mut OpCost::default())
     }
 
     /// [`Keyspace::get`], adding to `cost` what it took.
     pub fn get_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
-        self.reader()?.get_costed(key, cost)
+        self.get_with_costed(key, cost, crate::read::owned)?.transpose()
     }
 
     /// Hand the value of `key` to `take` without copying it. The bytes live for the call only.
     pub fn get_with<R>(&self, key: impl AsRef<[u8]>, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        let mut cost = OpCost::default();
-        let found = self.now(|view| view.get(key.as_ref(), &mut cost, take))?;
-        self.core().metrics().count_get(&cost);
+        self.get_with_costed(key, &mut OpCost::default(), take)
+    }
+
+    /// [`Keyspace::get_with`], adding to `cost` what it took.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let map = db.keyspace("map", esker::KeyspaceOptions::default())?;
+    /// map.put("a", "value")?;
+    /// let mut cost = esker::OpCost::default();
+    /// assert_eq!(map.get_with_costed("a", &mut cost, <[u8]>::len)?, Some(5));
+    /// assert_eq!((cost.calls, cost.keys_read), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_with_costed<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: &mut OpCost,
+        take: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let mut of_get = OpCost::default();
+        let found = self.now(|view| view.get(key.as_ref(), &mut of_get, take))?;
+        self.core().metrics().count_get(&of_get);
+        cost.add(&of_get);
         if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
             self.core().health().close();
         }

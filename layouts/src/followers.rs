@@ -147,17 +147,20 @@ pub fn open<K: OrderedKv>(store: &K, layout: Layout) -> Result<Box<dyn FriendSto
 }
 
 /// Refuse an id that no layout can store.
+#[inline]
 fn check_id(what: &'static str, id: &str, caps: &Caps) -> Result<()> {
-    if id.is_empty() {
-        return Err(Error::bad_input(what, id, "it is empty; give every user a name or number"));
-    }
     // Both ids may lie in one key, every zero byte escaped, with type codes and terminators around.
     let max = caps.key_bytes_max / 4;
-    if id.len() > max {
-        let why = format!("it has {} bytes and at most {max} fit a key; use a shorter id", id.len());
-        return Err(Error::bad_input(what, id, why));
+    if id.is_empty() || id.len() > max { Err(unfit(what, id, max)) } else { Ok(()) }
+}
+
+#[cold]
+fn unfit(what: &'static str, id: &str, max: usize) -> Error {
+    if id.is_empty() {
+        return Error::bad_input(what, id, "it is empty; give every user a name or number");
     }
-    Ok(())
+    let why = format!("it has {} bytes and at most {max} fit a key; use a shorter id", id.len());
+    Error::bad_input(what, id, why)
 }
 
 /// [`check_id`] for both ends of the relation.

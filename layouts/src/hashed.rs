@@ -32,12 +32,10 @@ use std::marker::PhantomData;
 
 use md5::{Digest, Md5};
 
-use crate::kv::{Bytes, Costed, KvRead, KvTx, Needs, OrderedKv, ScanOptions};
+use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv, ScanOptions};
 use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{
-    Fields, Key, KeyError, KeyErrorKind, Pack, PackField, PackedFields, Space, Uuid, pack, unpack,
-};
+use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Pack, PackField, Space, Uuid, pack, unpack};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "hashed";
@@ -81,6 +79,7 @@ impl<S, K> fmt::Debug for HashedTable<'_, S, K> {
     }
 }
 
+#[inline]
 fn md5(bytes: &[u8]) -> [u8; 16] {
     Md5::digest(bytes).into()
 }
@@ -163,16 +162,25 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
         Ok(HashedTable { store, rows: space.sub(&(ROWS,)), by, digest: md5, key: PhantomData })
     }
 
-    /// Append the digests that stand for the packed fields `packed` to `out`, as fields of a key.
-    fn digests_into(&self, packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let mut digest = |bytes: &[u8]| Uuid((self.digest)(bytes)).pack_field(out, 0);
-        if self.by == HashBy::WholeKey {
-            digest(packed);
-            return Ok(());
-        }
-        let mut fields = PackedFields::new(packed);
-        while let Some(field) = fields.next()? {
-            digest(field);
+    /// Append the digest that stands for the packed field or key `packed` to `out`, as a field of a key.
+    fn digest_into(&self, packed: &[u8], out: &mut Vec<u8>) {
+        Uuid((self.digest)(packed)).pack_field(out, 0);
+    }
+
+    /// Append the encoding of `fields` to `plain`, which is empty, and the digests that stand for it to `at`.
+    fn digests_into(&self, fields: &impl Pack, plain: &mut Vec<u8>, at: &mut Vec<u8>) -> Result<()> {
+        match self.by {
+            HashBy::WholeKey => {
+                fields.pack_into(plain);
+                self.digest_into(plain, at);
+            }
+            HashBy::PerField => {
+                let mut start = 0;
+                fields.pack_each(plain, &mut |packed| {
+                    self.digest_into(packed.get(start..).unwrap_or_default(), at);
+                    start = packed.len();
+                })?;
+            }
         }
         Ok(())
     }
@@ -180,10 +188,9 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// Call `f` with the place of `key`.
     fn place<T>(&self, key: &K, f: impl FnOnce(&Place<'_>) -> Result<T>) -> Result<T> {
         with_buffer(|plain| {
-            key.pack_into(plain);
             with_buffer(|at| {
                 at.extend_from_slice(self.rows.prefix());
-                self.digests_into(plain, at)?;
+                self.digests_into(key, plain, at)?;
                 check_length(key, at.len(), self.store.caps().key_bytes_max)?;
                 f(&Place { at, plain })
             })
@@ -192,11 +199,13 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
 
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Costed<Option<Bytes>>> {
-        self.place(key, |place| {
-            let Costed { value, cost } = self.store.get(place.at)?;
-            let value = value.map(|stored| place.open(&stored)).transpose()?;
-            Ok(Costed { value, cost })
-        })
+        let mut cost = OpCost::default();
+        let value = self.place(key, |place| {
+            let stored = self.store.get(place.at)?;
+            cost = stored.cost;
+            stored.value.map(|stored| place.open(&stored)).transpose()
+        })?;
+        Ok(Costed { value, cost })
     }
 
     /// Set the row of `key`: a get, to notice a collision, and a write.
@@ -230,17 +239,17 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// [`Error::BadInput`] if whole keys are hashed, unless `fields` is `()`: a digest of the whole key
     /// keeps no prefix. [`Error::HashCollision`] if a row has the same digests but other fields.
     pub fn under(&self, fields: &impl Pack) -> Result<Costed<Vec<(K, Bytes)>>> {
-        let prefix = pack(fields);
-        if self.by == HashBy::WholeKey && !prefix.is_empty() {
+        let (mut prefix, mut start) = (Vec::new(), self.rows.prefix().to_vec());
+        self.digests_into(fields, &mut prefix, &mut start)?;
+        let range = if prefix.is_empty() {
+            self.rows.under(&())
+        } else if self.by == HashBy::WholeKey {
             let why = "a digest of the whole key keeps neither prefix nor order; hash per field, or read all \
                        rows and filter them";
             return Err(Error::bad_input("prefix", &crate::error::show(&prefix), why));
-        }
-        let mut range = self.rows.under(&());
-        if !prefix.is_empty() {
-            self.digests_into(&prefix, &mut range.start)?;
-            range.end = Some([range.start.as_slice(), &[0xFF]].concat());
-        }
+        } else {
+            KeyRange { end: Some([start.as_slice(), &[0xFF]].concat()), start }
+        };
         let read = self.store.read()?;
         let mut rows = Vec::new();
         for row in read.scan(range, ScanOptions::new())? {

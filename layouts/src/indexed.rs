@@ -156,14 +156,14 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
     /// [`put`](Self::put) in the caller's transaction. After an error the transaction must be given up,
     /// by returning the error.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, row: &[u8]) -> Result<()> {
-        let slots = self.maintained(tx)?;
+        let mut slots = self.maintained(tx)?;
         if !slots.iter().all(|slot| slot.record.verified_on_read) {
             return self.change(tx, key, Some(row), slots).map(|_| ());
         }
         // Nobody need know which entries the old row had.
         self.at(key, |at, packed| {
             tx.put(at, row);
-            for slot in slots {
+            for slot in &mut slots {
                 let entries = slot.index.entries(key, row)?;
                 self.maintain(tx, slot, packed, &Entries::default(), &entries)?;
             }
@@ -207,7 +207,7 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
         tx: &mut impl KvTx,
         key: &K,
         row: Option<&[u8]>,
-        slots: Vec<Slot<'_, K>>,
+        mut slots: Vec<Slot<'_, K>>,
     ) -> Result<bool> {
         self.at(key, |at, packed| {
             let old: Option<Bytes> = tx.get(at)?;
@@ -216,7 +216,7 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
                 None if old.is_some() => tx.delete(at),
                 None => return Ok(false),
             }
-            for slot in slots {
+            for slot in &mut slots {
                 let before = old.as_deref().map(|row| slot.index.entries(key, row)).transpose()?;
                 let after = row.map(|row| slot.index.entries(key, row)).transpose()?;
                 self.maintain(tx, slot, packed, &before.unwrap_or_default(), &after.unwrap_or_default())?;

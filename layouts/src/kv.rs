@@ -317,7 +317,17 @@ impl Limits {
     }
 
     pub(crate) fn take(&mut self, row: &Row) {
+        self.take_bytes(row.0.len() + row.1.len());
+    }
+
+    /// A row of `bytes` was taken.
+    pub(crate) fn take_bytes(&mut self, bytes: usize) {
         self.rows -= 1;
-        self.bytes = self.bytes.saturating_sub((row.0.len() + row.1.len()) as u64);
+        self.bytes = self.bytes.saturating_sub(bytes as u64);
+    }
+
+    /// No more rows.
+    pub(crate) fn end(&mut self) {
+        self.rows = 0;
     }
 }

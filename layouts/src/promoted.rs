@@ -44,13 +44,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
+use bytes::{Buf as _, BytesMut};
+
 use crate::kv::{Bytes, Go, KeyRange, KvRead, KvTx, Limits, Needs, OrderedKv, ScanOptions};
 use crate::ordered_merge::OrderedMerge;
-use crate::scratch::with_buffer;
+use crate::scratch::{Scratch, with_buffer};
 use crate::tall::check_length;
-use crate::tuple::{
-    Element, Fields, Key, Pack, PackField, PackedFields, Space, pack, split_packed, unpack,
-};
+use crate::tuple::{Element, Fields, Key, KeyError, Pack, PackField, Space, pack, split_packed, unpack};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "promoted";
@@ -101,39 +101,39 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
     /// Call `f` with where the row of `key` lies.
     fn at<T>(&self, key: &K, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         with_buffer(|at| {
-            self.rows.key_into(key, at);
-            let packed = at.get_mut(self.rows.prefix().len()..).unwrap_or_default();
-            let mut fields = PackedFields::new(packed);
-            let promoted = fields.nth(self.place)?.map(<[u8]>::len);
-            let head = fields.position();
-            let Some(promoted) = promoted else {
-                let (fields, place) = (split_packed(packed)?.len(), self.place);
-                let why = format!("it has {fields} fields, and field {place} from 0 is promoted");
+            at.extend_from_slice(self.rows.prefix());
+            let start = at.len();
+            let (mut fields, mut from, mut promoted) = (0, start, None);
+            key.pack_each(at, &mut |packed| {
+                if fields == self.place {
+                    promoted = Some((from, packed.len()));
+                }
+                fields += 1;
+                from = packed.len();
+            })?;
+            let Some((from, to)) = promoted else {
+                let why = format!("it has {fields} fields, and field {} from 0 is promoted", self.place);
+                let packed = at.get(start..).unwrap_or_default();
                 return Err(Error::bad_input("key", &crate::error::show(packed), why));
             };
-            if let Some(head) = packed.get_mut(..head) {
-                head.rotate_right(promoted);
+            if let Some(head) = at.get_mut(start..to) {
+                head.rotate_right(to - from);
             }
             check_length(key, at.len(), self.store.caps().key_bytes_max)?;
             f(at)
         })
     }
 
-    /// The packed key of the row stored at `at`, whose fields are still to be checked.
-    fn logical(&self, at: &[u8]) -> Result<Vec<u8>> {
-        let foreign = |error| Error::foreign(LAYOUT, at, error);
-        let start = self.rows.prefix().len();
-        let mut fields = Fields::starting_at(at, start);
-        fields.skip().map_err(foreign)?;
-        let others = fields.position();
-        for _ in 0..self.place {
-            fields.skip().map_err(foreign)?;
+    /// Turn `packed`, the stored key of a row behind the table's prefix, into the key that was given: the
+    /// promoted field, `promoted` bytes, goes back to its place. Fields behind that are still to be checked.
+    fn put_back(&self, packed: &mut [u8], promoted: usize) -> Result<(), KeyError> {
+        let mut fields = Fields::starting_at(packed, promoted.min(packed.len()));
+        (0..self.place).try_for_each(|_| fields.skip())?;
+        let head = fields.position();
+        if let Some(head) = packed.get_mut(..head) {
+            head.rotate_left(promoted.min(head.len()));
         }
-        let mut key = Vec::with_capacity(at.len() - start.min(at.len()));
-        for part in [others..fields.position(), start..others, fields.position()..at.len()] {
-            key.extend_from_slice(at.get(part).unwrap_or_default());
-        }
-        Ok(key)
+        Ok(())
     }
 
     /// Set the row of `key`: one blind write.
@@ -170,16 +170,18 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
     /// Where, among the rows of the promoted value `value`, the key that begins with `fields` would divide
     /// them: before everything that begins so, or `behind` it.
     fn cut(&self, value: &[u8], fields: &[&[u8]], behind: bool) -> Vec<u8> {
-        let head = fields.get(..self.place).unwrap_or(fields).concat();
-        let mut at = [self.rows.prefix(), value, &head].concat();
-        let past = match fields.get(self.place) {
+        let (head, rest) = fields.split_at(self.place.min(fields.len()));
+        let parts = || [self.rows.prefix(), value].into_iter().chain(head.iter().copied());
+        let mut at = Vec::with_capacity(parts().map(<[u8]>::len).sum::<usize>() + 1);
+        parts().for_each(|part| at.extend_from_slice(part));
+        let past = match rest.split_first() {
             None => behind,
-            Some(own) if *own == value => {
-                at.extend(fields.iter().skip(self.place + 1).copied().flatten());
+            Some((own, rest)) if *own == value => {
+                at.extend(rest.iter().copied().flatten());
                 behind
             }
             // All rows with this head lie on one side of the cut.
-            Some(own) => *own > value,
+            Some((own, _)) => *own > value,
         };
         if past {
             at.push(0xFF);
@@ -260,15 +262,19 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
             let start = self.table.cut(value, &first, !from);
             let range = KeyRange { start, end: Some(self.table.cut(value, &last, to)) };
             if !range.is_empty() {
-                sources.push(ValueScan { table: self.table, scan: self.read.scan(range, options)? });
+                let scan = self.read.scan(range, options)?;
+                sources.push(ValueScan { table: self.table, promoted: value.len(), scan });
             }
         }
-        Ok(Rows {
-            fan_out: sources.len(),
-            merge: OrderedMerge::new(sources, options.reverse),
-            left: Limits::new(options),
-            key: PhantomData,
-        })
+        let fan_out = sources.len();
+        let source = match sources.pop() {
+            Some(only) if sources.is_empty() => Source::One(only, Scratch::default()),
+            last => {
+                sources.extend(last);
+                Source::Merged(OrderedMerge::new(sources, options.reverse))
+            }
+        };
+        Ok(Rows { fan_out, source, left: Limits::new(options), key: PhantomData })
     }
 
     /// What the reads of this view have cost so far.
@@ -277,12 +283,30 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
     }
 }
 
-/// The rows of one promoted value, by their keys.
+/// The rows of one promoted value.
 struct ValueScan<'t, 'k, S, K, I> {
     table: &'t PromotedTable<'k, S, K>,
+    /// Bytes of the promoted value.
+    promoted: usize,
     scan: I,
 }
 
+impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> ValueScan<'_, '_, S, K, I> {
+    fn foreign(at: &[u8]) -> impl FnOnce(KeyError) -> Error {
+        |error| Error::foreign(LAYOUT, at, error)
+    }
+
+    /// The next row, its key unpacked with the help of `packed`.
+    fn decoded(&mut self, packed: &mut Vec<u8>) -> Result<Option<(K, Bytes)>> {
+        let Some((at, value)) = self.scan.next().transpose()? else { return Ok(None) };
+        packed.clear();
+        packed.extend_from_slice(at.get(self.table.rows.prefix().len()..).unwrap_or_default());
+        let key = self.table.put_back(packed, self.promoted).and_then(|()| unpack(packed));
+        Ok(Some((key.map_err(Self::foreign(&at))?, value)))
+    }
+}
+
+/// By their packed keys.
 impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator
     for ValueScan<'_, '_, S, K, I>
 {
@@ -290,19 +314,35 @@ impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator
 
     fn next(&mut self) -> Option<Self::Item> {
         let row = self.scan.next()?;
-        Some(row.and_then(|(at, value)| Ok((self.table.logical(&at)?.into(), value))))
+        Some(row.and_then(|(at, value)| {
+            let start = self.table.rows.prefix().len();
+            // Nobody else has these bytes, unless the store keeps them: then they are copied.
+            let mut key = BytesMut::from(at);
+            let put_back = self.table.put_back(key.get_mut(start..).unwrap_or_default(), self.promoted);
+            put_back.map_err(Self::foreign(&key))?;
+            let mut key = key.freeze();
+            key.advance(start.min(key.len()));
+            Ok((key, value))
+        }))
     }
 }
 
+/// Where the rows come from.
+enum Source<'t, 'k, S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> {
+    /// One value, whose rows lie in the order of their keys, and a buffer to turn them in.
+    One(ValueScan<'t, 'k, S, K, I>, Scratch),
+    Merged(OrderedMerge<Bytes, Bytes, ValueScan<'t, 'k, S, K, I>>),
+}
+
 /// Rows of a table with a promoted field in the order of their keys.
-pub struct Rows<'a, 'k, S: OrderedKv + 'k, K> {
+pub struct Rows<'a, 'k, S: OrderedKv + 'k, K: Key> {
     fan_out: usize,
-    merge: OrderedMerge<Bytes, Bytes, ValueScan<'a, 'k, S, K, <S::Read<'k> as KvRead>::Scan<'a>>>,
+    source: Source<'a, 'k, S, K, <S::Read<'k> as KvRead>::Scan<'a>>,
     left: Limits,
     key: PhantomData<fn() -> K>,
 }
 
-impl<S: OrderedKv, K> Rows<'_, '_, S, K> {
+impl<S: OrderedKv, K: Key> Rows<'_, '_, S, K> {
     /// How many promoted values are read.
     pub fn fan_out(&self) -> usize {
         self.fan_out
@@ -316,12 +356,22 @@ impl<S: OrderedKv, K: Key> Iterator for Rows<'_, '_, S, K> {
         if self.left.reached() {
             return None;
         }
-        let next = self.merge.next()?;
-        Some(next.and_then(|row| {
-            self.left.take(&row);
-            let key = unpack(&row.0).map_err(|error| Error::foreign(LAYOUT, &row.0, error))?;
-            Ok((key, row.1))
-        }))
+        let row = match &mut self.source {
+            Source::One(scan, packed) => scan.decoded(packed).inspect(|row| {
+                let value = row.as_ref().map_or(0, |(_, value)| value.len());
+                self.left.take_bytes(packed.len() + value);
+            }),
+            Source::Merged(merge) => merge.next().transpose().and_then(|row| {
+                let Some((packed, value)) = row else { return Ok(None) };
+                self.left.take_bytes(packed.len() + value.len());
+                let key = unpack(&packed).map_err(|error| Error::foreign(LAYOUT, &packed, error))?;
+                Ok(Some((key, value)))
+            }),
+        };
+        if row.is_err() {
+            self.left.end();
+        }
+        row.transpose()
     }
 }
 

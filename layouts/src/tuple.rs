@@ -44,6 +44,7 @@ mod decode;
 mod desc;
 mod element;
 mod encode;
+mod find;
 mod fixed;
 mod key;
 mod space;
@@ -56,6 +57,7 @@ pub use desc::Desc;
 pub use element::Element;
 pub(crate) use encode::put_escaped;
 pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack, pack_nested};
+pub(crate) use find::find;
 pub use fixed::{Fixed, FixedWidth, Hashed};
 pub use key::{FieldOf, Key, Prefix};
 pub use space::{KeyRange, Space};
@@ -64,6 +66,9 @@ pub use utc::{Period, Utc};
 
 /// How deep tuples may nest: beyond it the decoder refuses and the encoder panics.
 pub const DEPTH_MAX: usize = 64;
+
+/// What the encoding of a text starts with.
+pub(crate) const TEXT: u8 = code::TEXT;
 
 /// Type codes, as in the FoundationDB tuple layer.
 mod code {

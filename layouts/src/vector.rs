@@ -127,7 +127,8 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
     /// The elements of the chunk stored at `at`.
     fn elements(&self, at: &[u8], value: &[u8]) -> Result<Vec<T>> {
         let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
-        let (mut fields, mut elements) = (Fields::new(value), Vec::new());
+        let most = usize::try_from(self.size).unwrap_or(usize::MAX).min(value.len());
+        let (mut fields, mut elements) = (Fields::new(value), Vec::with_capacity(most));
         while !fields.at_end() {
             elements.push(fields.field().map_err(foreign)?);
         }

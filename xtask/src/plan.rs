@@ -96,7 +96,7 @@ fn planted() -> Outcome {
 /// four minutes on two cores.
 const SOAKS: [(&str, u32); 16] = [
     ("crash", 20_000),
-    ("nested", 10_000),
+    ("nested", 6_000),
     ("fault", 2_000),
     ("badsync", 300),
     ("enospc", 150),

@@ -118,7 +118,7 @@ pub(super) fn run(bench: &mut impl Bench) -> Result<()> {
             put_cell(&mut buffer, &prefix, row(n), column(n));
             Ok(keyspace.put(&buffer, [8; 16])?)
         },
-        |n| table.apply(row(n), &RowChange::new().put("games", column(n), &[8; 16])).map(|_| ()),
+        |n| table.put(row(n), "games", column(n), &[8; 16]).map(|_| ()),
     )?;
     bench.pair(
         "wide put of 10 columns",

@@ -91,10 +91,13 @@ fn tuple(input: &DeriveInput, parts: &[Part]) -> TokenStream {
     let field = quote! { ::esker_layouts::tuple::PackField };
     let packing = bounded(input, &types, &field);
     let unpacking = bounded(input, &types, &quote! { ::esker_layouts::tuple::UnpackField });
-    let pack = parts.iter().map(|part| {
-        let member = &part.member;
-        part.pack(&quote! { &self.#member })
-    });
+    let pack: Vec<_> = parts
+        .iter()
+        .map(|part| {
+            let member = &part.member;
+            part.pack(&quote! { &self.#member })
+        })
+        .collect();
     let unpack = parts.iter().map(|part| {
         let (member, read) = (&part.member, part.unpack());
         quote! { #member: #read }
@@ -104,6 +107,19 @@ fn tuple(input: &DeriveInput, parts: &[Part]) -> TokenStream {
         impl #generics ::esker_layouts::tuple::Pack for #name #arguments #packing {
             fn pack_at(&self, out: &mut ::std::vec::Vec<u8>, depth: usize) {
                 #(#pack)*
+            }
+
+            fn pack_each(
+                &self,
+                out: &mut ::std::vec::Vec<u8>,
+                behind: &mut impl ::core::ops::FnMut(&[u8]),
+            ) -> ::core::result::Result<(), ::esker_layouts::tuple::KeyError> {
+                let depth = 0;
+                #(
+                    #pack
+                    behind(out);
+                )*
+                ::core::result::Result::Ok(())
             }
         }
 

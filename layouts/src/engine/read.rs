@@ -29,6 +29,7 @@ impl EngineRead {
 impl KvRead for EngineRead {
     type Scan<'a> = EngineScan<'a>;
 
+    #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         Ok(self.reader.get_costed(key, &mut self.cost.borrow_mut())?)
     }

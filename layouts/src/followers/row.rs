@@ -6,7 +6,7 @@
 use crate::followers::{FriendStore, check_id, check_ids};
 use crate::kv::{Caps, Costed, KvRead, OrderedKv, ScanOptions, Write};
 use crate::scratch::with_buffer;
-use crate::tuple::{KeyError, KeyErrorKind, Pack, Space, put_escaped, unpack};
+use crate::tuple::{KeyError, KeyErrorKind, Space, TEXT, find, put_escaped, unpack};
 use crate::{Error, OpCost, Result};
 
 /// Between user and friend.
@@ -23,12 +23,26 @@ impl<'k, K: OrderedKv> Row<'k, K> {
 }
 
 fn check_delimiter(what: &'static str, id: &str) -> Result<()> {
-    if id.as_bytes().contains(&(DELIMITER as u8)) {
-        let why = format!(
-            "it contains {DELIMITER:?}, which separates user and friend in this layout's keys; \
-             use the column layout, whose keys need no delimiter"
-        );
-        return Err(Error::bad_input(what, id, why));
+    if find([DELIMITER as u8], id.as_bytes()).is_some() { Err(ambiguous(what, id)) } else { Ok(()) }
+}
+
+#[cold]
+fn ambiguous(what: &'static str, id: &str) -> Error {
+    let why = format!(
+        "it contains {DELIMITER:?}, which separates user and friend in this layout's keys; \
+         use the column layout, whose keys need no delimiter"
+    );
+    Error::bad_input(what, id, why)
+}
+
+/// Append `id`, the content of a text or a part of it, to `key`.
+#[inline]
+fn put_id(what: &'static str, id: &str, key: &mut Vec<u8>) -> Result<()> {
+    if find([0, DELIMITER as u8], id.as_bytes()).is_some() {
+        check_delimiter(what, id)?;
+        put_escaped(key, id.as_bytes());
+    } else {
+        key.extend_from_slice(id.as_bytes());
     }
     Ok(())
 }
@@ -36,15 +50,12 @@ fn check_delimiter(what: &'static str, id: &str) -> Result<()> {
 /// Call `f` with the key of the pair.
 fn with_key<T>(user: &str, friend: &str, caps: &Caps, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     check_ids(user, friend, caps)?;
-    check_delimiter("user id", user)?;
-    check_delimiter("friend id", friend)?;
     with_buffer(|key| {
-        // As the encoding of "user.friend" grows: a text ends with one byte, and starts with one.
-        (user,).pack_into(key);
-        if let Some(end) = key.last_mut() {
-            *end = DELIMITER as u8;
-        }
-        put_escaped(key, friend.as_bytes());
+        // As the encoding of "user.friend" grows: a text starts with one byte, and ends with one.
+        key.push(TEXT);
+        put_id("user id", user, key)?;
+        key.push(DELIMITER as u8);
+        put_id("friend id", friend, key)?;
         key.push(0);
         f(key)
     })
@@ -56,7 +67,13 @@ impl<K: OrderedKv> FriendStore for Row<'_, K> {
     }
 
     fn check(&self, user: &str, friend: &str) -> Result<Costed<bool>> {
-        with_key(user, friend, self.store.caps(), |key| self.store.contains(key))
+        let mut cost = OpCost::default();
+        let value = with_key(user, friend, self.store.caps(), |key| {
+            let found = self.store.contains(key)?;
+            cost = found.cost;
+            Ok(found.value)
+        })?;
+        Ok(Costed { value, cost })
     }
 
     fn remove(&self, user: &str, friend: &str) -> Result<OpCost> {

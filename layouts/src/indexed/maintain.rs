@@ -5,7 +5,7 @@ use super::records::{Record, Slot};
 use super::{IndexedTable, LAYOUT, State};
 use crate::kv::{Bytes, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::scratch::with_buffer;
-use crate::tuple::{Key, KeyError, PackField, PackedFields, Space, pack, unpack};
+use crate::tuple::{Fields, Key, KeyError, Pack, PackField, PackedFields, Space, pack, unpack};
 use crate::{Error, Result};
 
 /// Whether packed fields include a null, which is never unique.
@@ -35,9 +35,24 @@ pub(super) fn open_unique(at: &[u8], value: &[u8]) -> Result<(Vec<u8>, Vec<u8>)>
     unpack(value).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
 }
 
-/// The row that has the unique entry `at`, with the copy.
-fn holder(read: &impl KvRead, at: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-    read.get(at)?.map(|value| open_unique(at, &value)).transpose()
+/// Who has a unique entry.
+enum Holder {
+    Nobody,
+    /// The row that was asked for.
+    This,
+    Other(Vec<u8>),
+}
+
+/// Who has the unique entry `at`, seen from `row`.
+fn holder(read: &impl KvRead, at: &[u8], row: &[u8]) -> Result<Holder> {
+    let Some(value) = read.get(at)? else { return Ok(Holder::Nobody) };
+    let mut fields = Fields::new(&value);
+    let holder = fields.bytes().and_then(|holder| {
+        fields.bytes()?;
+        fields.finish().map(|()| holder)
+    });
+    let holder = holder.map_err(|error| Error::foreign(LAYOUT, at, error))?;
+    Ok(if *holder == *row { Holder::This } else { Holder::Other(holder.into_owned()) })
 }
 
 /// What becomes of a second row with a unique value.
@@ -61,13 +76,13 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     pub(super) fn maintain(
         &self,
         tx: &mut impl KvTx,
-        mut slot: Slot<'_, K>,
+        slot: &mut Slot<'_, K>,
         row: &[u8],
         before: &Entries,
         after: &Entries,
     ) -> Result<()> {
         for (fields, _) in before.iter().filter(|(fields, _)| after.get(fields).is_none()) {
-            self.unlink(tx, &mut slot, fields, row)?;
+            self.unlink(tx, slot, fields, row)?;
         }
         for (fields, included) in after.iter() {
             match before.get(fields) {
@@ -79,13 +94,23 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         Ok(())
     }
 
-    /// Call `f` with the key of an entry that ends with its row.
-    fn with_entry<T>(&self, record: &Record, fields: &[u8], row: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+    /// Call `f` with the key of the entry `fields` of `row`, and whether it excludes others with the same fields:
+    /// then the key does not end with the row.
+    fn with_entry<T>(
+        &self,
+        record: &Record,
+        fields: &[u8],
+        row: &[u8],
+        f: impl FnOnce(&[u8], bool) -> Result<T>,
+    ) -> Result<T> {
+        let excludes = record.excludes(fields)?;
         with_buffer(|at| {
             record.entries_into(&self.space, at);
             at.extend_from_slice(fields);
-            row.pack_field(at, 0);
-            f(at)
+            if !excludes {
+                row.pack_field(at, 0);
+            }
+            f(at, excludes)
         })
     }
 
@@ -99,26 +124,42 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         included: &[u8],
         second: Second,
     ) -> Result<()> {
-        if !record.excludes(fields)? {
-            return self.with_entry(record, fields, row, |at| self.put_entry(tx, fields, at, included));
-        }
-        let at = alone(&record.entries(&self.space), fields);
-        match holder(tx, &at)? {
-            Some((holder, _)) if holder != row => match second {
-                Second::Refused => Err(Error::Duplicate {
-                    index: record.name.clone(),
-                    value: crate::error::show(fields),
-                    holder: crate::error::show(&holder),
-                }),
-                Second::Listed => {
-                    let violations = record.violations(&self.space);
-                    tx.put(&with_row(&violations, fields, row), b"");
-                    tx.put(&with_row(&violations, fields, &holder), b"");
-                    Ok(())
-                }
-            },
-            _ => self.put_entry(tx, fields, &at, &pack(&(row, included))),
-        }
+        self.with_entry(record, fields, row, |at, excludes| {
+            if !excludes {
+                return self.put_entry(tx, fields, at, included);
+            }
+            match holder(tx, at, row)? {
+                Holder::Other(holder) => match second {
+                    Second::Refused => Err(Error::Duplicate {
+                        index: record.name.clone(),
+                        value: crate::error::show(fields),
+                        holder: crate::error::show(&holder),
+                    }),
+                    Second::Listed => {
+                        let violations = record.violations(&self.space);
+                        tx.put(&with_row(&violations, fields, row), b"");
+                        tx.put(&with_row(&violations, fields, &holder), b"");
+                        Ok(())
+                    }
+                },
+                Holder::This | Holder::Nobody => self.put_held(tx, fields, at, row, included),
+            }
+        })
+    }
+
+    /// Write a unique entry, which names its row.
+    fn put_held(
+        &self,
+        tx: &mut impl KvTx,
+        fields: &[u8],
+        at: &[u8],
+        row: &[u8],
+        included: &[u8],
+    ) -> Result<()> {
+        with_buffer(|value| {
+            (row, included).pack_into(value);
+            self.put_entry(tx, fields, at, value)
+        })
     }
 
     /// Write a new copy into an entry that the row has.
@@ -130,15 +171,16 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         row: &[u8],
         included: &[u8],
     ) -> Result<()> {
-        if !record.excludes(fields)? {
-            return self.with_entry(record, fields, row, |at| self.put_entry(tx, fields, at, included));
-        }
-        let at = alone(&record.entries(&self.space), fields);
-        // A row that is listed as a violation has no entry of its own; one not built yet gets it now.
-        match holder(tx, &at)? {
-            Some((holder, _)) if holder != row => Ok(()),
-            _ => self.put_entry(tx, fields, &at, &pack(&(row, included))),
-        }
+        self.with_entry(record, fields, row, |at, excludes| {
+            if !excludes {
+                return self.put_entry(tx, fields, at, included);
+            }
+            // A row that is listed as a violation has no entry of its own; one not built yet gets it now.
+            match holder(tx, at, row)? {
+                Holder::Other(_) => Ok(()),
+                Holder::This | Holder::Nobody => self.put_held(tx, fields, at, row, included),
+            }
+        })
     }
 
     fn put_entry(&self, tx: &mut impl KvTx, fields: &[u8], at: &[u8], value: &[u8]) -> Result<()> {
@@ -157,22 +199,26 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     /// Remove an entry of a row. If others have waited for the value, one of them gets the entry; when
     /// one row is left with it, the value is no violation any more.
     fn unlink(&self, tx: &mut impl KvTx, slot: &mut Slot<'_, K>, fields: &[u8], row: &[u8]) -> Result<()> {
-        if !slot.record.excludes(fields)? {
-            self.with_entry(&slot.record, fields, row, |at| tx.delete(at));
+        let complete = matches!(slot.record.state, State::Ready | State::Disabled);
+        let (mine, waited) = self.with_entry(&slot.record, fields, row, |at, excludes| {
+            let mine = !excludes || matches!(holder(tx, at, row)?, Holder::This);
+            let waited = excludes && !complete;
+            if mine && !waited {
+                tx.delete(at);
+            }
+            Ok((mine, waited))
+        })?;
+        if !waited {
             return Ok(());
         }
-        let at = alone(&slot.record.entries(&self.space), fields);
-        let mine = holder(tx, &at)?.is_some_and(|(holder, _)| holder == row);
-        let others = match slot.record.state {
-            State::Ready | State::Disabled => Vec::new(),
-            State::Building | State::UniquePending => self.strike(tx, slot, fields, row)?,
-        };
+        let others = self.strike(tx, slot, fields, row)?;
         if mine {
+            let at = alone(&slot.record.entries(&self.space), fields);
             match others.first() {
                 None => tx.delete(&at),
                 Some(heir) => {
                     let included = self.included(tx, slot, fields, heir)?;
-                    self.put_entry(tx, fields, &at, &pack(&(heir.as_slice(), included)))?;
+                    self.put_held(tx, fields, &at, heir, &included)?;
                 }
             }
         }

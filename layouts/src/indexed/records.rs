@@ -76,9 +76,8 @@ impl Record {
     }
 }
 
-/// Every index of the table in `space`.
-pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
-    let mut records = Vec::new();
+/// Hand the record of every index of the table in `space` to `visit`.
+fn each(read: &impl KvRead, space: &Space, mut visit: impl FnMut(Record) -> Result<()>) -> Result<()> {
     let range = space.under(&(INDEXES,));
     let start = range.start.len();
     read.visit(range, |at, value| {
@@ -93,34 +92,44 @@ pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
         let state = State::ALL.into_iter().find(|known| known.number() == state);
         let unknown = KeyError { at: 0, kind: KeyErrorKind::IntegerRange("the states of an index") };
         let state = state.ok_or_else(|| foreign(unknown))?;
-        records.push(Record { name, number, unique, fields, version, state, verified_on_read });
+        visit(Record { name, number, unique, fields, version, state, verified_on_read })?;
         Ok(Go::On)
+    })
+}
+
+/// Every index of the table in `space`.
+pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    each(read, space, |record| {
+        records.push(record);
+        Ok(())
     })?;
     Ok(records)
 }
 
 impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
-    /// This handle's indexes as they are now. Refuses if the table has indexes it does not know, or lost
-    /// one it does.
+    /// This handle's indexes as they are now, in the order of their names. Refuses if the table has indexes it
+    /// does not know, or lost one it does.
     pub(super) fn slots(&self, read: &impl KvRead) -> Result<Vec<Slot<'_, K>>> {
-        let mut records = load(read, &self.space)?;
-        let unknown = |record: &&Record| {
-            record.state != State::Disabled && self.indexes.iter().all(|i| i.name() != record.name)
-        };
-        if let Some(record) = records.iter().find(unknown) {
-            let why = "the table has it and this handle does not know it, so it would go stale; open the table \
-                       with it, or disable or drop it";
-            return Err(Error::bad_input("table without index", &record.name, why));
+        let mut slots: Vec<Slot<'_, K>> = Vec::with_capacity(self.indexes.len());
+        each(read, &self.space, |record| {
+            match self.indexes.iter().find(|index| index.name() == record.name) {
+                Some(index) => slots.push(Slot { index, record }),
+                None if record.state == State::Disabled => {}
+                None => {
+                    let why = "the table has it and this handle does not know it, so it would go stale; open \
+                               the table with it, or disable or drop it";
+                    return Err(Error::bad_input("table without index", &record.name, why));
+                }
+            }
+            Ok(())
+        })?;
+        if slots.len() < self.indexes.len() {
+            let found = |index: &&Index<K>| slots.iter().any(|slot| slot.record.name == index.name());
+            let gone = self.indexes.iter().find(|index| !found(index)).map_or("", Index::name);
+            return Err(Error::bad_input("index", gone, "it was dropped; open the table anew"));
         }
-        self.indexes
-            .iter()
-            .map(|index| {
-                let place = records.iter().position(|record| record.name == index.name());
-                let gone =
-                    || Error::bad_input("index", index.name(), "it was dropped; open the table anew");
-                Ok(Slot { index, record: records.swap_remove(place.ok_or_else(gone)?) })
-            })
-            .collect()
+        Ok(slots)
     }
 
     /// The index `name` as it is now.

@@ -269,10 +269,10 @@ fn verify_names_what_disagrees() {
     assert_eq!(
         shown,
         [
-            "index \"mail\" lacks the entry (\"c@x\") of row (1)",
             "index \"city\" lacks the entry (\"Oslo\", 40) of row (1)",
-            "index \"mail\" has the entry (\"a@x\") for row (1), which has no such value",
+            "index \"mail\" lacks the entry (\"c@x\") of row (1)",
             "index \"city\" has the entry (\"Oslo\", 40) for row (1), which has no such value",
+            "index \"mail\" has the entry (\"a@x\") for row (1), which has no such value",
         ]
     );
     assert_eq!((report.rows, report.entries, report.count), (2, 4, 4));

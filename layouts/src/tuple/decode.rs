@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::element::Element;
 use super::encode::Uuid;
+use super::find::find;
 use super::time_uuid::TimeUuid;
 use super::utc::Utc;
 use super::{DEPTH_MAX, code};
@@ -139,10 +140,12 @@ impl<'a> Fields<'a> {
         self.peek().ok_or(self.error(KeyErrorKind::Truncated))
     }
 
+    #[cold]
     fn wrong_type(&self, expected: &'static str, found: u8) -> KeyError {
         self.error(KeyErrorKind::WrongType { expected, found })
     }
 
+    #[inline]
     fn expect(&mut self, wanted: u8, expected: &'static str) -> Result<(), KeyError> {
         let found = self.code()?;
         if found != wanted {
@@ -152,6 +155,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    #[inline]
     fn take<const N: usize>(&mut self) -> Result<[u8; N], KeyError> {
         let rest = self.key.get(self.at..).unwrap_or_default();
         let bytes = rest.first_chunk::<N>().ok_or(self.error(KeyErrorKind::Truncated))?;
@@ -174,7 +178,7 @@ impl<'a> Fields<'a> {
     fn escaped(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
         if self.mask == 0 {
             let rest = self.key.get(self.at..).unwrap_or_default();
-            if let Some(len) = rest.iter().position(|&b| b == 0)
+            if let Some(len) = find([0], rest)
                 && rest.get(len + 1) != Some(&code::ESCAPE)
             {
                 self.at += len + 1;
@@ -218,7 +222,7 @@ impl<'a> Fields<'a> {
         scratch.clear();
         loop {
             let rest = self.key.get(self.at..).unwrap_or_default();
-            let len = rest.iter().position(|&b| b == 0).ok_or(self.error(KeyErrorKind::Truncated))?;
+            let len = find([0], rest).ok_or(self.error(KeyErrorKind::Truncated))?;
             let (run, after) = rest.split_at(len);
             if after.get(1) == Some(&code::ESCAPE) {
                 self.at += len + 2;
@@ -270,7 +274,7 @@ impl<'a> Fields<'a> {
         let mut at = self.at + 1;
         loop {
             let rest = self.key.get(at..).unwrap_or_default();
-            let Some(len) = rest.iter().position(|&b| b == 0) else {
+            let Some(len) = find([0], rest) else {
                 return Err(KeyError { at, kind: KeyErrorKind::Truncated });
             };
             at += len + 1;
@@ -382,6 +386,7 @@ impl<'a> Fields<'a> {
         Ok(f32::from_bits(if ordered >> 31 == 0 { !ordered } else { ordered & !(1 << 31) }))
     }
 
+    #[inline]
     pub(super) fn f64(&mut self) -> Result<f64, KeyError> {
         self.expect(code::F64, "a 64-bit float")?;
         let ordered = u64::from_be_bytes(self.take()?);
@@ -571,6 +576,7 @@ impl UnpackField for f32 {
 }
 
 impl UnpackField for f64 {
+    #[inline]
     fn unpack_field(fields: &mut Fields<'_>) -> Result<Self, KeyError> {
         fields.f64()
     }

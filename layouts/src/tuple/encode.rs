@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::decode::{KeyError, PackedFields};
+use super::find::find;
 use super::{DEPTH_MAX, code};
 
 /// A UUID: sixteen bytes, ordered bytewise.
@@ -35,6 +37,18 @@ pub trait Pack {
 
     /// Append the encodings of all fields of a tuple that lies `depth` tuples deep.
     fn pack_at(&self, out: &mut Vec<u8>, depth: usize);
+
+    /// As [`pack_into`](Self::pack_into); hands what `out` then holds to `behind` after each field. Unless
+    /// written anew, looks for the ends in what was packed, and errs if that is no tuple.
+    fn pack_each(&self, out: &mut Vec<u8>, behind: &mut impl FnMut(&[u8])) -> Result<(), KeyError> {
+        let start = out.len();
+        self.pack_into(out);
+        let mut fields = PackedFields::new(out.get(start..).unwrap_or_default());
+        while fields.next()?.is_some() {
+            behind(out.get(..start + fields.position()).unwrap_or_default());
+        }
+        Ok(())
+    }
 }
 
 /// The key of a tuple.
@@ -68,7 +82,7 @@ pub fn fold_f32(x: f32) -> f32 {
 
 /// `content` with every zero byte escaped, without the final terminator.
 pub(crate) fn put_escaped(out: &mut Vec<u8>, content: &[u8]) {
-    if !content.contains(&0) {
+    if find([0], content).is_none() {
         out.extend_from_slice(content);
         return;
     }
@@ -233,6 +247,14 @@ impl<T: PackField> Pack for [T] {
             field.pack_field(out, depth);
         }
     }
+
+    fn pack_each(&self, out: &mut Vec<u8>, behind: &mut impl FnMut(&[u8])) -> Result<(), KeyError> {
+        for field in self {
+            field.pack_field(out, 0);
+            behind(out);
+        }
+        Ok(())
+    }
 }
 
 macro_rules! pack_tuples {
@@ -240,6 +262,18 @@ macro_rules! pack_tuples {
         impl<$($field: PackField),+> Pack for ($($field,)+) {
             fn pack_at(&self, out: &mut Vec<u8>, depth: usize) {
                 $(self.$index.pack_field(out, depth);)+
+            }
+
+            fn pack_each(
+                &self,
+                out: &mut Vec<u8>,
+                behind: &mut impl FnMut(&[u8]),
+            ) -> Result<(), KeyError> {
+                $(
+                    self.$index.pack_field(out, 0);
+                    behind(out);
+                )+
+                Ok(())
             }
         }
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::decode::Unpack;
+use super::decode::{KeyError, Unpack};
 use super::encode::{Pack, PackField};
 
 /// A tuple type that is a table's key: written and read back. Every type that is both [`Pack`] and
@@ -130,5 +130,9 @@ impl<K, P: Pack> Prefix<K, P> {
 impl<K, P: Pack> Pack for Prefix<K, P> {
     fn pack_at(&self, out: &mut Vec<u8>, depth: usize) {
         self.fields.pack_at(out, depth);
+    }
+
+    fn pack_each(&self, out: &mut Vec<u8>, behind: &mut impl FnMut(&[u8])) -> Result<(), KeyError> {
+        self.fields.pack_each(out, behind)
     }
 }

@@ -345,6 +345,50 @@ fn derived_keys_are_the_tuples_they_stand_for() {
     assert!(unpack::<(Event,)>(&pack(&((0, 1),))).is_err() && unpack::<Event>(&pack(&(0, 1))).is_err());
 }
 
+/// A key whose own way to tell the ends of its fields is not asked.
+struct Searched<'k, K>(&'k K);
+
+impl<K: Pack> Pack for Searched<'_, K> {
+    fn pack_at(&self, out: &mut Vec<u8>, depth: usize) {
+        self.0.pack_at(out, depth);
+    }
+}
+
+/// No tuple.
+struct Torn;
+impl Pack for Torn {
+    fn pack_at(&self, out: &mut Vec<u8>, _depth: usize) {
+        out.extend_from_slice(b"\x02no end");
+    }
+}
+
+/// What is handed out behind each field of `key`, packed behind "x".
+fn each<K: Pack + ?Sized>(key: &K) -> Vec<Vec<u8>> {
+    let (mut out, mut all) = (b"x".to_vec(), Vec::new());
+    key.pack_each(&mut out, &mut |packed| all.push(packed.to_vec())).expect("a tuple");
+    assert_eq!(out, [b"x".as_slice(), &pack(key)].concat());
+    all
+}
+
+fn expect_ends(key: &impl Pack, fields: usize) {
+    let told = each(key);
+    assert_eq!(told.len(), fields);
+    assert_eq!(told, each(&Searched(key)));
+}
+
+#[test]
+fn keys_tell_where_their_fields_end() {
+    let pair = Pair("a\0b".to_owned(), 1);
+    let event = Event::Moved(-1, Some(Level::Low));
+    expect_ends(&Derived { of: pair.clone(), event: event.clone(), number: -7, level: Level::High }, 4);
+    expect_ends(&event, 3);
+    expect_ends(&Derived::<Pair>::prefix_event(&pair, &Event::Opened), 2);
+    expect_ends(&(None::<bool>, "", ((), -300i64), vec![0u8, 255]), 4);
+    expect_ends(&(), 0);
+    assert_eq!(each([1, 500].as_slice()), [b"x\x15\x01".to_vec(), b"x\x15\x01\x16\x01\xF4".to_vec()]);
+    Torn.pack_each(&mut Vec::new(), &mut |_| {}).expect_err("no field ends");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 

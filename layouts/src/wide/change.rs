@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::WideTable;
+use crate::Result;
 use crate::kv::{Bytes, KeyRange, Merge, OrderedKv, Write};
-use crate::scratch::with_buffer;
+use crate::scratch::{Scratch, with_buffer};
 use crate::tuple::PackField;
-use crate::{OpCost, Result};
 
 /// What is changed in a row, in order; applied all or nothing.
 ///
@@ -19,7 +19,7 @@ use crate::{OpCost, Result};
 pub struct RowChange {
     /// The edits, one after the other in one buffer: of each, what it does, the lengths of its three parts as
     /// eight bytes each, and the parts.
-    edits: Vec<u8>,
+    edits: Scratch,
 }
 
 /// One edit, as it lies in a change.
@@ -153,18 +153,6 @@ impl RowChange {
     #[must_use]
     pub fn add(self, family: &str, column: &[u8], by: i64) -> Self {
         self.and(ADD, [family.as_bytes(), column, &by.to_le_bytes()])
-    }
-
-    /// Commit the change by itself.
-    pub(super) fn commit<S: OrderedKv>(&self, table: &WideTable<'_, S>, row: &[u8]) -> Result<OpCost> {
-        let mut edits = Edits(&self.edits);
-        if let Some(Edit::Put { family, column, value }) = edits.next()
-            && edits.0.is_empty()
-        {
-            let family = table.family_named(family)?;
-            return table.with_cell(row, family, column, |at| table.store.put(at, value));
-        }
-        table.store.write(|write| self.each(table, row, write))
     }
 
     /// Hand the writes of the change of `row` to `write`, in order.
