@@ -1,5 +1,8 @@
 //! Starting programs, cargo above all, and reading `cargo metadata`.
 
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -32,10 +35,33 @@ fn prepare(mut command: Command) -> Command {
     command
 }
 
+thread_local! {
+    /// Where what this thread runs writes, if not to our own output.
+    static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
+}
+
+/// From now on, what this thread runs writes to `log`.
+pub(crate) fn log_to(log: File) {
+    LOG.replace(Some(log));
+}
+
+/// Say what is started, and where `command` is to write.
+fn announce(command: &mut Command) -> std::io::Result<()> {
+    let line = format!("   {}", shown(command));
+    LOG.with_borrow_mut(|log| {
+        let Some(log) = log else {
+            println!("{line}");
+            return Ok(());
+        };
+        writeln!(log, "{line}")?;
+        command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+        Ok(())
+    })
+}
+
 /// Run `command` with its output passed on.
 pub(crate) fn run(mut command: Command) -> Outcome {
-    println!("   {}", shown(&command));
-    match command.status() {
+    match announce(&mut command).and_then(|()| command.status()) {
         Ok(status) if status.success() => Outcome::Held(String::new()),
         Ok(status) => Outcome::Failed(format!("{}: {status}", shown(&command))),
         Err(error) => Outcome::Failed(format!("cannot start {}: {error}", shown(&command))),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "a tool beside the engine: it reads the source tree and times its steps for real"
 )]
 
@@ -25,7 +26,7 @@ usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
   ci      check, and what is slower: downstream crate, packaging, zstd, other stores, Miri, loom models,
-          shuttle schedules, planted bugs, soaks in a release build, the layouts' cost, lab smoke
+          shuttle schedules, planted bugs, soaks, the layouts' cost, lab smoke
   audit   licences, sources, duplicates and bans of every dependency
   layout-cost
           instructions of each layout's operations beside the same engine calls by hand, under callgrind
@@ -73,7 +74,7 @@ fn run(arguments: &[String]) -> Result<usize, String> {
     if let Some(unknown) = skipped.iter().find(|name| !plan.iter().any(|(step, _)| step == name)) {
         return Err(format!("{command} has no step {unknown:?}"));
     }
-    Ok(steps::run(command, &plan, &skipped))
+    Ok(steps::run(command, &plan, &skipped, &plan::BESIDE))
 }
 
 fn parse_skips(arguments: &[String]) -> Result<Vec<String>, String> {

@@ -230,15 +230,16 @@ fn crash(suite: &str, asked: &Asked, count: u64, depth: usize) -> Result<(), Str
         let case = Case { seed: asked.seed, mode, crashes: Case::parse_crashes(text)? };
         return replay(&setup, &case).map(|()| println!("the case holds"));
     }
+    let count = asked.count.unwrap_or(count);
     let per_history = match asked.per_history {
         0 => None,
-        // A case of the nested suite is many.
-        most => Some(if depth > 0 { most / 50 + 1 } else { most }),
+        // A case of the nested suite is followed by hundreds; a short run wants several histories, too.
+        most if depth > 0 => Some(most.min(usize::try_from(count / 100).unwrap_or(usize::MAX)) / 50 + 1),
+        most => Some(most),
     };
     let effort = Effort { per_history, depth, failures_max: asked.failures };
     let modes = modes(asked);
-    let outcome =
-        crash_many(in_turn(asked.seed, &modes), asked.count.unwrap_or(count), effort, asked.threads);
+    let outcome = crash_many(in_turn(asked.seed, &modes), count, effort, asked.threads);
     let hits = format!("crashed at points: {}", outcome.hits);
     report(suite, asked, &outcome, &hits)
 }

@@ -8,8 +8,8 @@
 //! - *modelled*: what sixteen machines would take together, from both ([`model`], [`queue`]). There is one
 //!   machine here, no network and no replication.
 //!
-//! [`events`] are the writers, [`orders`] the layouts, [`slides`] the slides' salt to the letter, [`users`] asks
-//! whether digests spread skewed users, [`findings`] and [`exhibits`] judge and draw.
+//! [`events`] are the writers, [`orders`] the layouts, [`slides`] the slides' salt to the letter, [`findings`] and
+//! [`exhibits`] judge and draw. How skewed users spread is asked in X9.
 
 mod cluster;
 mod events;
@@ -21,7 +21,6 @@ mod queue;
 mod serve;
 mod slides;
 mod traced;
-mod users;
 
 use std::collections::BTreeMap;
 
@@ -56,25 +55,22 @@ struct Sizes {
     reads: usize,
     /// Buffers of a server: small, so that flushes and compactions fall into what is measured.
     memtable_bytes: u64,
-    /// Users of B20, and their rows.
-    users: u64,
-    rows: usize,
     repeat: u32,
 }
 
 fn sizes(options: &LabOptions) -> Sizes {
-    let (events, windows, reads, memtable_bytes, users, rows) = match options.scale {
-        Scale::Tiny => (1_024, 8, 3, 8 << 10, 200, 1_000),
-        Scale::Smoke => (16_384, 32, 10, 64 << 10, 2_000, 20_000),
-        Scale::Desk => (262_144, 128, 30, 256 << 10, 100_000, 1_000_000),
-        Scale::Large => (2_097_152, 128, 30, 1 << 20, 1_000_000, 10_000_000),
+    let (events, windows, reads, memtable_bytes) = match options.scale {
+        Scale::Tiny => (1_024, 8, 3, 8 << 10),
+        Scale::Smoke => (16_384, 32, 10, 64 << 10),
+        Scale::Desk => (262_144, 128, 30, 256 << 10),
+        Scale::Large => (2_097_152, 128, 30, 1 << 20),
     };
     // A replay opens up to 128 stores.
     let repeat = match options.scale {
         Scale::Tiny | Scale::Smoke => 1,
         Scale::Desk | Scale::Large => options.repetitions().min(5),
     };
-    Sizes { events, windows, reads, memtable_bytes, users, rows, repeat }
+    Sizes { events, windows, reads, memtable_bytes, repeat }
 }
 
 impl Sizes {
@@ -135,9 +131,9 @@ fn run_with<S: Store>(
     progress: &mut dyn Progress,
 ) -> Result<Study> {
     let sizes = sizes(options);
-    progress.begin(Experiment::X11, Order::ALL.len() as u64 * 2 + 1);
+    progress.begin(Experiment::X11, Order::ALL.len() as u64 * 2);
     let happened = events::events(&sizes, options);
-    let mut study = Study::new("X11", "", "C6–C10, B20", "");
+    let mut study = Study::new("X11", "", "C6–C10", "");
     let mut found = BTreeMap::new();
     let mut order: Vec<Order> = Order::ALL.to_vec();
     random(options, &[11, 2]).shuffle(&mut order);
@@ -155,9 +151,7 @@ fn run_with<S: Store>(
         found.insert(order, one.found);
         progress.step(&format!("{}, served", order.name()));
     }
-    let users = users::spread(store, &sizes, &mut study, options)?;
-    progress.step("skewed users");
-    Ok(findings::study(study, &found, &users, &sizes, options))
+    Ok(findings::study(study, &found, &sizes, options))
 }
 
 /// One order under measurement.

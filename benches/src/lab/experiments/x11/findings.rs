@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::cluster::Skew;
 use super::events::SOURCES;
 use super::orders::Order;
-use super::users::Spread;
 use super::{Found, SERVERS, Sizes, exhibits};
 use crate::lab::study::{Claim, Study};
 use crate::lab::verdict::{Outcome, Verdict};
@@ -19,7 +18,6 @@ const MODEL: &str = "\"Modelled\" means: computed from counted routes and from s
 pub(super) fn study(
     mut study: Study,
     found: &BTreeMap<Order, Found>,
-    users: &Spread,
     sizes: &Sizes,
     options: &LabOptions,
 ) -> Study {
@@ -42,8 +40,7 @@ pub(super) fn study(
         sizes.reads,
         sizes.reads * 10,
     );
-    let findings =
-        Findings { found, users, sizes, timed: matches!(options.scale, Scale::Desk | Scale::Large) };
+    let findings = Findings { found, sizes, timed: matches!(options.scale, Scale::Desk | Scale::Large) };
     let claims = [findings.writes(&study), findings.cluster(&study)].concat();
     study.claims = claims;
     study.exhibits = exhibits::all(&findings, options);
@@ -63,7 +60,6 @@ pub(super) fn study(
 
 pub(super) struct Findings<'a> {
     pub(super) found: &'a BTreeMap<Order, Found>,
-    pub(super) users: &'a Spread,
     pub(super) sizes: &'a Sizes,
     /// Whether times decide. In smaller runs a server's part of a window is a few puts, which one interruption
     /// by another process outweighs.
@@ -314,7 +310,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Claims on the cluster as a whole, on one disk, and on users.
+    /// Claims on the cluster as a whole, and on one disk.
     fn cluster(&self, study: &Study) -> Vec<Claim> {
         let good = |order: &Order| {
             self.window(*order).effective > SERVERS as f64 / 2.0
@@ -342,7 +338,6 @@ impl Findings<'_> {
             verdict: Verdict::of(&tally, both.is_empty(), "every order is in one corner or the other"),
         }];
         claims.extend(self.one_disk(&tally));
-        claims.extend(self.skewed_users(study));
         claims
     }
 
@@ -375,54 +370,5 @@ impl Findings<'_> {
                 &format!("the least of all orders is {least:.2}"),
             ),
         })
-    }
-
-    fn skewed_users(&self, study: &Study) -> [Claim; 2] {
-        let Spread { users: [named, hashed], rows: [_, rows], busiest, counts } = self.users;
-        let tally = study.tally("users under ");
-        let timed = || "nothing".to_owned();
-        [
-            Claim {
-                rows: "B20".into(),
-                claimed: "MD5 spreads skewed users over the regions.".into(),
-                predicted: "Names that crowd in the alphabet do not crowd as digests: users spread as chance has it."
-                    .into(),
-                counted: format!(
-                    "{} users: {:.1} effective servers under names, {:.1} under digests; the busiest has {:.1} and \
-                     {:.1} times the mean",
-                    counts.0, named.effective, hashed.effective, named.top_to_mean, hashed.top_to_mean
-                ),
-                timed: timed(),
-                verdict: Verdict::of(
-                    &tally,
-                    hashed.effective > 0.8 * Skew::by_chance(counts.0 as f64)
-                        && hashed.effective > named.effective,
-                    "users are counted once each",
-                ),
-            },
-            Claim {
-                rows: "B20".into(),
-                claimed: "The load is uniform then.".into(),
-                predicted: "Not if few users do most: all rows of a user lie under one digest, so its server has at \
-                            least that share."
-                    .into(),
-                counted: format!(
-                    "{} rows, {} of them of one user (Zipf): {:.1} effective servers, the busiest with {}",
-                    counts.1,
-                    percent(*busiest),
-                    rows.effective,
-                    percent(rows.top)
-                ),
-                timed: timed(),
-                verdict: Verdict {
-                    outcome: if rows.top >= *busiest && rows.effective < 0.8 * Skew::by_chance(counts.1 as f64) {
-                        Outcome::Refuted
-                    } else {
-                        Outcome::NotReproduced
-                    },
-                    reason: "a digest cannot divide a user; a salt by user and day can, at a scan a bucket".into(),
-                },
-            },
-        ]
     }
 }
