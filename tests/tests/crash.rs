@@ -30,7 +30,7 @@ fn power_loss_at_every_call_of_many_histories() {
 
 #[test]
 fn power_loss_in_the_recovery_from_power_loss() {
-    let effort = Effort { per_history: Some(4), depth: 2, failures_max: 1 };
+    let effort = Effort { per_history: Some(20), depth: 2, failures_max: 1 };
     let outcome = crash_many(in_turn(1_000, &Mode::ALL), 1_000, effort, 2);
     expect_none("nested", &outcome);
     expect_doubled(&outcome);
