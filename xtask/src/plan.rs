@@ -98,9 +98,9 @@ fn planted() -> Outcome {
 /// The suites of `tests/`, larger than `cargo test` runs them, in the build that the tests have made: with
 /// assertions it is about as fast as a release build, which would have to be made first. Four minutes on two cores.
 const SOAKS: [(&str, u32); 17] = [
-    ("crash", 50_000),
-    ("nested", 50_000),
-    ("fault", 3_000),
+    ("crash", 40_000),
+    ("nested", 40_000),
+    ("fault", 2_000),
     ("badsync", 300),
     ("enospc", 150),
     ("descriptors", 150),
