@@ -54,8 +54,9 @@ fn measured() -> Result<Option<Vec<Counted>>, String> {
     if !succeeds(program("valgrind", &["--version"])) {
         return Ok(None);
     }
+    // With the command line, whose dependencies' features it shares then: all below would be built anew.
     let mut build = cargo(&["build", "--release", "--locked", "--quiet", "--package", "esker-bench"]);
-    build.args(["--example", "layout_cost"]);
+    build.args(["--package", "esker-cli", "--example", "layout_cost"]);
     if let Outcome::Failed(why) = run(build) {
         return Err(why);
     }

@@ -155,11 +155,8 @@ fn zstd() -> Outcome {
 /// experiment at the least scale.
 fn stores() -> Outcome {
     let mut command =
-        cargo(&["test", "--package", "esker-bench", "--locked", "--features", "stores", "--lib"]);
-    // Not to be measured here: nobody waits for them to be optimised.
-    for package in ["fjall", "lsm-tree", "redb"] {
-        command.args(["--config", &format!("profile.dev.package.{package}.opt-level=0")]);
-    }
+        cargo(&["test", "--workspace", "--locked", "--features", "esker-bench/stores", "--lib"]);
+    // Of the whole workspace, so that what it shares with the other tests is not built anew.
     command.args(["--", "lab::stores"]);
     run(command)
 }
