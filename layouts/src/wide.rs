@@ -178,7 +178,8 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
         Ok(key)
     }
 
-    /// Set one cell: a [`RowChange`] of one put, for less.
+    /// Set one cell: a [`RowChange`] of one put, for less. [`Error::BadInput`] if the family is unknown or the
+    /// cell's key is too long for the store.
     pub fn put(&self, row: &[u8], family: &str, column: &[u8], value: &[u8]) -> Result<OpCost> {
         let mut cost = OpCost::default();
         self.with_cell(row, self.family(family)?, column, |at| {

@@ -15,6 +15,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
+/// Where cargo builds.
+pub(crate) fn target_dir() -> PathBuf {
+    let asked = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(asked)
+}
+
 /// A cargo of the toolchain that runs this, to be started in the root without standard input.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -6,8 +6,7 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::cargo::{output, program, root, succeeds};
-use crate::plan::target_dir;
+use crate::cargo::{output, program, root, succeeds, target_dir};
 
 /// Seconds for each target, if nothing else is asked for.
 const SECONDS: u64 = 30;

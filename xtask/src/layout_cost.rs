@@ -8,8 +8,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::cargo::{cargo, output, program, run, succeeds};
-use crate::plan::target_dir;
+use crate::cargo::{cargo, output, program, run, succeeds, target_dir};
 use crate::steps::Outcome;
 
 /// The function between whose calls nothing is counted.

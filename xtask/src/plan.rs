@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds};
+use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds, target_dir};
 use crate::steps::{Outcome, Step};
 use crate::{audit, layout_cost, tidy};
 
@@ -154,9 +154,9 @@ fn zstd() -> Outcome {
 /// The lab on other engines, which are behind a feature for what they cost to build: conformance, and an
 /// experiment at the least scale.
 fn stores() -> Outcome {
+    // Of the whole workspace, so that what it shares with the other tests is not built anew.
     let mut command =
         cargo(&["test", "--workspace", "--locked", "--features", "esker-bench/stores", "--lib"]);
-    // Of the whole workspace, so that what it shares with the other tests is not built anew.
     command.args(["--", "lab::stores"]);
     run(command)
 }
@@ -173,12 +173,6 @@ fn downstream() -> Outcome {
     run(command)
 }
 
-/// Where cargo builds.
-pub(crate) fn target_dir() -> std::path::PathBuf {
-    let asked = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    root().join(asked)
-}
-
 /// What a registry would get builds by itself. Cargo refuses a tree with uncommitted changes.
 fn package() -> Outcome {
     if let Err(why) = forget_unpacked() {
@@ -188,14 +182,13 @@ fn package() -> Outcome {
     command.args(["--exclude", "esker-tests", "--exclude", "xtask"]);
     // A package leaves the workspace's profiles behind. Dependencies are built as the workspace has built them,
     // so that they need not be built anew; ours need only build.
-    let mut settings = vec![r#"debug="line-tables-only""#.to_owned(), r#"lto="off""#.to_owned()];
-    settings.push("opt-level=1".to_owned());
     let ours = match packages(&["--no-deps"]) {
         Ok(ours) => ours,
         Err(why) => return Outcome::Failed(why),
     };
-    settings.extend(ours.iter().map(|package| format!("package.{}.opt-level=0", package.name)));
-    for setting in settings {
+    let ours = ours.iter().map(|package| format!("package.{}.opt-level=0", package.name));
+    let theirs = ["opt-level=1", r#"debug="line-tables-only""#, r#"lto="off""#].map(str::to_owned);
+    for setting in theirs.into_iter().chain(ours) {
         command.args(["--config", &format!("profile.dev.{setting}")]);
     }
     run(command)

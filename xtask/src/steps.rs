@@ -95,8 +95,8 @@ pub(crate) fn run(command: &str, plan: &[Step], skipped: &[String], beside: &[&s
 /// Run a step with its output in a file; what it came to, how long it took, and its output.
 fn logged((name, step): Step) -> (Outcome, f64, String) {
     let begun = Instant::now();
-    let path = crate::plan::target_dir().join(format!("{name}.log"));
-    let log = std::fs::create_dir_all(crate::plan::target_dir()).and_then(|()| File::create(&path));
+    let path = cargo::target_dir().join(format!("{name}.log"));
+    let log = std::fs::create_dir_all(cargo::target_dir()).and_then(|()| File::create(&path));
     let outcome = match log {
         Ok(log) => {
             cargo::log_to(log);

@@ -40,6 +40,14 @@ pub trait Pack {
 
     /// As [`pack_into`](Self::pack_into); hands what `out` then holds to `behind` after each field. Unless
     /// written anew, looks for the ends in what was packed, and errs if that is no tuple.
+    ///
+    /// ```
+    /// use esker_layouts::tuple::Pack;
+    /// let (mut key, mut ends) = (Vec::new(), Vec::new());
+    /// ("ann", 7).pack_each(&mut key, &mut |packed| ends.push(packed.len()))?;
+    /// assert_eq!(ends, [5, 7]); // a code, three letters and an end; a code and a byte
+    /// # Ok::<(), esker_layouts::tuple::KeyError>(())
+    /// ```
     fn pack_each(&self, out: &mut Vec<u8>, behind: &mut impl FnMut(&[u8])) -> Result<(), KeyError> {
         let start = out.len();
         self.pack_into(out);

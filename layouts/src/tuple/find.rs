@@ -6,7 +6,7 @@ const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 /// Which byte of `word`, counted from its lowest, is the first of `wanted`.
 ///
 /// The word `(word − 0x01…) & !word & 0x80…` has the high bit of a byte set where `word` has its first zero,
-/// and none below it (Knuth, The Art of Computer Programming 4A, 7.1.3, (90)).
+/// and none below it (Warren, Hacker's Delight, 6–1).
 #[inline]
 fn in_word<const N: usize>(wanted: [u8; N], word: u64) -> Option<usize> {
     let met = wanted.iter().fold(0, |met, byte| {
