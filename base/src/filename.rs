@@ -11,6 +11,8 @@
 //!
 //! Any other name is left alone.
 
+use std::cmp::Ordering;
+
 use crate::FileNumber;
 
 /// The file that is locked while a database is open.
@@ -50,12 +52,24 @@ impl FileName {
             CURRENT => return Some(FileName::Current),
             _ => {}
         }
-        let (digits, _) = name.split_once('.')?;
+        let (digits, kind) = name.split_once('.')?;
+        // As a number is written: `str::parse` takes a sign, and zeros in front.
+        let long_enough = match digits.len().cmp(&FileNumber::DIGITS) {
+            Ordering::Less => false,
+            Ordering::Equal => true,
+            Ordering::Greater => !digits.starts_with('0'),
+        };
+        if !long_enough || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
         let number = FileNumber(digits.parse().ok()?);
-        [FileName::Manifest, FileName::Log, FileName::Table, FileName::Temporary]
-            .into_iter()
-            .map(|make| make(number))
-            .find(|candidate| candidate.to_string() == name)
+        match kind {
+            "manifest" => Some(FileName::Manifest(number)),
+            "log" => Some(FileName::Log(number)),
+            "sst" => Some(FileName::Table(number)),
+            "tmp" => Some(FileName::Temporary(number)),
+            _ => None,
+        }
     }
 }
 
@@ -69,5 +83,47 @@ impl std::fmt::Display for FileName {
             FileName::Table(number) => write!(f, "{number}.sst"),
             FileName::Temporary(number) => write!(f, "{number}.tmp"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_is_written_and_nothing_near_it() {
+        let kinds = [FileName::Manifest, FileName::Log, FileName::Table, FileName::Temporary];
+        for number in [0, 1, 12, 99_999, 999_999, 1_000_000, u64::MAX] {
+            for kind in kinds {
+                let name = kind(FileNumber(number)).to_string();
+                assert_eq!(FileName::parse(&name), Some(kind(FileNumber(number))), "{name}");
+                let (digits, ending) = name.split_once('.').expect("a dot");
+                let near = [
+                    format!("0{name}"),
+                    format!("+{name}"),
+                    format!("-{name}"),
+                    format!(" {name}"),
+                    format!("{name} "),
+                    format!("{name}."),
+                    format!(".{name}"),
+                    format!("{digits}.{}", ending.to_uppercase()),
+                    format!("{digits}{ending}"),
+                    format!("+{}.{ending}", &digits[1..]),
+                    format!("{digits}x.{ending}"),
+                    // A digit, but not of ours.
+                    format!("{}\u{0663}.{ending}", &digits[..digits.len() - 1]),
+                ];
+                for name in near {
+                    assert_eq!(FileName::parse(&name), None, "{name:?}");
+                }
+            }
+        }
+        for name in
+            ["", ".", "..", ".log", "LOCK.", "lock", "CURRENT.log", "00012.log", "18446744073709551616.log"]
+        {
+            assert_eq!(FileName::parse(name), None, "{name:?}");
+        }
+        assert_eq!(FileName::parse(LOCK), Some(FileName::Lock));
+        assert_eq!(FileName::parse(CURRENT), Some(FileName::Current));
     }
 }

@@ -85,9 +85,14 @@ pub struct KeyspaceId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct FileNumber(pub u64);
 
+impl FileNumber {
+    /// How many digits a name has at least.
+    pub(crate) const DIGITS: usize = 6;
+}
+
 impl fmt::Display for FileNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:06}", self.0)
+        write!(f, "{:0digits$}", self.0, digits = FileNumber::DIGITS)
     }
 }
 

@@ -128,9 +128,10 @@ fn start_limited(exe: &Path, arguments: &[String], limit: &str) -> Result<Child,
     start(Path::new("sh"), &shell)
 }
 
-/// Let `child` live for `time` after it has opened the database, kill it, and return its lines.
+/// Let `child` live for `time` after it has opened the database, kill it, and return its lines; `None` if it could
+/// not even open it, which only one that is `limited` may.
 #[expect(clippy::disallowed_methods, reason = "a real process takes real time")]
-fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Vec<String>, Violation> {
+fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Option<Vec<String>>, Violation> {
     let out = child.stdout.take().ok_or("the child has no output")?;
     let mut lines = BufReader::new(out).lines().map_while(Result::ok);
     let first = lines.next();
@@ -144,9 +145,8 @@ fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Vec<Str
     }
     let rest = reader.join().map_err(|_| "the reader of the child's output panicked")?;
     match first.as_deref() {
-        Some("open") => Ok(rest),
-        // It did not even come to that: nothing was acknowledged.
-        None if limited => Ok(Vec::new()),
+        Some("open") => Ok(Some(rest)),
+        None if limited => Ok(None),
         other => Err(format!("the child said {other:?} first")),
     }
 }
@@ -201,11 +201,14 @@ fn cycle(
         Some(limit) => start_limited(exe, &arguments, limit)?,
         None => start(exe, &arguments)?,
     };
-    let acknowledged = kill_after(child, time, limit.is_some())?.len();
+    let lines = kill_after(child, time, limit.is_some())?;
+    // Until somebody has opened it there is no database that could be read.
+    let there = lines.is_some() || !model.contents().is_empty();
+    let acknowledged = lines.map_or(0, |lines| lines.len());
     for name in FIXED {
         model.create(name);
     }
-    let found = look(dir, seed, mode, random.bool())?;
+    let found = look(dir, seed, mode, random.bool() && there)?;
     let hash = contents_hash(&found);
 
     // With a log, what was acknowledged outlives the process; without, what was flushed.

@@ -15,8 +15,9 @@ const INSIDE: [&str; 4] = [
     "benches/peers/Cargo.toml",
 ];
 
-/// Steps that build in directories of their own, so that neither waits for the other's build.
-pub(crate) const BESIDE: [&str; 3] = ["loom", "shuttle", "miri"];
+/// Steps that build where the others do not at that time, so that neither waits for the other's build: soaks in the
+/// directory of release builds, the others in their own.
+pub(crate) const BESIDE: [&str; 4] = ["soaks", "loom", "shuttle", "miri"];
 
 /// The steps of a command, in order: the quick ones first.
 pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
@@ -31,13 +32,13 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
     ];
     let slower: [Step; 11] = [
         ("planted", planted),
-        ("soaks", soaks),
-        ("layout-cost", layout_cost::step),
         ("zstd", zstd),
         ("stores", stores),
         ("downstream", downstream),
         ("package", package),
+        ("layout-cost", layout_cost::step),
         ("lab", lab),
+        ("soaks", soaks),
         ("loom", loom),
         ("shuttle", shuttle),
         ("miri", miri),
@@ -90,7 +91,8 @@ fn docs() -> Outcome {
 /// The planted bugs that lie inside the engine, which its ordinary build does not hold; everything else in
 /// `tests/` has run with the tests.
 fn planted() -> Outcome {
-    let mut command = cargo(&["test", "--package", "esker-tests", "--locked", "--features", "planted"]);
+    // Of the whole workspace, so that what it shares with the other tests is not built anew.
+    let mut command = cargo(&["test", "--workspace", "--locked", "--features", "esker-tests/planted"]);
     command.args(["--test", "planted"]);
     run(command)
 }

@@ -35,8 +35,8 @@ impl Outcome {
 /// A step: its name and what it does.
 pub(crate) type Step = (&'static str, fn() -> Outcome);
 
-/// Run `plan` in order; how many steps failed. Those named `beside` build in directories of their own: they run
-/// one after the other beside the rest, which leaves cores idle, and are told of when it is their turn.
+/// Run `plan` in order; how many steps failed. Those named `beside` run one after the other beside the rest, which
+/// leaves cores idle, and are told of when it is their turn.
 pub(crate) fn run(command: &str, plan: &[Step], skipped: &[String], beside: &[&str]) -> usize {
     let begun = Instant::now();
     let is_skipped = |name: &str| skipped.iter().any(|skip| skip == name);
