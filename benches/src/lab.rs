@@ -235,6 +235,14 @@ pub trait Progress {
     fn step(&mut self, what: &str);
     /// The experiment is done.
     fn end(&mut self);
+    /// What was found so far, after each experiment: a run of an hour can be kept before it ends. An error
+    /// ends the run.
+    ///
+    /// # Errors
+    /// What went wrong with keeping it.
+    fn found(&mut self, _so_far: &Report) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Shows no progress.
@@ -290,16 +298,17 @@ pub fn run_on<S: Store>(
     if options.repetitions() == 0 {
         return Err(LabError::BadOption("repeat is 0; at least one repetition is needed".into()));
     }
-    let (mut experiments, mut studies) = (Vec::new(), Vec::new());
+    let mut report = Report::new(store.name(), options);
     for experiment in &options.experiments {
         let found = experiment.run(store, layouts, options, progress);
         progress.end();
         match found? {
-            registry::Found::Followers(report) => experiments.push(report),
-            registry::Found::Study(study) => studies.push(study),
+            registry::Found::Followers(experiment) => report.experiments.push(experiment),
+            registry::Found::Study(study) => report.studies.push(study),
         }
+        progress.found(&report)?;
     }
-    Ok(Report::new(store.name(), options, experiments, studies))
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Running `esker lab`: the experiments, their tables, and the report's page.
 
+use std::path::PathBuf;
+
 use esker_bench::lab::interest::Interest;
-use esker_bench::lab::{self, Experiment, LabError, LabOptions, StoreChoice};
+use esker_bench::lab::{self, Experiment, LabError, LabOptions, Report, StoreChoice};
 
 use crate::args::lab::{LabArgs, Scale, Store};
 use crate::exit::Exit;
@@ -10,16 +12,48 @@ use crate::output::{Out, say};
 use crate::progress::Bars;
 
 pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
-    let report = lab::run(&options(args), &mut Bars::default())?;
-    // The page first: what took minutes to measure must not be lost to a closed pipe.
-    let page = report.write_html(&args.report)?;
-    if let Some(file) = &args.json {
-        report.write_json(file)?;
-    }
+    let mut kept = Kept { bars: Bars::default(), args, page: None };
+    let report = match (lab::run(&options(args), &mut kept), &kept.page) {
+        (Ok(report), _) => report,
+        (Err(error), None) => return Err(error.into()),
+        (Err(error), Some(page)) => {
+            let kept = format!("what the experiments before it found is in {}", page.display());
+            return Err(Failure::from(error).hint(kept));
+        }
+    };
     say!(out, "{}", report.to_text().trim_end())?;
-    say!(out)?;
-    say!(out, "report: {}", page.display())?;
+    if let Some(page) = kept.page {
+        say!(out)?;
+        say!(out, "report: {}", page.display())?;
+    }
     Ok(Exit::Done)
+}
+
+/// Shows progress, and writes the page and the figures after each experiment: what took minutes to measure must
+/// be lost neither to the failure of a later one nor to a closed pipe.
+struct Kept<'a> {
+    bars: Bars,
+    args: &'a LabArgs,
+    page: Option<PathBuf>,
+}
+
+impl lab::Progress for Kept<'_> {
+    fn begin(&mut self, experiment: Experiment, steps: u64) {
+        lab::Progress::begin(&mut self.bars, experiment, steps);
+    }
+
+    fn step(&mut self, what: &str) {
+        self.bars.step(what);
+    }
+
+    fn end(&mut self) {
+        lab::Progress::end(&mut self.bars);
+    }
+
+    fn found(&mut self, so_far: &Report) -> lab::Result<()> {
+        self.page = Some(so_far.write_html(&self.args.report)?);
+        self.args.json.as_ref().map_or(Ok(()), |file| so_far.write_json(file))
+    }
 }
 
 fn options(args: &LabArgs) -> LabOptions {

@@ -1,11 +1,12 @@
 //! Progress bars on standard error, where somebody is looking at it.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use esker_bench::{lab, workload};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar for the phase under way; nothing at all if standard error is no terminal.
+/// A bar for the phase under way; if standard error is no terminal, a line for each of the lab's experiments.
 #[derive(Default)]
 pub(crate) struct Bars {
     bar: Option<ProgressBar>,
@@ -55,6 +56,9 @@ impl workload::Progress for Bars {
 impl lab::Progress for Bars {
     fn begin(&mut self, experiment: lab::Experiment, steps: u64) {
         self.clear();
+        if !std::io::stderr().is_terminal() {
+            eprintln!("{experiment}: {steps} steps");
+        }
         self.show(&experiment.to_string(), steps);
     }
 

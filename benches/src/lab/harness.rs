@@ -191,7 +191,7 @@ impl<K: OrderedKv> Harness<K> {
             }
         }
         let study = recorded.study(&self.title, &self.sizes, self.operations, &self.options);
-        Ok(Report::new(store.name(), &self.options, Vec::new(), vec![study]))
+        Ok(Report { studies: vec![study], ..Report::new(store.name(), &self.options) })
     }
 }
 

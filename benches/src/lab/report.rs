@@ -150,12 +150,8 @@ pub struct MeanCounters {
 }
 
 impl Report {
-    pub(super) fn new(
-        store: &str,
-        options: &LabOptions,
-        experiments: Vec<ExperimentReport>,
-        studies: Vec<Study>,
-    ) -> Self {
+    /// A report that nothing was found for yet.
+    pub(super) fn new(store: &str, options: &LabOptions) -> Self {
         Report {
             version: env!("CARGO_PKG_VERSION"),
             commit: options.commit.clone(),
@@ -168,8 +164,8 @@ impl Report {
             graph: options.graph.clone(),
             interest: options.interest.as_ref().map(|interest| interest.file.clone()),
             mail: options.mail.clone(),
-            experiments,
-            studies,
+            experiments: Vec::new(),
+            studies: Vec::new(),
         }
     }
 

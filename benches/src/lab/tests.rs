@@ -298,6 +298,7 @@ fn progress_adds_up() {
         promised: u64,
         done: u64,
         ended: u32,
+        found: Vec<usize>,
     }
     impl Progress for Count {
         fn begin(&mut self, _experiment: Experiment, steps: u64) {
@@ -310,6 +311,10 @@ fn progress_adds_up() {
         fn end(&mut self) {
             self.ended += 1;
         }
+        fn found(&mut self, so_far: &Report) -> Result<()> {
+            self.found.push(so_far.experiments.len() + so_far.studies.len());
+            Ok(())
+        }
     }
     let mut count = Count::default();
     run(&tiny(&Experiment::ALL), &mut count).expect("the lab runs");
@@ -317,6 +322,26 @@ fn progress_adds_up() {
         (count.done, count.ended),
         (count.promised, u32::try_from(Experiment::ALL.len()).expect("a few"))
     );
+    assert_eq!(count.found, (1..=Experiment::ALL.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_cannot_be_kept_ends_the_run() {
+    struct Full(u32);
+    impl Progress for Full {
+        fn begin(&mut self, _experiment: Experiment, _steps: u64) {
+            self.0 += 1;
+        }
+        fn step(&mut self, _what: &str) {}
+        fn end(&mut self) {}
+        fn found(&mut self, _so_far: &Report) -> Result<()> {
+            Err(LabError::BadOption("there is no room".into()))
+        }
+    }
+    let mut full = Full(0);
+    let error = run(&tiny(&[Experiment::X1, Experiment::X3]), &mut full).expect_err("nothing can be kept");
+    assert!(error.to_string().contains("no room"), "{error}");
+    assert_eq!(full.0, 1, "nothing runs after it");
 }
 
 /// A real data set beside the workspace, if it is there.

@@ -16,6 +16,18 @@ fn the_lab_writes_a_page_and_names_it_last() {
 }
 
 #[test]
+fn what_was_found_before_a_failure_is_kept() {
+    let sandbox = Sandbox::new();
+    let report = sandbox.dir.path().join("report");
+    let given = ["lab", "x12", "x1", "--scale", "tiny", "--store", "map", "--graph", "no-such-graph"];
+    let given = given.into_iter().chain(["--report", report.to_str().expect("a path in ASCII")]);
+    let page = report.join("index.html");
+    let page = page.to_str().expect("a path in ASCII");
+    esker(&given.collect::<Vec<_>>()).failed(1, &["X12: ", "no-such-graph", "before it", page]);
+    assert!(std::fs::read_to_string(page).expect("it is there").contains("X12"));
+}
+
+#[test]
 fn mistakes_measure_nothing() {
     let sandbox = Sandbox::new();
     let report = sandbox.dir.path().join("report");

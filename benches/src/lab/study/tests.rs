@@ -63,7 +63,8 @@ fn study() -> Study {
 }
 
 fn report() -> Report {
-    Report::new("no store", &LabOptions::new(Scale::Tiny, Vec::new()), Vec::new(), vec![study()])
+    let nothing = Report::new("no store", &LabOptions::new(Scale::Tiny, Vec::new()));
+    Report { studies: vec![study()], ..nothing }
 }
 
 #[test]
