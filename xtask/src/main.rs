@@ -25,12 +25,12 @@ One-command checks for the esker workspace.
 usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
-  ci      check, and what is slower: downstream crate, packaging, zstd, other stores, Miri, loom models,
-          shuttle schedules, planted bugs, soaks, the layouts' cost, lab smoke
+  ci      check, and what is slower: planted bugs, zstd and other stores (features), downstream crate,
+          packaging, the layouts' cost, lab smoke, soaks, loom models, shuttle schedules, Miri
   audit   licences, sources, duplicates and bans of every dependency
   layout-cost
           instructions of each layout's operations beside the same engine calls by hand, under callgrind
-  tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, unsafe,
+  tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, models, unsafe,
           docs/reliability.md
 
   soak SUITE --count N --seed S

@@ -1,6 +1,5 @@
 //! The commands as lists of steps, and the steps that start other programs.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds, target_dir};
@@ -30,10 +29,8 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 11] = [
-        ("planted", planted),
-        ("zstd", zstd),
-        ("stores", stores),
+    let slower: [Step; 9] = [
+        ("features", features),
         ("downstream", downstream),
         ("package", package),
         ("layout-cost", layout_cost::step),
@@ -88,13 +85,19 @@ fn docs() -> Outcome {
     run(command)
 }
 
-/// The planted bugs that lie inside the engine, which its ordinary build does not hold; everything else in
-/// `tests/` has run with the tests.
-fn planted() -> Outcome {
+/// What lies behind features, in one build of them all: the planted bugs inside the engine, which its ordinary
+/// build does not hold; the codec whose library is C; and the lab on other engines, which cost much to build.
+fn features() -> Outcome {
+    const FEATURES: &str = "esker-tests/planted,esker-bench/stores";
+    let codec = succeeds(program("cc", &["--version"]));
+    let features = if codec { format!("{FEATURES},esker/zstd") } else { FEATURES.to_owned() };
     // Of the whole workspace, so that what it shares with the other tests is not built anew.
-    let mut command = cargo(&["test", "--workspace", "--locked", "--features", "esker-tests/planted"]);
-    command.args(["--test", "planted"]);
-    run(command)
+    let mut command = cargo(&["test", "--workspace", "--locked", "--features", &features]);
+    command.args(["--test", "planted", "--test", "stores", "--test", "smoke", "--test", "fuzz"]);
+    match run(command) {
+        Outcome::Held(_) if !codec => Outcome::Skipped("held but for zstd: no C compiler (cc)".to_owned()),
+        outcome => outcome,
+    }
 }
 
 /// The suites of `tests/` in a release build, larger than `cargo test` runs them: about five minutes on two cores,
@@ -139,28 +142,6 @@ pub(crate) fn soak(arguments: &[String]) -> bool {
     }
     command.args(["--bin", "soak", "--"]).args(arguments);
     matches!(run(command), Outcome::Held(_))
-}
-
-/// The codec that is behind a feature, because its library is C.
-fn zstd() -> Outcome {
-    if !succeeds(program("cc", &["--version"])) {
-        return Outcome::Skipped("no C compiler (cc)".to_owned());
-    }
-    let mut codec = cargo(&["test", "--package", "esker-sstable", "--locked", "--features", "zstd"]);
-    codec.arg("--lib");
-    let mut database = cargo(&["test", "--package", "esker", "--locked", "--features", "zstd"]);
-    database.args(["--test", "smoke"]);
-    run_all([codec, database])
-}
-
-/// The lab on other engines, which are behind a feature for what they cost to build: conformance, and an
-/// experiment at the least scale.
-fn stores() -> Outcome {
-    // Of the whole workspace, so that what it shares with the other tests is not built anew.
-    let mut command =
-        cargo(&["test", "--workspace", "--locked", "--features", "esker-bench/stores", "--lib"]);
-    command.args(["--", "lab::stores"]);
-    run(command)
 }
 
 /// A crate outside the workspace, as a user would write it.
@@ -242,36 +223,12 @@ fn miri() -> Outcome {
     run(command)
 }
 
-/// Model-checked tests: modules behind `cfg(all(test, loom))`, with `loom` in their path.
+/// Lock-free modules in every interleaving, and with every stale value that the memory model allows.
 fn loom() -> Outcome {
-    let mark = format!("cfg(all(test, {}))", "loom");
-    let all = match packages(&["--no-deps"]) {
-        Ok(all) => all,
-        Err(why) => return Outcome::Failed(why),
-    };
-    let tree = match tidy::tree::Tree::load(&root()) {
-        Ok(tree) => tree,
-        Err(why) => return Outcome::Failed(why),
-    };
-    // What needs files and threads does not build under loom: its modules are modelled apart, see the manifest there.
-    let apart = ["xtask", "esker", "esker-sstable", "esker-wal"];
-    let libraries = all.iter().filter(|package| !apart.contains(&package.name.as_str()));
-    let marked: Vec<&str> = libraries
-        .filter(|package| {
-            let source = package.dir.strip_prefix(root()).unwrap_or(Path::new("")).join("src");
-            tree.sources().any(|(path, text)| Path::new(path).starts_with(&source) && text.contains(&mark))
-        })
-        .map(|package| package.name.as_str())
-        .collect();
-    let models = cargo(&["test", "--release", "--manifest-path", "tests/models/Cargo.toml"]);
-    let in_place = marked
-        .into_iter()
-        .map(|package| cargo(&["test", "--release", "--package", package, "--locked", "--lib", "loom"]));
-    run_all(in_place.chain([models]).map(|mut command| {
-        // A directory of its own: the flag changes every crate, and the others need theirs unchanged.
-        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
-        command
-    }))
+    let mut command = cargo(&["test", "--release", "--manifest-path", "tests/models/Cargo.toml", "--lib"]);
+    // A directory of its own: the flag changes every crate, and the others need theirs unchanged.
+    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
+    run(command)
 }
 
 /// The whole engine under schedules drawn at random, and the planted bugs that these must find.

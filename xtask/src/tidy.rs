@@ -5,6 +5,7 @@ mod floors;
 mod formats;
 mod links;
 mod marks;
+mod models;
 mod modules;
 mod reliability;
 mod sizes;
@@ -34,6 +35,7 @@ pub(crate) fn run() -> Outcome {
     problems.extend(links::check(&tree));
     problems.extend(marks::check(&tree));
     problems.extend(formats::check(&tree));
+    problems.extend(models::check(&tree));
     problems.extend(reliability::check(&tree));
     problems.extend(unsafety::check(&tree));
     let (files, lines) =

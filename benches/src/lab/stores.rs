@@ -50,6 +50,3 @@ fn directory() -> esker_layouts::Result<TempDir> {
     let made = tempfile::Builder::new().prefix("esker-lab-").tempdir();
     made.map_err(|source| foreign("create", &std::env::temp_dir(), source))
 }
-
-#[cfg(test)]
-mod tests;

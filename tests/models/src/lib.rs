@@ -14,6 +14,9 @@ mod cache;
 #[cfg(loom)]
 pub mod fs;
 #[cfg(loom)]
+#[path = "../../../base/src/gate/mod.rs"]
+mod gate;
+#[cfg(loom)]
 #[path = "../../../engine/src/memtable/mod.rs"]
 mod memtable;
 #[cfg(loom)]
@@ -25,6 +28,8 @@ mod syncer;
 // Under this name those modules find what they use of the floor below, which loom has no place for.
 #[cfg(loom)]
 extern crate self as esker_vfs;
+#[cfg(loom)]
+use esker_base::sync;
 
 #[cfg(shuttle)]
 pub mod whole;

@@ -1,7 +1,7 @@
 //! Every interleaving of waiters and openers: no wake-up is lost (loom reports a thread that sleeps for
 //! ever), and what was done before an opening is seen after the wait.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p esker-base --release gate`
+//! `RUSTFLAGS="--cfg loom" cargo test --release --manifest-path tests/models/Cargo.toml`.
 
 use loom::thread;
 

@@ -3,18 +3,16 @@
 //! The waiter reads [`Gate::epoch`], checks its condition, and only then waits for the epoch to move
 //! on; whoever makes the condition true calls [`Gate::open`] afterwards. A wake-up between the check
 //! and the wait moves the epoch, so the wait returns at once.
-
 //!
 //! Epoch and number of waiters share one atomic word, so every opening and every arrival of a waiter
 //! stand in one order: an opener either sees the waiter, or the waiter sees the opening. No fence and no
-//! sequential consistency is needed, and loom checks it (`RUSTFLAGS="--cfg loom" cargo test -p esker-base
-//! --release gate`).
+//! sequential consistency is needed, and loom checks it (`models.rs`).
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
 #[cfg(all(test, loom))]
-mod loom_tests;
+mod models;
 
 /// The low bits of the word count waiters: more than a process has threads.
 const EPOCH_SHIFT: u32 = 20;

@@ -1,6 +1,8 @@
-use super::*;
-use crate::lab::store::Store;
-use crate::lab::{Experiment, LabOptions, Scale, Silent, StoreChoice, run};
+//! The lab on other engines: they conform, and it counts on them what it counts on ours.
+
+use esker_bench::lab::store::Store;
+use esker_bench::lab::stores::{FjallFactory, RedbFactory};
+use esker_bench::lab::{Experiment, LabOptions, Scale, Silent, StoreChoice, run};
 
 #[test]
 fn redb_conforms() {
