@@ -65,16 +65,36 @@ impl ReadSet {
         self.seen.lock().keys.insert((keyspace, key.to_vec()));
     }
 
-    /// Note a range about to be read; returns its place, for [`ReadSet::extend`].
+    /// Note a range about to be read; returns its place, for [`ReadSet::read_to`].
     fn begin_range(&self, keyspace: KeyspaceId, bounds: Bounds) -> usize {
         let mut seen = self.seen.lock();
         seen.ranges.push((keyspace, bounds));
         seen.ranges.len() - 1
     }
 
-    fn set_range(&self, place: usize, bounds: Bounds) {
+    /// Note that all of the range at `place` has been read.
+    fn read_whole(&self, place: usize, whole: &Bounds) {
         if !planted::is(Planted::ForgottenScan) {
-            self.seen.lock().ranges[place].1 = bounds;
+            self.seen.lock().ranges[place].1 = whole.clone();
+        }
+    }
+
+    /// Note that the range at `place` has been read up to `key`, from the start of `whole` or, backward, from its
+    /// end. Called for every row of a scan: the bound that moves keeps its memory.
+    fn read_to(&self, place: usize, whole: &Bounds, forward: bool, key: &[u8]) {
+        if planted::is(Planted::ForgottenScan) {
+            return;
+        }
+        let read = &mut self.seen.lock().ranges[place].1;
+        if read.are_nothing() {
+            *read = whole.clone();
+        }
+        match if forward { &mut read.end } else { &mut read.start } {
+            Bound::Included(last) => {
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            last => *last = Bound::Included(key.to_vec()),
         }
     }
 
@@ -413,8 +433,8 @@ impl Transaction {
             scan: Scan::new(view, bounds.clone()),
             reads: Arc::clone(&self.reads),
             place: self.reads.begin_range(keyspace.id(), Bounds::nothing()),
-            keyspace_bounds: bounds,
-            front: None,
+            keyspace: keyspace.id(),
+            bounds,
             back: None,
         }
     }
@@ -426,10 +446,12 @@ impl Transaction {
 pub struct TransactionScan {
     scan: Scan,
     reads: Arc<ReadSet>,
+    keyspace: KeyspaceId,
+    bounds: Bounds,
+    /// What has been read from the front, in `reads`.
     place: usize,
-    keyspace_bounds: Bounds,
-    front: Option<Key>,
-    back: Option<(Key, usize)>,
+    /// And from the back, once anything has: a range of its own, so that the middle stays unread.
+    back: Option<usize>,
 }
 
 impl TransactionScan {
@@ -440,27 +462,17 @@ impl TransactionScan {
 
     fn saw(&mut self, forward: bool, row: Option<&Result<(Key, Value)>>) {
         match row {
-            Some(Ok((key, _))) if forward => {
-                self.front = Some(key.clone());
-                let end = Bound::Included(key.to_vec());
-                let bounds = Bounds { start: self.keyspace_bounds.start.clone(), end };
-                self.reads.set_range(self.place, bounds);
-            }
             Some(Ok((key, _))) => {
-                let start = Bound::Included(key.to_vec());
-                let bounds = Bounds { start, end: self.keyspace_bounds.end.clone() };
-                // The back has a range of its own, so that the middle stays unread.
-                let place = if let Some((_, place)) = &self.back {
-                    *place
+                let place = if forward {
+                    self.place
                 } else {
-                    let keyspace = self.reads.seen.lock().ranges[self.place].0;
-                    self.reads.begin_range(keyspace, Bounds::nothing())
+                    let begin = || self.reads.begin_range(self.keyspace, Bounds::nothing());
+                    *self.back.get_or_insert_with(begin)
                 };
-                self.reads.set_range(place, bounds);
-                self.back = Some((key.clone(), place));
+                self.reads.read_to(place, &self.bounds, forward, key);
             }
             // Exhausted, or failed: count all of it.
-            Some(Err(_)) | None => self.reads.set_range(self.place, self.keyspace_bounds.clone()),
+            Some(Err(_)) | None => self.reads.read_whole(self.place, &self.bounds),
         }
     }
 }

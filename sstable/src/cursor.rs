@@ -14,6 +14,7 @@ use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor};
+use crate::cache::Fill;
 use crate::reader::{CURSOR_LINES, TableReader};
 
 /// The largest piece read ahead, in bytes.
@@ -24,8 +25,8 @@ const PIECE_BYTES_MIN: u64 = 16 << 10;
 /// What a cursor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorOptions {
-    /// Whether blocks that are read go to the cache, and use of cached ones counts. Default true;
-    /// false for compaction and long scans.
+    /// Whether blocks that are read go to the cache, and use of cached ones counts; those of a long walk
+    /// only as long as there is room. Default true; false for compaction.
     pub fill_cache: bool,
     /// Read ahead 256 KiB at once from the first block on. Default false: then pieces grow from 16 KiB
     /// after two neighbouring blocks were read.
@@ -129,15 +130,25 @@ impl TableCursor {
         Ok(())
     }
 
+    /// Whether blocks that have to be read are cached. A long walk takes what room there is and pushes nothing out:
+    /// it would push out all there is, and what it has just read it needs last.
+    fn fill(&self) -> Fill {
+        match self.options.fill_cache {
+            false => Fill::No,
+            true if self.ahead.piece == PIECE_BYTES_MAX => Fill::Room,
+            true => Fill::Yes,
+        }
+    }
+
     fn load(&mut self, block: usize) -> Result<Arc<Block>> {
-        let fill = self.options.fill_cache;
-        if let Some(block) = self.table.block_at_hand(block, fill, &mut self.cost)? {
+        if let Some(block) = self.table.block_at_hand(block, self.options.fill_cache, &mut self.cost)? {
             return Ok(block);
         }
         if let Some(stored) = self.ahead.stored(&self.table, block) {
-            return self.table.open_slice(block, &stored, fill, &mut self.cost);
+            return self.table.open_slice(block, &stored, self.fill(), &mut self.cost);
         }
         let (first, end) = self.ahead.plan(&self.table, block, self.options.readahead);
+        let fill = self.fill();
         if end - first == 1 {
             return self.table.read_block(block, fill, &mut self.cost);
         }

@@ -3,6 +3,7 @@
 use esker_base::{Error, Kind, OpCost, Result, SeqNo};
 
 use crate::block::BlockCursor;
+use crate::cache::Fill;
 use crate::reader::TableReader;
 
 impl TableReader {
@@ -26,7 +27,7 @@ impl TableReader {
         mut each: impl FnMut(&[u8], SeqNo, Kind, &[u8]),
     ) -> Result<()> {
         let mut cursor = BlockCursor::default();
-        cursor.set(self.read_block(block, false, &mut OpCost::default())?);
+        cursor.set(self.read_block(block, Fill::No, &mut OpCost::default())?);
         for row in 0..cursor.rows() {
             cursor.stand(row);
             each(cursor.key(), cursor.seqno(), cursor.kind(), cursor.value());

@@ -6,6 +6,7 @@ use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, tag};
+use crate::cache::Fill;
 use crate::reader::{Parts, TableReader};
 use crate::totals::{Totals, disagreement};
 
@@ -51,7 +52,7 @@ impl TableReader {
             for block in block..end {
                 let at = usize::try_from(index.offset(block) - start).unwrap_or_default();
                 let stored = piece.slice(at..at + index.stored_len(block));
-                walk.block(block, &self.open_slice(block, &stored, false, cost)?)?;
+                walk.block(block, &self.open_slice(block, &stored, Fill::No, cost)?)?;
             }
             block = end;
         }

@@ -38,6 +38,17 @@ use stripes::Striped;
 /// What a cached block costs beside its bytes: trailer, block, owner, allocator.
 const OVERHEAD_BYTES: u64 = 192;
 
+/// Whether a block that had to be read is cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// No.
+    No,
+    /// If nothing has to leave for it.
+    Room,
+    /// Yes.
+    Yes,
+}
+
 /// What a cache did so far. Bytes are those of blocks in the cache with their overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
@@ -225,6 +236,16 @@ impl CachedTable {
         }
         self.cache.hits.add(1);
         Some(guard)
+    }
+
+    /// Whether a block of `len` bytes is to be inserted; under [`Fill::Room`] others may take the room meanwhile.
+    pub(crate) fn takes(&self, fill: Fill, len: usize) -> bool {
+        let used = || self.cache.used.load(Ordering::Relaxed);
+        match fill {
+            Fill::No => false,
+            Fill::Room => used() + len as u64 + OVERHEAD_BYTES <= self.cache.capacity,
+            Fill::Yes => true,
+        }
     }
 
     /// An empty buffer for the `len` bytes of a block that will be inserted, unless it is a long one.

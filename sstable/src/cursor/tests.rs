@@ -221,6 +221,43 @@ fn reading_ahead_costs_a_few_reads_and_fills_no_cache_unasked() {
 }
 
 #[test]
+fn a_long_walk_fills_the_room_and_pushes_nothing_out() {
+    // Values that compress to about half.
+    let mut random = 1u64;
+    let mut noise = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        random.to_be_bytes()
+    };
+    let mut value = || [[1; 48].as_slice(), &(0..6).flat_map(|_| noise()).collect::<Vec<u8>>()].concat();
+    let entries: Vec<_> = (0..40_000u32).map(|i| entry(format!("{i:08}"), 1, Kind::Put, value())).collect();
+    for compression in [Compression::None, Compression::Lz4] {
+        let options = TableOptions { compression, ..TableOptions::default() };
+        let (context, reader) = table(options, TableSource::Buffered, &entries);
+        let walk = || {
+            let mut cursor = reader.cursor(CursorOptions::default());
+            cursor.seek_first().expect("first");
+            while cursor.valid() {
+                cursor.next().expect("next");
+            }
+            let mut cost = OpCost::default();
+            cursor.drain_cost(&mut cost);
+            cost
+        };
+        let first = walk();
+        let stats = context.cache.stats();
+        assert!(stats.capacity_bytes < 40_000 * 96 / 3, "the table is far larger than the cache");
+        assert_eq!(stats.evictions, 0, "{compression:?}");
+        assert!(stats.bytes > stats.capacity_bytes * 9 / 10, "{} of {}", stats.bytes, stats.capacity_bytes);
+        // What was kept serves the next walk, which only pushes out what it reads before it is known to be long.
+        let second = walk();
+        assert_eq!(second.blocks_from_cache + second.blocks_from_disk, first.blocks_from_disk);
+        assert!(second.blocks_from_cache * 5 > first.blocks_from_disk, "{second:?}");
+        let evicted = context.cache.stats().evictions;
+        assert!(evicted < second.blocks_from_disk / 2, "{evicted} evicted by {second:?}");
+    }
+}
+
+#[test]
 fn a_seek_into_the_current_block_searches_no_index() {
     let entries: Vec<_> = (0..100u32).map(|i| entry(format!("{i:04}"), 1, Kind::Put, "v")).collect();
     let (_context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);

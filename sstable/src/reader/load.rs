@@ -8,8 +8,9 @@ use esker_base::{OpCost, Result};
 
 use super::TableReader;
 use crate::block::{Block, Layout, View};
+use crate::cache::Fill;
 use crate::compression::decompress;
-use crate::stored::{Codec, Place, TRAILER_BYTES, check, split};
+use crate::stored::{Codec, Place, check, split};
 
 /// Cache lines of a block that a get asks for at once.
 const GET_LINES: usize = 4;
@@ -43,7 +44,7 @@ impl TableReader {
             block.prefetch(GET_LINES);
             return Ok(read(block.view(), block.bytes()));
         }
-        let block = self.read_block(block, true, cost)?;
+        let block = self.read_block(block, Fill::Yes, cost)?;
         Ok(read(block.view(), block.bytes()))
     }
 
@@ -105,65 +106,62 @@ impl TableReader {
         Ok(Some((payload, layout)))
     }
 
-    /// Read block `block` from the file, and cache it if `fill`.
+    /// Read block `block` from the file, and cache it as `fill` says.
     #[cold]
-    pub(crate) fn read_block(&self, block: usize, fill: bool, cost: &mut OpCost) -> Result<Arc<Block>> {
+    pub(crate) fn read_block(&self, block: usize, fill: Fill, cost: &mut OpCost) -> Result<Arc<Block>> {
         let (offset, len) = (self.index.offset(block), self.index.stored_len(block));
-        let stored = match if fill { self.cached.buffer(len) } else { None } {
+        let buffer = if fill == Fill::No { None } else { self.cached.buffer(len) };
+        let stored = match buffer {
             Some(buffer) => self.source.read_into(offset, len, buffer)?,
             None => self.source.read(offset, len)?,
         };
         cost.bytes_from_disk += stored.len() as u64;
-        self.open_block(block, stored, fill, cost)
-    }
-
-    /// Check and open the stored bytes of block `block`, and cache it if `fill`.
-    pub(crate) fn open_block(
-        &self,
-        block: usize,
-        stored: Vec<u8>,
-        fill: bool,
-        cost: &mut OpCost,
-    ) -> Result<Arc<Block>> {
         let place = self.place(block);
         let checked = check(place, "block", &stored)?;
-        let raw_len = checked.raw_len;
+        let (raw_len, keep) = (checked.raw_len, self.cached.takes(fill, checked.raw_len));
         let raw = if checked.codec == Codec::None { stored } else { decompress(place, checked)? };
-        let bytes = if fill { self.cached.adopt(raw) } else { Bytes::from(raw) };
-        let mut opened = Block::new(bytes.slice(..raw_len)).map_err(|e| place.undecodable("block", e))?;
-        if fill {
-            opened.look_for_versions();
-        }
-        let opened = Arc::new(opened);
-        cost.blocks_from_disk += 1;
-        if fill {
-            self.cached.insert(block, &opened);
-        }
-        Ok(opened)
+        let bytes = if keep { self.cached.adopt(raw) } else { Bytes::from(raw) };
+        self.open_block(block, bytes.slice(..raw_len), keep, cost)
     }
 
-    /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read; with
-    /// `fill` a copy of it is cached.
+    /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read that is not to stay
+    /// for its sake: what is cached as `fill` says is a copy.
     pub(crate) fn open_slice(
         &self,
         block: usize,
         stored: &Bytes,
-        fill: bool,
+        fill: Fill,
         cost: &mut OpCost,
     ) -> Result<Arc<Block>> {
-        if fill {
-            let mut copy = self.cached.buffer(stored.len()).unwrap_or_default();
-            copy.extend_from_slice(stored);
-            return self.open_block(block, copy, true, cost);
-        }
         let place = self.place(block);
         let checked = check(place, "block", stored)?;
-        let bytes = if checked.codec == Codec::None {
-            stored.slice(..stored.len() - TRAILER_BYTES)
-        } else {
-            Bytes::from(decompress(place, checked)?)
+        let keep = self.cached.takes(fill, checked.raw_len);
+        let bytes = match checked.codec {
+            Codec::None if !keep => stored.slice(..checked.raw_len),
+            Codec::None => {
+                let mut copy = self.cached.buffer(checked.raw_len).unwrap_or_default();
+                copy.extend_from_slice(checked.payload);
+                self.cached.adopt(copy)
+            }
+            Codec::Lz4 | Codec::Zstd => {
+                let raw = decompress(place, checked)?;
+                if keep { self.cached.adopt(raw) } else { Bytes::from(raw) }
+            }
         };
+        self.open_block(block, bytes, keep, cost)
+    }
+
+    /// Open block `block`, whose bytes are `bytes`, and cache it if they are to be kept.
+    fn open_block(&self, block: usize, bytes: Bytes, keep: bool, cost: &mut OpCost) -> Result<Arc<Block>> {
+        let mut opened = Block::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
+        if keep {
+            opened.look_for_versions();
+        }
+        let opened = Arc::new(opened);
         cost.blocks_from_disk += 1;
-        Block::new(bytes).map(Arc::new).map_err(|e| place.undecodable("block", e))
+        if keep {
+            self.cached.insert(block, &opened);
+        }
+        Ok(opened)
     }
 }
