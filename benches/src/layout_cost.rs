@@ -16,7 +16,6 @@ mod by_hand;
 mod followers;
 mod hashed;
 mod indexed;
-mod limits;
 mod promoted;
 mod salted;
 mod table;
@@ -29,7 +28,8 @@ use std::fmt::Debug;
 
 use esker_layouts::Result;
 
-pub use limits::{LIMIT, Limit, limit_of};
+/// The most instructions of a layout's call for one instruction by hand.
+pub const LIMIT: f64 = 1.10;
 
 /// What is done with the pairs.
 pub trait Bench {

@@ -21,7 +21,6 @@ struct Side {
     pair: String,
     operations: u64,
     limit: f64,
-    reason: String,
 }
 
 /// A pair with what was counted for it.
@@ -33,7 +32,6 @@ struct Counted {
     layout: u64,
     ratio: f64,
     limit: f64,
-    reason: String,
 }
 
 /// The step: every pair within its limit.
@@ -79,13 +77,12 @@ fn measured() -> Result<Option<Vec<Counted>>, String> {
 fn side(line: &str) -> Result<Side, String> {
     let strange = || format!("layout_cost printed {line:?}");
     let words: Vec<&str> = line.split('\t').collect();
-    let ["side", side, pair, operations, limit, reason] = words.as_slice() else { return Err(strange()) };
+    let ["side", side, pair, operations, limit] = words.as_slice() else { return Err(strange()) };
     Ok(Side {
         by_hand: *side == "by hand",
         pair: (*pair).to_owned(),
         operations: operations.parse().ok().filter(|count| *count > 0).ok_or_else(strange)?,
         limit: limit.parse().map_err(|_| strange())?,
-        reason: (*reason).to_owned(),
     })
 }
 
@@ -116,7 +113,6 @@ fn pairs(sides: &[Side], totals: &[u64]) -> Result<Vec<Counted>, String> {
                     layout: layout / of_layout.operations,
                     ratio: *layout as f64 / *by_hand as f64,
                     limit: hand.limit,
-                    reason: hand.reason.clone(),
                 })
             }
             _ => Err("layout_cost printed a side without its other".to_owned()),
@@ -134,9 +130,8 @@ fn problems(counted: &[Counted]) -> Vec<String> {
 fn table(counted: &[Counted]) -> String {
     let mut text = "| Operation | By hand | Layout | Ratio | Limit |\n|---|---|---|---|---|\n".to_owned();
     for one in counted {
-        let reason = if one.reason.is_empty() { String::new() } else { format!(": {}", one.reason) };
         let Counted { pair, by_hand, layout, ratio, limit, .. } = one;
-        let _ = writeln!(text, "| {pair} | {by_hand} | {layout} | {ratio:.3} | {limit:.2}{reason} |");
+        let _ = writeln!(text, "| {pair} | {by_hand} | {layout} | {ratio:.3} | {limit:.2} |");
     }
     text
 }
@@ -146,7 +141,7 @@ mod tests {
     use super::*;
 
     fn sides() -> Vec<Side> {
-        let lines = "side\tby hand\tget\t4\t1.1\t\nside\tlayout\tget\t4\t1.1\t";
+        let lines = "side\tby hand\tget\t4\t1.1\nside\tlayout\tget\t4\t1.1";
         lines.lines().map(|line| side(line).expect("a side")).collect()
     }
 
@@ -164,6 +159,6 @@ mod tests {
         assert!(pairs(&[], &[]).is_err());
         assert!(pairs(&sides()[..1], &[400]).is_err());
         assert!(pairs(&sides().into_iter().rev().collect::<Vec<_>>(), &[400, 440]).is_err());
-        assert!(side("side\tlayout\tget\t0\t1.1\t").is_err());
+        assert!(side("side\tlayout\tget\t0\t1.1").is_err());
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use super::{Bench, limit_of, run};
+use super::{Bench, run};
 use esker_layouts::Result;
 
 /// Compares the answers of both sides.
@@ -34,15 +34,4 @@ fn both_sides_of_every_pair_answer_and_write_the_same() {
     names.dedup();
     assert_eq!(names.len(), compare.names.len(), "names are unique");
     assert!(names.len() > 30);
-}
-
-#[test]
-fn every_limit_of_its_own_is_of_a_pair_and_has_a_reason() {
-    let mut compare = Compare::default();
-    run(&mut compare).expect("every pair runs");
-    for limit in super::limits::EXCEPTIONS {
-        assert!(compare.names.contains(&limit.pair), "{}", limit.pair);
-        assert!(limit.ratio > super::LIMIT && !limit.reason.is_empty(), "{}", limit.pair);
-        assert_eq!(limit_of(limit.pair), *limit);
-    }
 }
