@@ -200,9 +200,17 @@ impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
         mut visit: impl FnMut(&mut Fields<'_>, &[u8]) -> Result<Go>,
     ) -> Result<()> {
         let keys = &self.table.keys;
+        let prefix = keys.prefix();
+        // What lies between two keys of the table is the table's: no row need be asked.
+        let is_ours = range.start.starts_with(prefix)
+            && range.end.as_ref().is_some_and(|end| end.starts_with(prefix));
         self.read.visit(range, |key, value| {
             let foreign = |error| Error::foreign(LAYOUT, key, error);
-            let mut fields = keys.fields(key).map_err(foreign)?;
+            let mut fields = if is_ours {
+                Fields::starting_at(key, prefix.len())
+            } else {
+                keys.fields(key).map_err(foreign)?
+            };
             visit(&mut fields, value).map_err(|error| match error {
                 Error::Key(error) => foreign(error),
                 other => other,

@@ -102,17 +102,21 @@ pub(super) fn name_check(name: &[u8]) -> u64 {
 #[derive(Default)]
 struct Distinct {
     last: Vec<u8>,
+    last_check: u64,
     followers: Followers,
 }
 
 impl Distinct {
     #[inline]
     fn add(&mut self, user: &str) {
-        if self.followers.users == 0 || self.last != user.as_bytes() {
+        let check = name_check(user.as_bytes());
+        // Names that differ mostly differ in their checks.
+        if self.followers.users == 0 || self.last_check != check || self.last != user.as_bytes() {
             self.last.clear();
             self.last.extend_from_slice(user.as_bytes());
+            self.last_check = check;
             self.followers.users += 1;
-            self.followers.check = self.followers.check.wrapping_add(name_check(user.as_bytes()));
+            self.followers.check = self.followers.check.wrapping_add(check);
         }
     }
 }
@@ -352,7 +356,7 @@ impl<K: OrderedKv> Interest for Tall<'_, K> {
         let view = self.by_game.view()?;
         let mut distinct = Distinct::default();
         view.visit(range, |fields, _| {
-            let _game = fields.text()?;
+            fields.skip()?;
             distinct.add(&fields.text()?);
             Ok(Go::On)
         })?;
