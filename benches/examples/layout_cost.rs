@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Every call of that function makes a file of callgrind's own; the lines printed tell, in the same order, what
-//! they are of: `side`, its name, the name of the pair, operations and limit, separated by tabs. Words behind the command choose pairs whose names contain one of them.
+//! they are of: `side`, its name, the name of the pair, operations and limit, separated by tabs. Words behind the
+//! command choose pairs whose names contain one of them.
 
 use std::fmt::Debug;
 use std::hint::black_box;

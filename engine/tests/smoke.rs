@@ -79,23 +79,6 @@ fn a_database_behaves_like_a_map() {
     }
 }
 
-/// A reader takes no block that grows more than 256 times: what zstd makes smaller than that is left to LZ4.
-#[cfg(feature = "zstd")]
-#[test]
-fn what_zstd_would_shrink_beyond_the_readers_bound_is_left_to_lz4() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = Database::open(dir.path()).unwrap();
-    let options = KeyspaceOptions::default().with_compression(Compression::Zstd { level: 3 });
-    let map = db.keyspace("map", options).unwrap();
-    let zeros = vec![0u8; 8 << 20];
-    map.put("a", &zeros).unwrap();
-    db.flush().unwrap();
-    let tables = db.metrics().table_bytes;
-    assert!(tables > (8 << 20) / 256 && tables < (8 << 20) / 100, "{tables}");
-    assert_eq!(map.get("a").unwrap().as_deref(), Some(&zeros[..]));
-    db.verify().unwrap();
-}
-
 /// Every durability mode keeps what was closed in order.
 #[test]
 fn a_clean_close_keeps_everything_in_every_mode() {

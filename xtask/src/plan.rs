@@ -94,7 +94,10 @@ fn features() -> Outcome {
     // Of the whole workspace, so that what it shares with the other tests is not built anew.
     let mut command = cargo(&["test", "--workspace", "--locked", "--features", &features]);
     command.args(["--test", "planted", "--test", "stores", "--test", "smoke", "--test", "fuzz"]);
-    match run(command) {
+    // What tables do under the codec; in one command with the others it would take the unit tests of all crates.
+    let mut tables = cargo(&["test", "--package", "esker-sstable", "--locked", "--features", "zstd"]);
+    tables.arg("--lib");
+    match run_all(std::iter::once(command).chain(codec.then_some(tables))) {
         Outcome::Held(_) if !codec => Outcome::Skipped("held but for zstd: no C compiler (cc)".to_owned()),
         outcome => outcome,
     }

@@ -152,6 +152,18 @@ fn incompressible_blocks_stay_raw_and_compressible_ones_shrink() {
     assert_eq!(size(Compression::Lz4, true), size(Compression::None, true));
 }
 
+#[cfg(feature = "zstd")]
+#[test]
+fn what_zstd_would_shrink_beyond_the_readers_bound_is_left_to_lz4() {
+    let fs = memory();
+    let options = TableOptions { compression: Compression::Zstd { level: 3 }, ..TableOptions::default() };
+    let zeros = vec![0u8; 8 << 20];
+    let meta = write(&fs, options, &[entry("a", 1, Kind::Put, &zeros)], &[]).expect("memory");
+    assert!(meta.file_bytes > (8 << 20) / 256 && meta.file_bytes < (8 << 20) / 100, "{}", meta.file_bytes);
+    let reader = TableReader::open(&context(&fs, TableSource::Buffered, 0), &meta).expect("open");
+    reader.verify(&mut OpCost::default()).expect("verify");
+}
+
 #[cfg(not(feature = "zstd"))]
 #[test]
 fn a_build_without_zstd_says_so() {
