@@ -93,14 +93,21 @@ pub struct EntryFacts {
     pub kind: Kind,
     /// Bytes of key and value.
     pub bytes: usize,
+    /// The cursor knows that the key lies in the bounds of the scan that it serves. False where it does not.
+    pub in_bounds: bool,
 }
 
 impl EntryView<'_> {
-    /// Its facts.
+    /// Its facts, of a cursor that knows no bounds.
     #[inline]
     pub fn facts(&self) -> EntryFacts {
-        let bytes = self.key.len() + self.value.len();
-        EntryFacts { head: crate::key::head(self.key), seqno: self.seqno, kind: self.kind, bytes }
+        EntryFacts {
+            head: crate::key::head(self.key),
+            seqno: self.seqno,
+            kind: self.kind,
+            bytes: self.key.len() + self.value.len(),
+            in_bounds: false,
+        }
     }
 }
 

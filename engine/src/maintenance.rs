@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::event::SealReason;
 use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result};
@@ -16,7 +17,6 @@ use esker_wal::{LogIdentity, LogKind, LogReader, LogWriter};
 use crate::core::Core;
 use crate::database::Verified;
 use crate::jobs::Carrying;
-use crate::rows::Bounds;
 use crate::superversion::SuperVersion;
 use crate::table_io;
 

@@ -3,6 +3,7 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::planted::{self, Planted};
 use esker_base::{OpCost, Result, SeqNo};
 use esker_manifest::KeyspaceState;
@@ -10,7 +11,6 @@ use esker_manifest::KeyspaceState;
 use crate::Value;
 use crate::keyspace::Keyspace;
 use crate::read::View;
-use crate::rows::Bounds;
 use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix};
 use crate::snapshot::Snapshot;
 use crate::snapshot_list::Pin;

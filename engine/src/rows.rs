@@ -6,7 +6,8 @@
 //! is known to be the key's only one. A change of direction seeks.
 //!
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
-//! one of that source and a comparison with the runner-up's head ([`RunStep`]).
+//! one of that source and a comparison with the runner-up's head ([`RunStep`]). Where a scan has bounds, tables know of
+//! whole blocks that they lie inside, and no key of theirs is compared with them.
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
@@ -18,6 +19,7 @@ mod progress;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::cursor::EntryFacts;
 use esker_base::memory;
 use esker_base::merge::{Merge, RunStep};
@@ -31,13 +33,6 @@ use crate::operators;
 use crate::read::{CHAIN_BYTES_MAX, count_operand};
 use crate::source::{Source, SourceInfo};
 use crate::transaction::OWN;
-
-/// Key bounds of a scan.
-#[derive(Clone, Debug)]
-pub(crate) struct Bounds {
-    pub(crate) start: Bound<Vec<u8>>,
-    pub(crate) end: Bound<Vec<u8>>,
-}
 
 /// Which writes a reader sees.
 #[derive(Clone, Copy, Debug)]
@@ -64,50 +59,6 @@ impl Sight {
     #[inline]
     fn newest(self, fragment: &Fragment) -> Option<SeqNo> {
         fragment.seqnos.iter().copied().find(|&seqno| self.sees(seqno))
-    }
-}
-
-impl Bounds {
-    /// Bounds that hold no key.
-    pub(crate) fn nothing() -> Bounds {
-        Bounds { start: Bound::Unbounded, end: Bound::Excluded(Vec::new()) }
-    }
-
-    /// Whether these are [`Bounds::nothing`].
-    pub(crate) fn are_nothing(&self) -> bool {
-        matches!(&self.end, Bound::Excluded(end) if end.is_empty())
-    }
-
-    /// Whether `[start, end)` has a key within.
-    pub(crate) fn overlap(&self, start: &[u8], end: &[u8]) -> bool {
-        let after;
-        let mine = match &self.start {
-            Bound::Unbounded => start,
-            Bound::Included(first) => first.as_slice(),
-            Bound::Excluded(first) => {
-                // The smallest key after `first`.
-                after = [first.as_slice(), &[0]].concat();
-                after.as_slice()
-            }
-        };
-        let first = mine.max(start);
-        first < end && !self.past_end(first)
-    }
-
-    pub(crate) fn before_start(&self, key: &[u8]) -> bool {
-        match &self.start {
-            Bound::Unbounded => false,
-            Bound::Included(start) => key < start.as_slice(),
-            Bound::Excluded(start) => key <= start.as_slice(),
-        }
-    }
-
-    pub(crate) fn past_end(&self, key: &[u8]) -> bool {
-        match &self.end {
-            Bound::Unbounded => false,
-            Bound::Included(end) => key > end.as_slice(),
-            Bound::Excluded(end) => key >= end.as_slice(),
-        }
     }
 }
 
@@ -142,7 +93,7 @@ pub(crate) struct Rows {
     /// Whether any source has range tombstones.
     has_tombstones: bool,
     sight: Sight,
-    bounds: Bounds,
+    bounds: Arc<Bounds>,
     /// Whether either end of the bounds is one.
     bounded: bool,
     operator: Option<Arc<dyn MergeOperator>>,
@@ -174,7 +125,7 @@ impl Rows {
     pub(crate) fn new(
         sources: Vec<(Source, SourceInfo)>,
         sight: Sight,
-        bounds: Bounds,
+        bounds: Arc<Bounds>,
         operator: Option<Arc<dyn MergeOperator>>,
     ) -> Self {
         let (sources, infos): (Vec<Source>, Vec<SourceInfo>) = sources.into_iter().unzip();
@@ -187,7 +138,7 @@ impl Rows {
             infos,
             has_tombstones,
             sight,
-            bounded: !matches!((&bounds.start, &bounds.end), (Bound::Unbounded, Bound::Unbounded)),
+            bounded: !bounds.are_unbounded(),
             bounds,
             operator,
             stand: Stand::Nowhere,
@@ -397,7 +348,7 @@ impl Rows {
     fn take_entry(&mut self, entry: EntryFacts, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
         let is_row = entry.kind == Kind::Put
             && self.sight.sees(entry.seqno)
-            && !(self.bounded && outside(&self.bounds, self.merge.key()));
+            && (entry.in_bounds || !self.bounded || !outside(&self.bounds, self.merge.key()));
         if is_row {
             self.cost.keys_read += 1;
             self.cost.bytes_read += entry.bytes as u64;

@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;
@@ -15,6 +17,8 @@ pub(crate) struct RunCursor {
     /// The run's tables that are walked over.
     range: Range<usize>,
     options: CursorOptions,
+    /// What the scan asks for; see [`TableCursor::within`].
+    bounds: Arc<Bounds>,
     /// The table that `cursor` walks over.
     at: usize,
     /// Moved from table to table, so that its buffers are made once. `None` before the first seek and after
@@ -27,9 +31,14 @@ pub(crate) struct RunCursor {
 
 impl RunCursor {
     /// A cursor over the tables `range` of `run`.
-    pub(crate) fn new(run: SortedRun, range: Range<usize>, options: CursorOptions) -> Self {
+    pub(crate) fn new(
+        run: SortedRun,
+        range: Range<usize>,
+        options: CursorOptions,
+        bounds: Arc<Bounds>,
+    ) -> Self {
         assert!(range.end <= run.tables().len(), "tables of the run");
-        RunCursor { run, at: range.end, range, options, cursor: None, failed: None, tables: 0 }
+        RunCursor { run, at: range.end, range, options, bounds, cursor: None, failed: None, tables: 0 }
     }
 
     /// The file of the table that it walks over.
@@ -53,7 +62,7 @@ impl RunCursor {
         let reader = self.run.tables()[at].reader()?;
         match &mut self.cursor {
             Some(cursor) => cursor.move_to(reader),
-            none => *none = Some(reader.cursor(self.options)),
+            none => *none = Some(reader.cursor(self.options).within(&self.bounds)),
         }
         self.at = at;
         Ok(true)

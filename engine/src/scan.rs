@@ -5,13 +5,14 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use esker_base::bounds::Bounds;
 use esker_base::{MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{Level, Tree};
 use esker_sstable::CursorOptions;
 
 use crate::core::Core;
 use crate::memtable::Memtable;
-use crate::rows::{Bounds, Rows, Sight};
+use crate::rows::{Rows, Sight};
 use crate::run_cursor::RunCursor;
 use crate::snapshot_list::Pin;
 use crate::source::{Source, SourceInfo};
@@ -41,6 +42,7 @@ pub(crate) struct ScanView {
 impl ScanView {
     /// The rows within `bounds`.
     pub(crate) fn rows(&self, bounds: Bounds) -> Result<Rows> {
+        let bounds = Arc::new(bounds);
         let sources = self.sources(&bounds, SeqNo::ZERO)?;
         let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
         let mut rows = Rows::new(sources, Sight { bound: self.bound, own }, bounds, self.operator.clone());
@@ -53,7 +55,7 @@ impl ScanView {
 
     /// The sources that may hold something within `bounds`, newest first; of the tables only those that
     /// hold something numbered `after` or later.
-    pub(crate) fn sources(&self, bounds: &Bounds, after: SeqNo) -> Result<Vec<(Source, SourceInfo)>> {
+    pub(crate) fn sources(&self, bounds: &Arc<Bounds>, after: SeqNo) -> Result<Vec<(Source, SourceInfo)>> {
         let mut sources = Vec::with_capacity(8);
         let own = self.own.iter().map(|(memtable, _)| memtable);
         let memtables = own.chain(self.superversion.memtables().map(|layer| &layer.memtable));
@@ -83,7 +85,8 @@ impl ScanView {
                     info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
                 }
             }
-            sources.push((Source::Run(RunCursor::new(run.clone(), range, options)), info));
+            let cursor = RunCursor::new(run.clone(), range, options, Arc::clone(bounds));
+            sources.push((Source::Run(cursor), info));
         }
         Ok(sources)
     }

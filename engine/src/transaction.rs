@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
+use esker_base::bounds::Bounds;
 use esker_base::limits;
 use esker_base::memory;
 use esker_base::merge::Merge;
@@ -28,7 +29,6 @@ use crate::keyspace::Keyspace;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::Durability;
 use crate::read::View;
-use crate::rows::Bounds;
 use crate::scan::{Scan, ScanView, bounds_of, bounds_of_prefix};
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
@@ -162,7 +162,7 @@ impl ReadSet {
             fill_cache: false,
             core: Weak::new(),
         };
-        let newer = view.sources(bounds, self.seqno)?;
+        let newer = view.sources(&Arc::new(bounds.clone()), self.seqno)?;
         let tombstones = newer.iter().flat_map(|(_, info)| &info.tombstones);
         let covers = tombstones.flat_map(|fragments| fragments.list()).any(|fragment| {
             fragment.newest(bound).is_some_and(|seqno| seqno > self.seqno)

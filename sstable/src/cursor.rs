@@ -10,6 +10,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -48,6 +49,8 @@ pub struct TableCursor {
     aim: Option<usize>,
     table: Arc<TableReader>,
     options: CursorOptions,
+    /// See [`TableCursor::within`].
+    bounds: Option<Arc<Bounds>>,
     ahead: Ahead,
     error: Option<Error>,
     cost: OpCost,
@@ -74,10 +77,19 @@ impl TableCursor {
             aim: None,
             table,
             options,
+            bounds: None,
             ahead: Ahead::default(),
             error: None,
             cost: OpCost::default(),
         }
+    }
+
+    /// The same cursor for a scan of `bounds`: it knows of whole blocks that they lie inside, so that the scan need
+    /// not compare their keys with its bounds ([`EntryFacts::in_bounds`]). What lies outside is walked over as before.
+    #[must_use]
+    pub fn within(mut self, bounds: &Arc<Bounds>) -> TableCursor {
+        self.bounds = (!bounds.are_unbounded()).then(|| Arc::clone(bounds));
+        self
     }
 
     /// The table.
@@ -125,7 +137,9 @@ impl TableCursor {
         self.block = None;
         let loaded = self.load(block)?;
         loaded.prefetch(CURSOR_LINES);
-        self.at.set(loaded);
+        let in_bounds =
+            self.bounds.as_ref().is_some_and(|bounds| self.table.index().is_within(block, bounds));
+        self.at.set(loaded, in_bounds);
         self.block = Some(block);
         Ok(())
     }

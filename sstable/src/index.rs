@@ -4,7 +4,9 @@
 //! checked when an index is decoded, so searches need no error path.
 
 use std::cmp::Ordering;
+use std::ops::Bound;
 
+use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::key::{behind, head, shared_prefix};
 use esker_base::{Error, InternalKey, Result, SeqNo};
@@ -172,6 +174,30 @@ impl Index {
             _ => false,
         };
         block < self.blocks() && !before(block) && block.checked_sub(1).is_none_or(before)
+    }
+
+    /// Whether the separators prove that every key of block `block` lies in `bounds`.
+    pub(crate) fn is_within(&self, block: usize, bounds: &Bounds) -> bool {
+        let ends_inside = match &bounds.end {
+            Bound::Unbounded => true,
+            Bound::Included(end) | Bound::Excluded(end) => self.order(block, end) == Ordering::Less,
+        };
+        let starts_inside = match &bounds.start {
+            Bound::Unbounded => true,
+            // The block may begin with older versions of the key that separates it.
+            Bound::Included(start) | Bound::Excluded(start) => {
+                block.checked_sub(1).is_some_and(|before| self.order(before, start) == Ordering::Greater)
+            }
+        };
+        ends_inside && starts_inside
+    }
+
+    /// How the separator of block `block` compares with `key`.
+    fn order(&self, block: usize, key: &[u8]) -> Ordering {
+        match behind(key, &self.prefix) {
+            Some(rest) => self.rest(block).cmp(rest),
+            None => self.prefix.as_slice().cmp(key),
+        }
     }
 
     /// Bytes of memory held.

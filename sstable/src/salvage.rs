@@ -27,7 +27,7 @@ impl TableReader {
         mut each: impl FnMut(&[u8], SeqNo, Kind, &[u8]),
     ) -> Result<()> {
         let mut cursor = BlockCursor::default();
-        cursor.set(self.read_block(block, Fill::No, &mut OpCost::default())?);
+        cursor.set(self.read_block(block, Fill::No, &mut OpCost::default())?, false);
         for row in 0..cursor.rows() {
             cursor.stand(row);
             each(cursor.key(), cursor.seqno(), cursor.kind(), cursor.value());

@@ -96,7 +96,7 @@ impl Walk<'_> {
         let place = self.table.place(block);
         self.raw_bytes += opened.bytes().len() as u64;
         let mut cursor = BlockCursor::default();
-        cursor.set(Arc::clone(opened));
+        cursor.set(Arc::clone(opened), false);
         cursor.stand(0);
         for row in 0..cursor.rows() {
             let key = InternalKey::new(cursor.key(), cursor.seqno());

@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 
-use super::Bounds;
+use esker_base::bounds::Bounds;
+
 use crate::{Database, Error, Keyspace, KeyspaceOptions, Result};
 
 fn map(db: &Database) -> Result<Keyspace> {

@@ -79,6 +79,13 @@ pub enum KeyErrorKind {
     OtherSpace,
 }
 
+/// `content` if it is UTF-8. Not inlined: so the answer comes in registers. The standard library's own, which is not
+/// inlined either, comes in memory, from where it is read in another width than it was written: a stall a row.
+#[inline(never)]
+fn utf8(content: &[u8]) -> Option<&str> {
+    std::str::from_utf8(content).ok()
+}
+
 /// Reads the fields of one key in order.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
@@ -172,22 +179,21 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The content of a byte string or text after its code, borrowed unless it holds escaped zeros or is
-    /// reversed.
+    /// The content of a byte string or text after its code, unless it holds escaped zeros or is reversed: then
+    /// [`escaped_or_reversed`](Self::escaped_or_reversed) reads it.
     #[inline]
-    fn escaped(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
-        if self.mask == 0 {
-            let rest = self.key.get(self.at..).unwrap_or_default();
-            if let Some(len) = find([0], rest)
-                && rest.get(len + 1) != Some(&code::ESCAPE)
-            {
-                self.at += len + 1;
-                return Ok(Cow::Borrowed(&rest[..len]));
-            }
+    fn unescaped(&mut self) -> Option<&'a [u8]> {
+        if self.mask != 0 {
+            return None;
         }
-        self.escaped_or_reversed()
+        let rest = self.key.get(self.at..).unwrap_or_default();
+        let len = find([0], rest).filter(|len| rest.get(len + 1) != Some(&code::ESCAPE))?;
+        self.at += len + 1;
+        rest.get(..len)
     }
 
+    /// The same for any content, borrowed where it can be.
+    #[inline(never)]
     fn escaped_or_reversed(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
         let mut owned: Option<Vec<u8>> = None;
         loop {
@@ -297,18 +303,25 @@ impl<'a> Fields<'a> {
     /// The next field, a byte string, borrowed unless it holds escaped zeros.
     pub fn bytes(&mut self) -> Result<Cow<'a, [u8]>, KeyError> {
         self.expect(code::BYTES, "bytes")?;
-        self.escaped()
+        match self.unescaped() {
+            Some(content) => Ok(Cow::Borrowed(content)),
+            None => self.escaped_or_reversed(),
+        }
     }
 
     /// The next field, a text, borrowed unless it holds escaped zeros.
+    #[inline]
     pub fn text(&mut self) -> Result<Cow<'a, str>, KeyError> {
         self.expect(code::TEXT, "text")?;
         let start = self.at;
-        let bad = KeyError { at: start, kind: KeyErrorKind::NotUtf8 };
-        match self.escaped()? {
-            Cow::Borrowed(content) => std::str::from_utf8(content).map(Cow::Borrowed).map_err(|_| bad),
-            Cow::Owned(content) => String::from_utf8(content).map(Cow::Owned).map_err(|_| bad),
+        match self.unescaped() {
+            Some(content) => utf8(content).map(Cow::Borrowed),
+            None => match self.escaped_or_reversed()? {
+                Cow::Borrowed(content) => utf8(content).map(Cow::Borrowed),
+                Cow::Owned(content) => String::from_utf8(content).map(Cow::Owned).ok(),
+            },
         }
+        .ok_or(KeyError { at: start, kind: KeyErrorKind::NotUtf8 })
     }
 
     pub(super) fn int(&mut self) -> Result<i128, KeyError> {

@@ -27,6 +27,8 @@ pub(crate) struct BlockCursor {
     key_len: usize,
     /// No two neighbouring rows have the same key, as far as that is known.
     distinct: bool,
+    /// Whether all rows lie in the bounds of the scan, as far as that is known.
+    in_bounds: bool,
     /// Length of the block's prefix, which `key` starts with.
     prefix_len: usize,
     /// How many bytes of `first` the buffer holds behind the prefix.
@@ -38,11 +40,12 @@ pub(crate) struct BlockCursor {
 }
 
 impl BlockCursor {
-    /// Walk over `block` from now on; stands nowhere.
-    pub(crate) fn set(&mut self, block: Arc<Block>) {
+    /// Walk over `block` from now on; stands nowhere. `in_bounds`: all its rows are known to lie in the scan's bounds.
+    pub(crate) fn set(&mut self, block: Arc<Block>, in_bounds: bool) {
         self.block = block;
         self.valid = false;
         self.distinct = self.block.distinct;
+        self.in_bounds = in_bounds;
         let prefix = self.block.view().prefix();
         self.prefix_len = prefix.len();
         let room = prefix.len() + 4 * SHORT;
@@ -122,6 +125,7 @@ impl BlockCursor {
             seqno: seqno_at(bytes, layout, self.row),
             kind: kind_at(bytes, layout, self.row),
             bytes: self.key_len + (end - start),
+            in_bounds: self.in_bounds,
         }
     }
 

@@ -73,7 +73,7 @@ fn read_everything(bytes: Vec<u8>) {
     let view = block.view();
     let block = std::sync::Arc::new(Block::new(block.bytes().clone()).expect("it was accepted before"));
     let mut cursor = BlockCursor::default();
-    cursor.set(block.clone());
+    cursor.set(block.clone(), false);
     cursor.stand(0);
     let mut steps = 1;
     while cursor.next() {

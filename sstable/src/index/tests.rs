@@ -3,7 +3,33 @@
 use proptest::prelude::*;
 
 use super::*;
+use esker_base::cursor::OwnedEntry;
+
 use crate::cursor::tests::{entries, keys};
+
+/// Blocks of as many entries each as `cuts` says, and their index.
+fn blocks_and_index(entries: &[OwnedEntry], cuts: Vec<usize>) -> (Vec<&[OwnedEntry]>, Index) {
+    let mut blocks: Vec<&[_]> = Vec::new();
+    let mut rest = entries;
+    for cut in cuts.into_iter().chain([usize::MAX]) {
+        let (block, behind) = rest.split_at(cut.min(rest.len()));
+        if !block.is_empty() {
+            blocks.push(block);
+        }
+        rest = behind;
+    }
+    let mut builder = IndexBuilder::default();
+    for (i, block) in blocks.iter().enumerate() {
+        let last = block.last().expect("not empty").internal_key();
+        builder.add(100, last, blocks.get(i + 1).map(|next| next[0].internal_key()));
+    }
+    let index = Index::decode(&builder.encode().expect("small"), blocks.len() as u64 * 100).expect("ours");
+    (blocks, index)
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![Just(Bound::Unbounded), keys().prop_map(Bound::Included), keys().prop_map(Bound::Excluded)]
+}
 
 proptest! {
     #[test]
@@ -23,22 +49,7 @@ proptest! {
         key in keys(),
         seqno in 0u64..50,
     ) {
-        // Blocks of a few entries each.
-        let mut blocks: Vec<&[_]> = Vec::new();
-        let mut rest = entries.as_slice();
-        for cut in cuts.into_iter().chain([usize::MAX]) {
-            let (block, behind) = rest.split_at(cut.min(rest.len()));
-            if !block.is_empty() {
-                blocks.push(block);
-            }
-            rest = behind;
-        }
-        let mut builder = IndexBuilder::default();
-        for (i, block) in blocks.iter().enumerate() {
-            let last = block.last().expect("not empty").internal_key();
-            builder.add(100, last, blocks.get(i + 1).map(|next| next[0].internal_key()));
-        }
-        let index = Index::decode(&builder.encode().expect("small"), blocks.len() as u64 * 100).expect("ours");
+        let (blocks, index) = blocks_and_index(&entries, cuts);
         prop_assert_eq!(index.blocks(), blocks.len());
         let target = InternalKey::new(&key, SeqNo(seqno));
         let lower = entries.partition_point(|e| e.internal_key() < target);
@@ -58,6 +69,34 @@ proptest! {
             } else {
                 prop_assert_eq!(lower, entries.len());
             }
+        }
+    }
+
+    #[test]
+    fn a_block_said_to_lie_within_bounds_does(
+        entries in entries(),
+        cuts in proptest::collection::vec(1usize..5, 0..60),
+        start in bound(),
+        end in bound(),
+    ) {
+        let (blocks, index) = blocks_and_index(&entries, cuts);
+        let bounds = Bounds { start, end };
+        let inside = |e: &OwnedEntry| !bounds.before_start(&e.key) && !bounds.past_end(&e.key);
+        for (i, block) in blocks.iter().enumerate() {
+            let is_within = index.is_within(i, &bounds);
+            prop_assert!(!is_within || block.iter().all(inside), "block {}", i);
+            // Where the neighbours lie inside too, the separators tell.
+            let starts = match &bounds.start {
+                Bound::Unbounded => true,
+                Bound::Included(start) | Bound::Excluded(start) => i > 0 && blocks[i - 1].iter().all(|e| e.key > *start),
+            };
+            let ends = match &bounds.end {
+                Bound::Unbounded => true,
+                Bound::Included(end) | Bound::Excluded(end) => {
+                    blocks.get(i + 1).is_some_and(|next| next.iter().all(|e| e.key < *end))
+                }
+            };
+            prop_assert!(is_within || !(starts && ends), "block {}", i);
         }
     }
 

@@ -345,18 +345,20 @@ impl<K: OrderedKv> Interest for Tall<'_, K> {
 
     fn players(&self, game: &str, part: Part) -> Result<Costed<Followers>> {
         let (from, to) = bounds(self.splits, part);
-        let keys = self.by_game.keys();
-        let mut range = keys.under(&(game,));
+        // The rows of a game are a table of their own.
+        let players: TallTable<_, (String, u32)> =
+            TallTable::open(self.store, &self.by_game.keys().sub(&(game,)))?;
+        let keys = players.keys();
+        let mut range = keys.under(&());
         if let Some(from) = from {
-            range.start = keys.key(&(game, from));
+            range.start = keys.key(&(from,));
         }
         if let Some(to) = to {
-            range.end = Some(keys.key(&(game, to)));
+            range.end = Some(keys.key(&(to,)));
         }
-        let view = self.by_game.view()?;
+        let view = players.view()?;
         let mut distinct = Distinct::default();
         view.visit(range, |fields, _| {
-            fields.skip()?;
             distinct.add(&fields.text()?);
             Ok(Go::On)
         })?;
