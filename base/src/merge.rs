@@ -1,16 +1,16 @@
 //! The generic merge: several sorted sources walked as one.
 //!
-//! A loser tree: each inner node remembers the source that lost there, so that after the leader moved
-//! only the path from its leaf to the root is played again, one comparison a level. Invariants:
+//! The sources stand in a list, in the order in which their entries go out. After the leader moved, those
+//! that now go out before it move up: as many comparisons as sources overtake it, and one while it goes on
+//! leading. A scan merges a handful of sources, whose entries lie in runs; a loser tree, which has fewer
+//! comparisons where many sources take turns, was measured against it (ARCHITECTURE.md). Invariants:
 //!
-//! 1. `heads[i]` is the head of source `i`'s current key, complemented when walking backwards, so that
-//!    the smaller head always wins; `u64::MAX` for a source that stands nowhere. A tie decides nothing
-//!    and is settled by the whole internal key, then by the source's index.
-//! 2. While the merge is valid and walks forward, `leader` stands on the current entry and every other
-//!    source on its first entry behind it (backwards: its last entry before it), or nowhere.
-//! 3. `runner_up` is `NONE` or the best of all sources but the leader. It is looked for when a source
-//!    has led twice in a row; from then on a step costs one comparison until the run ends.
-//! 4. `leader` is `NONE` exactly while the merge stands nowhere.
+//! 1. `order` holds each source once with the head of its current key, complemented when walking backwards, so
+//!    that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads decide
+//!    nothing: then the whole internal key does, then the source's index; who stands nowhere goes last.
+//! 2. While the merge is valid and walks forward, the leader, first in `order`, stands on the current entry and
+//!    every other source on its first entry behind it, or on one with a larger user key
+//!    ([`Merge::pass_older`]), or nowhere; backwards, on its last entry before it, or nowhere.
 //!
 //! Two sources may hold versions of the same user key; no two hold the same user key and sequence
 //! number. A source may gain entries while it is walked (a memtable): nothing here assumes that what
@@ -25,13 +25,17 @@ use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 #[cfg(test)]
 mod tests;
 
-/// "No source".
-const NONE: usize = usize::MAX;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Direction {
     Forward,
     Backward,
+}
+
+/// Where a source stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    head: u64,
+    source: usize,
 }
 
 /// What a cheap step did.
@@ -71,12 +75,9 @@ pub enum RunStep {
 pub struct Merge<C> {
     sources: Vec<C>,
     /// Invariant 1.
-    heads: Vec<u64>,
-    /// The loser at each inner node; node 1 is the root, node `n`'s children are `2n` and `2n + 1`,
-    /// source `i`'s leaf is node `i + sources.len()`. Node 0 is unused.
-    losers: Vec<usize>,
-    leader: usize,
-    runner_up: usize,
+    order: Vec<Place>,
+    /// Whether the leader stands on an entry.
+    valid: bool,
     direction: Direction,
     error: Option<Error>,
 }
@@ -84,16 +85,8 @@ pub struct Merge<C> {
 impl<C: Cursor> Merge<C> {
     /// A merge of `sources`, standing nowhere.
     pub fn new(sources: Vec<C>) -> Self {
-        let count = sources.len();
-        Merge {
-            sources,
-            heads: vec![u64::MAX; count],
-            losers: vec![NONE; count],
-            leader: NONE,
-            runner_up: NONE,
-            direction: Direction::Forward,
-            error: None,
-        }
+        let order = (0..sources.len()).map(|source| Place { head: u64::MAX, source }).collect();
+        Merge { sources, order, valid: false, direction: Direction::Forward, error: None }
     }
 
     /// The sources, in the order they were given.
@@ -115,7 +108,24 @@ impl<C: Cursor> Merge<C> {
     /// The index of the source that holds the current entry.
     #[inline]
     pub fn leader(&self) -> Option<usize> {
-        (self.leader != NONE).then_some(self.leader)
+        self.valid.then(|| self.order[0].source)
+    }
+
+    #[inline]
+    fn leading(&self) -> &C {
+        &self.sources[self.order[0].source]
+    }
+
+    #[inline]
+    fn leading_mut(&mut self) -> &mut C {
+        &mut self.sources[self.order[0].source]
+    }
+
+    /// The source whose entry goes out next unless the leader's next one goes before it; where it stands nowhere,
+    /// no source but the leader stands anywhere.
+    #[inline]
+    pub fn second(&self) -> Option<&C> {
+        self.order.get(1).map(|place| &self.sources[place.source])
     }
 
     /// Find the leader anew after [`Merge::sources_mut`] moved sources in the direction that the merge
@@ -123,33 +133,41 @@ impl<C: Cursor> Merge<C> {
     /// what is to be the current entry. A merge that has erred stays so and returns its error.
     pub fn resettle(&mut self) -> Result<()> {
         self.check()?;
-        for source in 0..self.sources.len() {
-            self.heads[source] = self.head_of(source);
-        }
-        self.build();
+        self.settle();
         Ok(())
     }
 
     /// Whether no other source holds the user key of the current entry.
     #[inline]
-    pub fn leads_alone(&mut self) -> bool {
-        if self.runner_up == NONE {
-            self.runner_up = self.find_runner_up();
-        }
-        let (leader, second) = (self.leader, self.runner_up);
-        second == NONE || self.heads[leader] < self.heads[second] || self.is_alone_at_equal_heads()
+    pub fn leads_alone(&self) -> bool {
+        let Some([leader, second]) = self.order.first_chunk() else { return true };
+        leader.head != second.head || self.is_alone_at_equal_heads()
     }
 
     #[cold]
     fn is_alone_at_equal_heads(&self) -> bool {
-        let (leader, second) = (&self.sources[self.leader], &self.sources[self.runner_up]);
-        !second.valid() || leader.key() != second.key()
+        self.second().is_none_or(|second| !second.valid() || self.leading().key() != second.key())
+    }
+
+    /// Walking forward, move the other sources past what they hold of the current user key, so that the leader
+    /// leads alone; how many entries were passed. All of them are older than the current one, which stays.
+    #[inline]
+    pub fn pass_older(&mut self) -> Result<u64> {
+        let mut passed = 0;
+        while !self.leads_alone() {
+            let second = self.order[1].source;
+            self.sources[second].next().map_err(|error| self.fail(error))?;
+            let head = self.head_of(second);
+            self.place(1, head);
+            passed += 1;
+        }
+        Ok(passed)
     }
 
     /// Whether the leader's preceding entry is known to have another user key than the current one.
     #[inline]
     pub fn is_behind_distinct(&self) -> bool {
-        self.sources[self.leader].is_behind_distinct()
+        self.leading().is_behind_distinct()
     }
 
     /// A step forward that costs little: see [`RunStep`]. The merge walks forward, and the current entry's
@@ -157,7 +175,7 @@ impl<C: Cursor> Merge<C> {
     #[inline]
     pub fn next_in_run(&mut self) -> RunStep {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
-        let moved = self.sources[self.leader].next_distinct();
+        let moved = self.leading_mut().next_distinct();
         self.settle_run(moved, 0)
     }
 
@@ -165,7 +183,7 @@ impl<C: Cursor> Merge<C> {
     #[inline]
     pub fn prev_in_run(&mut self) -> RunStep {
         debug_assert!(self.direction == Direction::Backward, "a run goes on the way it was walked");
-        let moved = self.sources[self.leader].prev_distinct();
+        let moved = self.leading_mut().prev_distinct();
         self.settle_run(moved, u64::MAX)
     }
 
@@ -174,23 +192,18 @@ impl<C: Cursor> Merge<C> {
     fn settle_run(&mut self, moved: Option<EntryFacts>, complement: u64) -> RunStep {
         let Some(facts) = moved else { return RunStep::Stays };
         let head = facts.head ^ complement;
-        self.heads[self.leader] = head;
-        if self.runner_up != NONE && head >= self.heads[self.runner_up] {
-            return self.end_run();
+        if self.order.get(1).is_some_and(|second| head >= second.head) {
+            self.place(0, head);
+            return RunStep::Ended;
         }
+        self.order[0].head = head;
         RunStep::Leads(facts)
-    }
-
-    /// The leader has moved and may not be the leader any more.
-    fn end_run(&mut self) -> RunStep {
-        self.replay(self.leader);
-        RunStep::Ended
     }
 
     /// Keep the first error; from it on the merge stands nowhere.
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
-        self.leader = NONE;
+        self.valid = false;
         self.error.get_or_insert(error).clone()
     }
 
@@ -212,101 +225,61 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// Whether source `a` goes out before source `b`.
-    #[inline]
-    fn beats(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (self.heads[a], self.heads[b]);
-        if x == y { self.beats_at_equal_heads(a, b) } else { x < y }
-    }
-
-    fn beats_at_equal_heads(&self, a: usize, b: usize) -> bool {
+    /// Which of two sources whose heads are equal goes out first.
+    fn order_at_equal_heads(&self, a: usize, b: usize) -> Ordering {
         let (x, y) = (&self.sources[a], &self.sources[b]);
-        // Of two that stand nowhere neither wins: a leader never stays one by that.
         if !(x.valid() && y.valid()) {
-            return x.valid();
+            return y.valid().cmp(&x.valid()).then(a.cmp(&b));
         }
         let order = x.internal_key().cmp(&y.internal_key()).then(a.cmp(&b));
         match self.direction {
-            Direction::Forward => order == Ordering::Less,
-            Direction::Backward => order == Ordering::Greater,
+            Direction::Forward => order,
+            Direction::Backward => order.reverse(),
         }
     }
 
-    /// Play the whole tournament.
-    fn build(&mut self) {
-        let count = self.sources.len();
-        self.runner_up = NONE;
-        self.leader = match count {
-            0 => NONE,
-            _ => self.play(1),
-        };
+    /// Find the whole order anew.
+    fn settle(&mut self) {
+        let mut order = std::mem::take(&mut self.order);
+        for place in &mut order {
+            place.head = self.head_of(place.source);
+        }
+        order.sort_unstable_by(|a, b| {
+            a.head.cmp(&b.head).then_with(|| self.order_at_equal_heads(a.source, b.source))
+        });
+        self.order = order;
         self.settle_end();
     }
 
-    /// The winner below `node`; the losers are noted on the way.
-    fn play(&mut self, node: usize) -> usize {
-        let count = self.sources.len();
-        if node >= count {
-            return node - count;
-        }
-        let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
-        let (winner, loser) = if self.beats(left, right) { (left, right) } else { (right, left) };
-        self.losers[node] = loser;
-        winner
-    }
-
+    /// The source at place `from` has moved in the walking direction, to `head`: whoever goes out before it now
+    /// moves up.
     #[inline]
-    fn parent_of_leaf(&self, source: usize) -> usize {
-        (source + self.sources.len()) >> 1
+    fn place(&mut self, from: usize, head: u64) {
+        let source = self.order[from].source;
+        let mut at = from;
+        while let Some(&next) = self.order.get(at + 1)
+            && (next.head < head
+                || next.head == head && self.order_at_equal_heads(next.source, source) == Ordering::Less)
+        {
+            self.order[at] = next;
+            at += 1;
+        }
+        self.order[at] = Place { head, source };
+        self.settle_end();
     }
 
-    /// Invariant 4: a leader that stands nowhere is none.
+    /// Whether the merge stands on an entry: who stands nowhere goes last.
     #[inline]
     fn settle_end(&mut self) {
-        if self.leader != NONE && !self.sources[self.leader].valid() {
-            self.leader = NONE;
-        }
+        self.valid =
+            self.order.first().is_some_and(|first| first.head != u64::MAX || self.leading().valid());
     }
 
     /// The leader has moved in the walking direction: find who leads now.
     #[inline]
     fn advance(&mut self) {
-        let moved = self.leader;
-        self.heads[moved] = self.head_of(moved);
-        if self.runner_up != NONE && self.beats(moved, self.runner_up) {
-            return;
-        }
-        self.replay(moved);
-    }
-
-    fn replay(&mut self, moved: usize) {
-        let mut winner = moved;
-        let mut node = self.parent_of_leaf(moved);
-        while node > 0 {
-            let loser = self.losers[node];
-            if self.beats(loser, winner) {
-                self.losers[node] = winner;
-                winner = loser;
-            }
-            node /= 2;
-        }
-        self.leader = winner;
-        self.runner_up = if winner == moved { self.find_runner_up() } else { NONE };
-        self.settle_end();
-    }
-
-    /// The second best has lost to the best, so it is one of the losers on the leader's path.
-    fn find_runner_up(&self) -> usize {
-        let mut best = NONE;
-        let mut node = self.parent_of_leaf(self.leader);
-        while node > 0 {
-            let loser = self.losers[node];
-            if best == NONE || self.beats(loser, best) {
-                best = loser;
-            }
-            node /= 2;
-        }
-        best
+        let head = self.head_of(self.order[0].source);
+        self.place(0, head);
     }
 
     fn seek_all(&mut self, direction: Direction, seek: impl Fn(&mut C) -> Result<()>) -> Result<()> {
@@ -334,25 +307,23 @@ impl<C: Cursor> Merge<C> {
     /// other side of that entry, and the leader, which is on it, follows as in any step.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
-        let leader = self.leader;
+        let leader = self.order[0].source;
         self.direction = direction;
         for source in (0..self.sources.len()).filter(|&source| source != leader) {
             turn_source(&mut self.sources, source, leader, direction).map_err(|error| self.fail(error))?;
-            self.heads[source] = self.head_of(source);
         }
         let step = match direction {
             Direction::Forward => C::next,
             Direction::Backward => C::prev,
         };
         step(&mut self.sources[leader]).map_err(|error| self.fail(error))?;
-        self.heads[leader] = self.head_of(leader);
-        self.build();
+        self.settle();
         Ok(())
     }
 
     #[inline]
     fn assert_valid(&self, what: &str) {
-        assert!(self.leader != NONE, "{what}() on a merge that stands nowhere");
+        assert!(self.valid, "{what}() on a merge that stands nowhere");
     }
 }
 
@@ -408,7 +379,7 @@ impl<C: Cursor> Cursor for Merge<C> {
         if self.direction == Direction::Backward {
             return self.turn(Direction::Forward);
         }
-        if let Err(error) = self.sources[self.leader].next() {
+        if let Err(error) = self.leading_mut().next() {
             return Err(self.fail(error));
         }
         self.advance();
@@ -421,7 +392,7 @@ impl<C: Cursor> Cursor for Merge<C> {
         if self.direction == Direction::Forward {
             return self.turn(Direction::Backward);
         }
-        if let Err(error) = self.sources[self.leader].prev() {
+        if let Err(error) = self.leading_mut().prev() {
             return Err(self.fail(error));
         }
         self.advance();
@@ -429,27 +400,27 @@ impl<C: Cursor> Cursor for Merge<C> {
     }
     #[inline]
     fn valid(&self) -> bool {
-        self.leader != NONE
+        self.valid
     }
     #[inline]
     fn key(&self) -> &[u8] {
-        self.sources[self.leader].key()
+        self.leading().key()
     }
     #[inline]
     fn seqno(&self) -> SeqNo {
-        self.sources[self.leader].seqno()
+        self.leading().seqno()
     }
     #[inline]
     fn kind(&self) -> Kind {
-        self.sources[self.leader].kind()
+        self.leading().kind()
     }
     #[inline]
     fn value(&self) -> &[u8] {
-        self.sources[self.leader].value()
+        self.leading().value()
     }
     #[inline]
     fn entry(&self) -> EntryView<'_> {
-        self.sources[self.leader].entry()
+        self.leading().entry()
     }
     fn drain_cost(&mut self, cost: &mut OpCost) {
         for source in &mut self.sources {

@@ -395,7 +395,8 @@ impl Rows {
             if !self.has_tombstones && entry.kind == Kind::Put {
                 self.cost.keys_read += 1;
                 self.cost.bytes_read += (entry.key.len() + entry.value.len()) as u64;
-                self.stand = if self.merge.leads_alone() { Stand::Alone } else { Stand::OnEntry };
+                self.cost.entries_skipped += self.merge.pass_older()?;
+                self.stand = Stand::Alone;
                 return Ok(Walk::Done);
             }
             self.key.clear();
@@ -529,13 +530,16 @@ impl Rows {
             if dead == dead_max {
                 return Ok(Walk::DeadRun);
             }
-            if !self.has_tombstones
-                && self.merge.is_behind_distinct()
-                && self.merge.leads_alone()
-                && self.take_entry(self.merge.entry().facts(), |_, _| false)
-            {
-                self.stand = Stand::AloneReverse;
-                return Ok(Walk::Done);
+            if !self.has_tombstones && self.merge.is_behind_distinct() {
+                if self.is_overwritten() {
+                    self.cost.entries_skipped += 1;
+                    self.merge.prev()?;
+                    continue;
+                }
+                if self.merge.leads_alone() && self.take_entry(self.merge.entry().facts(), |_, _| false) {
+                    self.stand = Stand::AloneReverse;
+                    return Ok(Walk::Done);
+                }
             }
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
@@ -547,6 +551,16 @@ impl Rows {
             }
             dead += 1;
         }
+    }
+
+    /// Whether another source has a put of the merge's key that is seen and, since the walk goes backwards, newer.
+    #[inline]
+    fn is_overwritten(&self) -> bool {
+        !self.merge.leads_alone()
+            && self
+                .merge
+                .second()
+                .is_some_and(|newer| newer.kind() == Kind::Put && self.sight.sees(newer.seqno()))
     }
 
     /// Pass over all versions of `self.key`, oldest first; whether it is a row, whose value is then in

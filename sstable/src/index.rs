@@ -15,6 +15,9 @@ use crate::stored::TRAILER_BYTES;
 
 const FLAG_SEQNOS: u8 = 1;
 
+/// Blocks of a group: the heads of so many separators lie in two neighbouring cache lines.
+const GROUP: usize = 16;
+
 /// Where data blocks lie and what lies in them. See FORMAT.md, "Index".
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -22,6 +25,9 @@ pub(crate) struct Index {
     prefix: Vec<u8>,
     /// The head of each separator behind the prefix.
     heads: Vec<u64>,
+    /// The last head of each full group. A search among them and then in one group touches a few cache lines and two
+    /// pages; one among all heads touched a page a step, at first.
+    tops: Vec<u64>,
     /// End of each separator's rest in `rests`.
     ends: Vec<u32>,
     rests: Vec<u8>,
@@ -66,14 +72,22 @@ impl Index {
         if offset != data_bytes {
             return Err(input.error("sum of the block lengths"));
         }
-        let mut index = Index { prefix, heads: Vec::with_capacity(blocks), ends, rests, seqnos, offsets };
+        let mut index = Index {
+            prefix,
+            heads: Vec::with_capacity(blocks),
+            tops: Vec::with_capacity(blocks / GROUP),
+            ends,
+            rests,
+            seqnos,
+            offsets,
+        };
         index.check_and_fill_heads().ok_or(input.error("separator"))?;
         Ok(index)
     }
 
-    /// Fill `heads`; `None` if the separators are out of bounds or do not ascend.
+    /// Fill `heads` and `tops`; `None` if the separators are out of bounds or do not ascend.
     fn check_and_fill_heads(&mut self) -> Option<()> {
-        let Index { ends, rests, seqnos, heads, .. } = self;
+        let Index { ends, rests, seqnos, heads, tops, .. } = self;
         let mut start = 0;
         let mut before: Option<InternalKey<'_>> = None;
         for (block, &end) in ends.iter().enumerate() {
@@ -87,6 +101,7 @@ impl Index {
             before = Some(here);
             start = end;
         }
+        tops.extend(heads.as_chunks::<GROUP>().0.iter().map(|group| group[GROUP - 1]));
         (start as usize == rests.len()).then_some(())
     }
 
@@ -135,11 +150,19 @@ impl Index {
             return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
         };
         let wanted = head(rest);
-        let low = self.heads.partition_point(|&head| head < wanted);
+        let low = self.first_from(wanted);
         if self.heads.get(low) != Some(&wanted) {
             return low;
         }
         self.find_among_equal(low, rest, target.seqno)
+    }
+
+    /// The first separator whose head is `wanted` or larger; `blocks()` if there is none.
+    #[inline]
+    fn first_from(&self, wanted: u64) -> usize {
+        let begin = GROUP * self.tops.partition_point(|&top| top < wanted);
+        let group = self.heads.get(begin..(begin + GROUP).min(self.heads.len())).unwrap_or_default();
+        begin + group.iter().filter(|&&head| head < wanted).count()
     }
 
     /// The same among the separators from `low` on that have the head of `rest`.
@@ -202,7 +225,8 @@ impl Index {
 
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> u64 {
-        let words = self.heads.capacity() + self.seqnos.capacity() + self.offsets.capacity();
+        let words =
+            self.heads.capacity() + self.tops.capacity() + self.seqnos.capacity() + self.offsets.capacity();
         (words * 8 + self.ends.capacity() * 4 + self.rests.capacity() + self.prefix.capacity()) as u64
     }
 }

@@ -254,4 +254,52 @@ proptest! {
         let sources: Vec<VecCursor> = merge.into_sources();
         prop_assert!(!sources.is_empty());
     }
+
+    #[test]
+    fn passing_older_versions_leaves_each_key_once_and_can_be_turned(
+        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        sources in 1usize..9,
+        back_at in 0usize..60,
+    ) {
+        let mut parts = vec![Vec::new(); sources];
+        let mut all = Vec::new();
+        for (n, (key, source)) in rows.into_iter().enumerate() {
+            let entry = entry(&key, n as u64 + 1);
+            parts[source % sources].push(entry.clone());
+            all.push(entry);
+        }
+        let mut expected = VecCursor::new(all.clone());
+        let mut merge = Merge::new(parts.into_iter().map(VecCursor::new).collect());
+        merge.seek_first().expect("memory");
+        expected.seek_first().expect("memory");
+        let (mut keys, mut entries) = (0, 0);
+        while merge.valid() {
+            prop_assert_eq!(merge.internal_key(), expected.internal_key());
+            let newest = merge.internal_key();
+            let newest = (newest.user.to_vec(), newest.seqno);
+            entries += 1 + merge.pass_older().expect("memory");
+            prop_assert!(merge.leads_alone());
+            prop_assert_eq!((merge.key(), merge.seqno()), (newest.0.as_slice(), newest.1));
+            if keys == back_at {
+                merge.prev().expect("memory");
+                expected.prev().expect("memory");
+                prop_assert_eq!(merge.valid(), expected.valid());
+                if merge.valid() {
+                    prop_assert_eq!(merge.internal_key(), expected.internal_key());
+                }
+                return Ok(());
+            }
+            keys += 1;
+            merge.next().expect("memory");
+            while merge.valid() && merge.key() == newest.0 {
+                entries += 1;
+                merge.next().expect("memory");
+            }
+            while expected.valid() && expected.key() == newest.0 {
+                expected.next().expect("memory");
+            }
+        }
+        prop_assert!(!expected.valid());
+        prop_assert_eq!(entries, all.len() as u64);
+    }
 }
