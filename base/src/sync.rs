@@ -11,7 +11,7 @@
 
 pub use arc_swap::Guard;
 #[cfg(not(any(loom, shuttle)))]
-pub use arc_swap::{ArcSwap, ArcSwapOption};
+pub use arc_swap::{ArcSwap, ArcSwapAny, ArcSwapOption};
 #[cfg(not(any(loom, shuttle)))]
 pub use parking_lot::{
     Condvar, Mutex, MutexGuard, ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard,

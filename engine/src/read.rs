@@ -130,7 +130,7 @@ impl View<'_> {
         for table in runs.filter_map(|run| run.find(key)).filter(younger) {
             let reader = table.reader()?;
             meet(reader.tombstones().covering(key, self.bound));
-            meet(reader.get(key, hash, self.bound, cost)?.map(|e| e.seqno));
+            meet(reader.get_with(key, hash, self.bound, cost, |e| e.seqno)?);
         }
         Ok(newest)
     }

@@ -20,7 +20,8 @@ use esker_base::coding::{DecodeError, Decoder};
 use esker_base::limits::KEY_BYTES_MAX;
 use esker_base::{Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::cache::CachedBlock;
 
 pub(crate) use builder::BlockBuilder;
 pub(crate) use cursor::BlockCursor;
@@ -291,65 +292,95 @@ fn kind_at(bytes: &[u8], layout: &Layout, row: u32) -> Kind {
     Kind::from_byte(byte).unwrap_or(Kind::Put)
 }
 
-/// A block that owns (a share of) its bytes. Shared as `Arc<Block>` between the cache and cursors, so that
-/// holding on to a block touches no other cache line than reading it does.
-#[derive(Debug, Default)]
-pub(crate) struct Block {
-    bytes: Bytes,
+/// How to read a block's bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Label {
     layout: Layout,
     /// No two neighbouring rows have the same key. False where that is not known.
     distinct: bool,
-    /// For the cache: used since the clock's hand last passed.
-    referenced: AtomicBool,
+}
+
+impl Label {
+    /// Parse and validate the block that `bytes` are.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Label, DecodeError> {
+        let layout = Layout::parse(bytes)?;
+        View { bytes, layout: &layout }.validate()?;
+        Ok(Label::of_validated(layout))
+    }
+
+    /// The label of bytes that were validated before, with the layout parsed from them.
+    pub(crate) fn of_validated(layout: Layout) -> Label {
+        // No two entries share key and sequence number.
+        Label { layout, distinct: layout.seqno_width == 0 }
+    }
+
+    /// Find out whether neighbouring rows in `bytes` have the same key, for cursors: worth it for a block that stays.
+    pub(crate) fn look_for_versions(&mut self, bytes: &[u8]) {
+        self.distinct = self.distinct || View { bytes, layout: &self.layout }.is_distinct();
+    }
+}
+
+/// The rows of a cached block. Its room may be longer than the block: a layout leads to no byte behind that.
+#[inline]
+pub(crate) fn view_of(cached: &CachedBlock) -> View<'_> {
+    View { bytes: &cached.slice, layout: &cached.header.header.label.layout }
+}
+
+/// A block to hold on to.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    /// One that is in the cache, or was.
+    Cached(CachedBlock),
+    /// A slice of a mapping, or of a larger read.
+    Lone(Label, Bytes),
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Block::Lone(Label::default(), Bytes::new())
+    }
 }
 
 impl Block {
     /// Parse and validate `bytes`.
     pub(crate) fn new(bytes: Bytes) -> Result<Block, DecodeError> {
-        let layout = Layout::parse(&bytes)?;
-        View { bytes: &bytes, layout: &layout }.validate()?;
-        Ok(Block::of_validated(bytes, layout))
+        Ok(Block::Lone(Label::new(&bytes)?, bytes))
     }
 
-    /// A block of bytes that were validated before, with the layout parsed from them.
-    pub(crate) fn of_validated(bytes: Bytes, layout: Layout) -> Block {
-        // No two entries share key and sequence number.
-        let distinct = layout.seqno_width == 0;
-        Block { bytes, layout, distinct, referenced: AtomicBool::new(false) }
+    #[inline]
+    fn label(&self) -> &Label {
+        match self {
+            Block::Cached(block) => &block.header.header.label,
+            Block::Lone(label, _) => label,
+        }
     }
 
-    /// Find out whether neighbouring rows have the same key, for cursors: worth it for a block that stays.
-    pub(crate) fn look_for_versions(&mut self) {
-        self.distinct = self.distinct || self.view().is_distinct();
+    /// Its bytes, and what room is left behind them.
+    #[inline]
+    fn room(&self) -> &[u8] {
+        match self {
+            Block::Cached(block) => &block.slice,
+            Block::Lone(_, bytes) => bytes,
+        }
     }
 
     #[inline]
     pub(crate) fn view(&self) -> View<'_> {
-        View { bytes: &self.bytes, layout: &self.layout }
+        View { bytes: self.room(), layout: &self.label().layout }
     }
 
-    #[inline]
-    pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Block::Cached(block) => block.header.header.len,
+            Block::Lone(_, bytes) => bytes.len(),
+        }
     }
 
     /// Start loading the columns, and of the keys `lines` cache lines in all.
     #[inline]
     pub(crate) fn prefetch(&self, lines: usize) {
-        let columns = self.bytes.get(..self.layout.values as usize).unwrap_or_default();
+        let columns = self.room().get(..self.label().layout.values as usize).unwrap_or_default();
         prefetch_front(columns, lines);
-    }
-
-    /// Mark as used. Looks before it writes: a hot block's mark stays set and its line stays shared.
-    #[inline]
-    pub(crate) fn mark(&self) {
-        if !self.referenced.load(Ordering::Relaxed) {
-            self.referenced.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Take the mark away; whether it was there.
-    pub(crate) fn unmark(&self) -> bool {
-        self.referenced.swap(false, Ordering::Relaxed)
     }
 }

@@ -154,7 +154,7 @@ impl TableCursor {
         }
     }
 
-    fn load(&mut self, block: usize) -> Result<Arc<Block>> {
+    fn load(&mut self, block: usize) -> Result<Block> {
         if let Some(block) = self.table.block_at_hand(block, self.options.fill_cache, &mut self.cost)? {
             return Ok(block);
         }

@@ -157,7 +157,7 @@ impl Inspection {
                     "{rows} rows from {} to {}, {} bytes, codec {codec:?}{}",
                     entry(view, 0),
                     entry(view, rows - 1),
-                    block.bytes().len(),
+                    block.len(),
                     until(&self.index, self.block),
                 );
                 self.push(stored.len() as u64, "data block", value, Verdict::Ok);

@@ -80,7 +80,7 @@ pub struct TableEntry {
     pub seqno: SeqNo,
     /// What the write did.
     pub kind: Kind,
-    /// Its value or operand: a slice that keeps its block in memory.
+    /// Its value or operand.
     pub value: Bytes,
 }
 
@@ -93,15 +93,6 @@ pub struct EntryRef<'a> {
     pub kind: Kind,
     /// Its value or operand.
     pub value: &'a [u8],
-    owner: &'a Bytes,
-}
-
-impl EntryRef<'_> {
-    /// The value as bytes that keep its block in memory; nothing is copied.
-    #[inline]
-    pub fn pin(&self) -> Bytes {
-        if self.value.is_empty() { Bytes::new() } else { self.owner.slice_ref(self.value) }
-    }
 }
 
 impl TableReader {
@@ -182,11 +173,11 @@ impl TableReader {
         self.get_with(key, hash, upper, cost, |entry| TableEntry {
             seqno: entry.seqno,
             kind: entry.kind,
-            value: entry.pin(),
+            value: Bytes::copy_from_slice(entry.value),
         })
     }
 
-    /// The same, with the entry lent to `read` instead of pinned: nothing is copied or counted.
+    /// The same, with the entry lent to `read`: nothing is copied.
     #[inline]
     pub fn get_with<R>(
         &self,
@@ -205,12 +196,11 @@ impl TableReader {
         let found = if block == self.index.blocks() {
             Err(Found::Absent)
         } else {
-            self.with_block(block, cost, |view, owner| match view.find(key, tag(hash), upper) {
+            self.with_block(block, cost, |view| match view.find(key, tag(hash), upper) {
                 Found::Row(row) => Ok(read(EntryRef {
                     seqno: view.seqno(row),
                     kind: view.kind(row),
                     value: view.value(row),
-                    owner,
                 })),
                 missing => Err(missing),
             })?

@@ -82,10 +82,8 @@ impl Source {
         read_exact_at(&*self.file, offset, len)
     }
 
-    /// [`Source::read`] into `buffer`, which is empty.
-    pub(crate) fn read_into(&self, offset: u64, len: usize, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
-        buffer.resize(len, 0);
-        fill_exact_at(&*self.file, offset, &mut buffer)?;
-        Ok(buffer)
+    /// Read as many bytes at `offset` as fit `buffer`.
+    pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        fill_exact_at(&*self.file, offset, buffer)
     }
 }

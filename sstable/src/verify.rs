@@ -1,7 +1,5 @@
 //! Reading every byte of a table and checking everything it says.
 
-use std::sync::Arc;
-
 use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, OpCost, Result, SeqNo};
 
@@ -92,11 +90,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn block(&mut self, block: usize, opened: &Arc<Block>) -> Result<()> {
+    fn block(&mut self, block: usize, opened: &Block) -> Result<()> {
         let place = self.table.place(block);
-        self.raw_bytes += opened.bytes().len() as u64;
+        self.raw_bytes += opened.len() as u64;
         let mut cursor = BlockCursor::default();
-        cursor.set(Arc::clone(opened), false);
+        cursor.set(opened.clone(), false);
         cursor.stand(0);
         for row in 0..cursor.rows() {
             let key = InternalKey::new(cursor.key(), cursor.seqno());

@@ -71,7 +71,6 @@ proptest! {
 fn read_everything(bytes: Vec<u8>) {
     let Ok(block) = Block::new(bytes.into()) else { return };
     let view = block.view();
-    let block = std::sync::Arc::new(Block::new(block.bytes().clone()).expect("it was accepted before"));
     let mut cursor = BlockCursor::default();
     cursor.set(block.clone(), false);
     cursor.stand(0);

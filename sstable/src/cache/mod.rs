@@ -12,9 +12,10 @@
 //! insert beyond the capacity, and to open or close a table; nothing else is locked under it and no
 //! I/O happens there.
 //!
-//! Memory: the ledger is debited for a block until its last user lets go: a value handed out pins its
-//! block, in the ledger too, after the block left the cache.
+//! Memory: the ledger is debited for a block until its last user lets go: a cursor keeps the block it stands in, in
+//! the ledger too, after the block left the cache.
 
+mod cached;
 mod spares;
 mod stripes;
 
@@ -25,18 +26,21 @@ mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use esker_base::ledger::{Held, Ledger, Purpose};
+use esker_base::ledger::{Ledger, Purpose};
 use esker_base::sync::atomic::{AtomicU64, Ordering};
-use esker_base::sync::{ArcSwapOption, Guard, Mutex};
+use esker_base::sync::{ArcSwapAny, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
 
-use crate::block::Block;
+use crate::block::Label;
+pub(crate) use cached::{Blank, CachedBlock};
 use spares::Spares;
 use stripes::Striped;
 
-/// What a cached block costs beside its bytes: trailer, block, owner, allocator.
-const OVERHEAD_BYTES: u64 = 192;
+/// What a cached block costs beside its room: head, counts, allocator.
+const OVERHEAD_BYTES: u64 = size_of::<cached::Head>() as u64 + 32;
+
+/// Cache lines of a block that a get asks for at once, behind the one with its head.
+const GET_LINES: usize = 5;
 
 /// Whether a block that had to be read is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,11 +121,17 @@ impl BlockCache {
     /// Slots for a table of `blocks` blocks.
     pub(crate) fn open_table(self: &Arc<Self>, blocks: usize) -> CachedTable {
         let slots = Arc::new(Slots {
-            blocks: (0..blocks).map(|_| ArcSwapOption::empty()).collect(),
+            blocks: (0..blocks).map(|_| ArcSwapAny::new(None)).collect(),
             present: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
         });
         self.clock.lock().tables.push(Arc::clone(&slots));
         CachedTable { slots, cache: Arc::clone(self) }
+    }
+
+    /// `block` was taken out of its slot.
+    fn let_go(&self, block: CachedBlock) {
+        self.used.fetch_sub(charge(&block), Ordering::Relaxed);
+        self.spares.give(block);
     }
 
     /// Evict until the cache fits its capacity again.
@@ -141,8 +151,8 @@ impl BlockCache {
                 }
                 Some(block) => {
                     clock.block = block + 1;
-                    if let Some(charge) = slots.evict(block) {
-                        self.used.fetch_sub(charge, Ordering::Relaxed);
+                    if let Some(evicted) = slots.evict(block) {
+                        self.let_go(evicted);
                         self.evictions.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -163,7 +173,7 @@ impl Clock {
 /// The slots of one table.
 #[derive(Debug)]
 struct Slots {
-    blocks: Vec<ArcSwapOption<Block>>,
+    blocks: Vec<ArcSwapAny<Option<CachedBlock>>>,
     /// One bit a block, so that the hand skips 64 empty slots at a time.
     present: Vec<AtomicU64>,
 }
@@ -182,20 +192,19 @@ impl Slots {
         None
     }
 
-    /// Take block `block` out unless it was used; its charge if it was taken out.
-    fn evict(&self, block: usize) -> Option<u64> {
+    /// Take block `block` out unless it was used.
+    fn evict(&self, block: usize) -> Option<CachedBlock> {
         let slot = self.blocks.get(block)?;
-        let used = slot.load().as_ref().is_some_and(|block| block.unmark());
+        let used = slot.load().as_ref().is_some_and(|block| block.header.header.unmark());
         if used { None } else { self.take(block) }
     }
 
-    /// Take block `block` out; its charge if it was there.
-    fn take(&self, block: usize) -> Option<u64> {
+    /// Take block `block` out, if it is there.
+    fn take(&self, block: usize) -> Option<CachedBlock> {
         // The bit goes first: a block inserted in between sets it again after this.
         let (word, bit) = (block / 64, 1u64 << (block % 64));
         self.present.get(word)?.fetch_and(!bit, Ordering::AcqRel);
-        let block = self.blocks.get(block)?.swap(None)?;
-        Some(charge(&block))
+        self.blocks.get(block)?.swap(None)
     }
 }
 
@@ -207,19 +216,26 @@ pub(crate) struct CachedTable {
 }
 
 /// A block that is in the cache, or was when it was looked up.
-pub(crate) type Cached = Guard<Option<Arc<Block>>>;
+pub(crate) type Cached = Guard<Option<CachedBlock>>;
 
 /// What a cached block is charged.
-fn charge(block: &Block) -> u64 {
-    block.bytes().len() as u64 + OVERHEAD_BYTES
+fn charge(block: &CachedBlock) -> u64 {
+    block.slice.len() as u64 + OVERHEAD_BYTES
+}
+
+/// Ask for the first `lines` cache lines of `block`, without looking at it.
+#[inline]
+fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
+    let start: *const u8 = CachedBlock::as_ptr(block).cast();
+    lines.for_each(|line| prefetch(start.wrapping_add(64 * line)));
 }
 
 impl CachedTable {
     /// Start loading what [`get`](Self::get) and its caller will look at first. Counts as nothing.
     pub(crate) fn prefetch(&self, block: usize) {
-        let slot = self.slots.blocks.get(block).map(ArcSwapOption::load);
+        let slot = self.slots.blocks.get(block).map(ArcSwapAny::load);
         if let Some(block) = slot.as_ref().and_then(|slot| slot.as_ref()) {
-            prefetch(Arc::as_ptr(block));
+            prefetch_lines(block, 0..GET_LINES);
         }
     }
 
@@ -231,8 +247,9 @@ impl CachedTable {
             self.cache.misses.add(1);
             return None;
         };
+        prefetch_lines(block, 1..GET_LINES + 1);
         if mark {
-            block.mark();
+            block.header.header.mark();
         }
         self.cache.hits.add(1);
         Some(guard)
@@ -241,36 +258,37 @@ impl CachedTable {
     /// Whether a block of `len` bytes is to be inserted; under [`Fill::Room`] others may take the room meanwhile.
     pub(crate) fn takes(&self, fill: Fill, len: usize) -> bool {
         let used = || self.cache.used.load(Ordering::Relaxed);
+        let added = len as u64 + OVERHEAD_BYTES;
         match fill {
             Fill::No => false,
-            Fill::Room => used() + len as u64 + OVERHEAD_BYTES <= self.cache.capacity,
-            Fill::Yes => true,
+            Fill::Room => used() + added <= self.cache.capacity,
+            Fill::Yes => added <= self.cache.capacity,
         }
     }
 
-    /// An empty buffer for the `len` bytes of a block that will be inserted, unless it is a long one.
-    pub(crate) fn buffer(&self, len: usize) -> Option<Vec<u8>> {
+    /// Room for a block of `len` bytes that will be inserted.
+    pub(crate) fn blank(&self, len: usize) -> Blank {
         self.cache.spares.take(len)
     }
 
-    /// Bytes for a block that will be inserted, debited to the cache's account for as long as anything
-    /// holds on to them.
-    pub(crate) fn adopt(&self, bytes: Vec<u8>) -> Bytes {
-        let held = self.cache.ledger.hold(Purpose::Cache, bytes.capacity() as u64 + OVERHEAD_BYTES);
-        Bytes::from_owner(Adopted { bytes, spares: Arc::clone(&self.cache.spares), _held: held })
+    /// The block of `len` bytes that was written into `blank`, debited to the cache's account for as long as anything
+    /// holds on to it.
+    pub(crate) fn finish(&self, blank: Blank, label: Label, len: usize) -> CachedBlock {
+        let held = self.cache.ledger.hold(Purpose::Cache, blank.bytes().len() as u64 + OVERHEAD_BYTES);
+        blank.finish(label, len, held)
     }
 
-    /// Cache block `index`, whose bytes came from [`CachedTable::adopt`].
-    pub(crate) fn insert(&self, index: usize, block: &Arc<Block>) {
+    /// Cache block `index`.
+    pub(crate) fn insert(&self, index: usize, block: &CachedBlock) {
         let added = charge(block);
         let Some(slot) = self.slots.blocks.get(index) else { return };
         if added > self.cache.capacity {
             return;
         }
         let used = self.cache.used.fetch_add(added, Ordering::Relaxed) + added;
-        if let Some(before) = slot.swap(Some(Arc::clone(block))) {
+        if let Some(before) = slot.swap(Some(block.clone())) {
             // Two readers missed at the same time.
-            self.cache.used.fetch_sub(charge(&before), Ordering::Relaxed);
+            self.cache.let_go(before);
         }
         if let Some(word) = self.slots.present.get(index / 64) {
             word.fetch_or(1 << (index % 64), Ordering::AcqRel);
@@ -293,29 +311,10 @@ impl Drop for CachedTable {
         // Nobody else reaches the slots any more.
         let mut block = 0;
         while let Some(present) = self.slots.next_present(block) {
-            if let Some(charge) = self.slots.take(present) {
-                self.cache.used.fetch_sub(charge, Ordering::Relaxed);
+            if let Some(block) = self.slots.take(present) {
+                self.cache.let_go(block);
             }
             block = present + 1;
         }
-    }
-}
-
-/// Bytes of a cached block with their debit.
-struct Adopted {
-    bytes: Vec<u8>,
-    spares: Arc<Spares>,
-    _held: Held,
-}
-
-impl Drop for Adopted {
-    fn drop(&mut self) {
-        self.spares.give(std::mem::take(&mut self.bytes));
-    }
-}
-
-impl AsRef<[u8]> for Adopted {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }

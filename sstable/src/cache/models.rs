@@ -7,10 +7,10 @@ use loom::thread;
 use super::*;
 
 /// What a block of the models is charged.
-const CHARGE: u64 = 100 + OVERHEAD_BYTES;
+const CHARGE: u64 = 256 + OVERHEAD_BYTES;
 
-fn block() -> Arc<Block> {
-    Arc::new(Block::of(Bytes::from(vec![0; 100])))
+fn block(table: &CachedTable) -> CachedBlock {
+    table.finish(table.blank(256), Label, 256)
 }
 
 /// A cache for `blocks` blocks and a table of two.
@@ -47,9 +47,9 @@ fn two_insert_one_block() {
         let table = Arc::new(table);
         let other = {
             let table = Arc::clone(&table);
-            thread::spawn(move || table.insert(0, &block()))
+            thread::spawn(move || table.insert(0, &block(&table)))
         };
-        table.insert(0, &block());
+        table.insert(0, &block(&table));
         other.join().expect("inserts");
         check(&cache, &table.slots);
         assert_eq!(cache.stats().bytes, CHARGE);
@@ -62,13 +62,13 @@ fn inserts_evict_each_other() {
     model(|| {
         let (cache, table) = rig(1);
         let table = Arc::new(table);
-        table.insert(0, &block());
+        table.insert(0, &block(&table));
         let other = {
             let table = Arc::clone(&table);
-            thread::spawn(move || table.insert(1, &block()))
+            thread::spawn(move || table.insert(1, &block(&table)))
         };
         table.get(0, true);
-        table.insert(0, &block());
+        table.insert(0, &block(&table));
         other.join().expect("inserts");
         check(&cache, &table.slots);
         assert!(cache.stats().bytes <= 2 * CHARGE);
@@ -81,10 +81,10 @@ fn a_table_closes_under_the_hand() {
     model(|| {
         let (cache, leaving) = rig(1);
         let staying = Arc::new(cache.open_table(2));
-        leaving.insert(0, &block());
+        leaving.insert(0, &block(&leaving));
         let other = {
             let staying = Arc::clone(&staying);
-            thread::spawn(move || staying.insert(1, &block()))
+            thread::spawn(move || staying.insert(1, &block(&staying)))
         };
         drop(leaving);
         other.join().expect("inserts");

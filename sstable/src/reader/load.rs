@@ -1,19 +1,15 @@
 //! Getting a data block: from the cache, the mapping, or the file.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use esker_base::sync::Guard;
 use esker_base::{OpCost, Result};
 
 use super::TableReader;
-use crate::block::{Block, Layout, View};
-use crate::cache::Fill;
+use crate::block::{Block, Label, Layout, View, view_of};
+use crate::cache::{Blank, Fill};
 use crate::compression::decompress;
 use crate::stored::{Codec, Place, check, split};
 
-/// Cache lines of a block that a get asks for at once.
-const GET_LINES: usize = 4;
 /// Cache lines of a block that a cursor asks for when it enters it: columns and keys of some 40 short rows.
 pub(crate) const CURSOR_LINES: usize = 10;
 
@@ -23,29 +19,26 @@ impl TableReader {
         Place { path: self.source.path(), seed: self.seed, offset: self.index.offset(block) }
     }
 
-    /// Lend block `block` and its bytes' owner to `read`, caching it if it has to be read.
+    /// Lend block `block` to `read`, caching it if it has to be read.
     #[inline]
     pub(crate) fn with_block<R>(
         &self,
         block: usize,
         cost: &mut OpCost,
-        read: impl FnOnce(View<'_>, &Bytes) -> R,
+        read: impl FnOnce(View<'_>) -> R,
     ) -> Result<R> {
         if let Some(mapping) = self.source.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
-            return Ok(read(View { bytes, layout: &layout }, &mapping.bytes));
+            return Ok(read(View { bytes, layout: &layout }));
         }
         if let Some(cached) = self.cached.get(block, true)
             && let Some(block) = cached.as_ref()
         {
             cost.blocks_from_cache += 1;
-            // Tags and records: which record it is, only the tags will tell.
-            block.prefetch(GET_LINES);
-            return Ok(read(block.view(), block.bytes()));
+            return Ok(read(view_of(block)));
         }
-        let block = self.read_block(block, Fill::Yes, cost)?;
-        Ok(read(block.view(), block.bytes()))
+        Ok(read(self.read_block(block, Fill::Yes, cost)?.view()))
     }
 
     /// Start loading block `block`, if it is cached: a walk will come to it.
@@ -59,15 +52,15 @@ impl TableReader {
         block: usize,
         mark: bool,
         cost: &mut OpCost,
-    ) -> Result<Option<Arc<Block>>> {
+    ) -> Result<Option<Block>> {
         if let Some(mapping) = self.source.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
-            return Ok(Some(Arc::new(Block::of_validated(mapping.bytes.slice_ref(bytes), layout))));
+            return Ok(Some(Block::Lone(Label::of_validated(layout), mapping.bytes.slice_ref(bytes))));
         }
         let Some(cached) = self.cached.get(block, mark) else { return Ok(None) };
         cost.blocks_from_cache += u64::from(cached.is_some());
-        Ok(Guard::into_inner(cached))
+        Ok(Guard::into_inner(cached).map(Block::Cached))
     }
 
     /// Block `block` in the mapping, if it lies there uncompressed. Checked on first touch.
@@ -108,20 +101,23 @@ impl TableReader {
 
     /// Read block `block` from the file, and cache it as `fill` says.
     #[cold]
-    pub(crate) fn read_block(&self, block: usize, fill: Fill, cost: &mut OpCost) -> Result<Arc<Block>> {
+    pub(crate) fn read_block(&self, block: usize, fill: Fill, cost: &mut OpCost) -> Result<Block> {
         let (offset, len) = (self.index.offset(block), self.index.stored_len(block));
-        let buffer = if fill == Fill::No { None } else { self.cached.buffer(len) };
-        let stored = match buffer {
-            Some(buffer) => self.source.read_into(offset, len, buffer)?,
-            None => self.source.read(offset, len)?,
-        };
-        cost.bytes_from_disk += stored.len() as u64;
+        if !self.cached.takes(fill, len) {
+            let stored = Bytes::from(self.source.read(offset, len)?);
+            cost.bytes_from_disk += len as u64;
+            return self.open_slice(block, &stored, Fill::No, cost);
+        }
+        let mut blank = self.cached.blank(len);
+        blank.write(|room| self.source.read_into(offset, room.get_mut(..len).unwrap_or_default()))?;
+        cost.bytes_from_disk += len as u64;
         let place = self.place(block);
-        let checked = check(place, "block", &stored)?;
-        let (raw_len, keep) = (checked.raw_len, self.cached.takes(fill, checked.raw_len));
-        let raw = if checked.codec == Codec::None { stored } else { decompress(place, checked)? };
-        let bytes = if keep { self.cached.adopt(raw) } else { Bytes::from(raw) };
-        self.open_block(block, bytes.slice(..raw_len), keep, cost)
+        let checked = check(place, "block", blank.bytes().get(..len).unwrap_or_default())?;
+        if checked.codec == Codec::None {
+            let raw_len = checked.raw_len;
+            return self.keep(block, blank, raw_len, cost);
+        }
+        self.keep_copy(block, &decompress(place, checked)?, cost)
     }
 
     /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read that is not to stay
@@ -132,36 +128,40 @@ impl TableReader {
         stored: &Bytes,
         fill: Fill,
         cost: &mut OpCost,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         let place = self.place(block);
         let checked = check(place, "block", stored)?;
-        let keep = self.cached.takes(fill, checked.raw_len);
-        let bytes = match checked.codec {
-            Codec::None if !keep => stored.slice(..checked.raw_len),
-            Codec::None => {
-                let mut copy = self.cached.buffer(checked.raw_len).unwrap_or_default();
-                copy.extend_from_slice(checked.payload);
-                self.cached.adopt(copy)
-            }
-            Codec::Lz4 | Codec::Zstd => {
-                let raw = decompress(place, checked)?;
-                if keep { self.cached.adopt(raw) } else { Bytes::from(raw) }
-            }
-        };
-        self.open_block(block, bytes, keep, cost)
+        let (codec, raw_len, payload) = (checked.codec, checked.raw_len, checked.payload);
+        match (self.cached.takes(fill, raw_len), codec) {
+            (true, Codec::None) => self.keep_copy(block, payload, cost),
+            (true, _) => self.keep_copy(block, &decompress(place, checked)?, cost),
+            (false, Codec::None) => self.open_lone(block, stored.slice(..raw_len), cost),
+            (false, _) => self.open_lone(block, Bytes::from(decompress(place, checked)?), cost),
+        }
     }
 
-    /// Open block `block`, whose bytes are `bytes`, and cache it if they are to be kept.
-    fn open_block(&self, block: usize, bytes: Bytes, keep: bool, cost: &mut OpCost) -> Result<Arc<Block>> {
-        let mut opened = Block::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
-        if keep {
-            opened.look_for_versions();
-        }
-        let opened = Arc::new(opened);
+    /// Open block `block`, whose bytes are `bytes`, without caching it.
+    fn open_lone(&self, block: usize, bytes: Bytes, cost: &mut OpCost) -> Result<Block> {
+        let opened = Block::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
         cost.blocks_from_disk += 1;
-        if keep {
-            self.cached.insert(block, &opened);
-        }
         Ok(opened)
+    }
+
+    /// [`keep`](Self::keep) block `block` with a copy of `raw`.
+    fn keep_copy(&self, block: usize, raw: &[u8], cost: &mut OpCost) -> Result<Block> {
+        let mut blank = self.cached.blank(raw.len());
+        blank.write(|room| room.get_mut(..raw.len()).unwrap_or_default().copy_from_slice(raw));
+        self.keep(block, blank, raw.len(), cost)
+    }
+
+    /// Open block `block`, the first `len` bytes in `blank`, and cache it.
+    fn keep(&self, block: usize, blank: Blank, len: usize, cost: &mut OpCost) -> Result<Block> {
+        let bytes = blank.bytes().get(..len).unwrap_or_default();
+        let mut label = Label::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
+        label.look_for_versions(bytes);
+        let opened = self.cached.finish(blank, label, len);
+        cost.blocks_from_disk += 1;
+        self.cached.insert(block, &opened);
+        Ok(Block::Cached(opened))
     }
 }
