@@ -1,18 +1,10 @@
 //! What layouts cost in instructions beside the same engine calls by hand: `layout_cost`, an example of
 //! `benches`, under callgrind.
-//!
-//! The example spends what is to be counted within calls of one function. Callgrind collects there and writes a
-//! file after each call; the example's lines say, in the same order, what each is of. Instructions do not depend
-//! on the machine's load, so a ratio over its limit is a finding and not noise.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use crate::cargo::{cargo, output, program, run, succeeds, target_dir};
+use crate::callgrind;
 use crate::steps::Outcome;
-
-/// The function between whose calls nothing is counted.
-const MARKED: &str = "layout_cost::within_the_marks";
 
 /// What the example says of one counted call.
 #[derive(Debug, PartialEq)]
@@ -46,32 +38,12 @@ pub(crate) fn step() -> Outcome {
     }
 }
 
-/// Build and run the example; `None` without valgrind.
+/// `None` without valgrind.
 fn measured() -> Result<Option<Vec<Counted>>, String> {
-    if !succeeds(program("valgrind", &["--version"])) {
-        return Ok(None);
-    }
-    // With the command line, whose dependencies' features it shares then: all below would be built anew.
-    let mut build = cargo(&["build", "--release", "--locked", "--quiet", "--package", "esker-bench"]);
-    build.args(["--package", "esker-cli", "--example", "layout_cost"]);
-    if let Outcome::Failed(why) = run(build) {
-        return Err(why);
-    }
-    let dir = target_dir().join("layout-cost");
-    if dir.is_dir() {
-        std::fs::remove_dir_all(&dir)
-            .map_err(|error| format!("cannot clear {}: {error}", dir.display()))?;
-    }
-    std::fs::create_dir_all(&dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
-    let file = dir.join("callgrind");
-    let mut command = program("valgrind", &["--quiet", "--tool=callgrind"]);
-    command.arg(format!("--callgrind-out-file={}", file.display()));
-    command.arg(format!("--toggle-collect={MARKED}")).arg(format!("--dump-after={MARKED}"));
-    command.arg(target_dir().join("release/examples/layout_cost"));
-    let lines = output(command)?;
-    let sides: Vec<Side> = lines.lines().map(side).collect::<Result<_, _>>()?;
-    let totals = (1..=sides.len()).map(|number| total(&file.with_extension(number.to_string())));
-    pairs(&sides, &totals.collect::<Result<Vec<u64>, String>>()?).map(Some)
+    let Some(counted) = callgrind::counted("layout_cost")? else { return Ok(None) };
+    let sides: Vec<Side> = counted.iter().map(|(line, _)| side(line)).collect::<Result<_, _>>()?;
+    let totals: Vec<u64> = counted.iter().map(|(_, total)| *total).collect();
+    pairs(&sides, &totals).map(Some)
 }
 
 fn side(line: &str) -> Result<Side, String> {
@@ -84,15 +56,6 @@ fn side(line: &str) -> Result<Side, String> {
         operations: operations.parse().ok().filter(|count| *count > 0).ok_or_else(strange)?,
         limit: limit.parse().map_err(|_| strange())?,
     })
-}
-
-/// The instructions in a file of callgrind's.
-fn total(file: &Path) -> Result<u64, String> {
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| format!("callgrind wrote no {}: {error}", file.display()))?;
-    let total = text.lines().rev().find_map(|line| line.strip_prefix("totals:"));
-    let total = total.and_then(|total| total.trim().parse().ok()).filter(|total| *total > 0);
-    total.ok_or_else(|| format!("{} counts nothing", file.display()))
 }
 
 /// The sides, each pair's one by hand first, with their totals.

@@ -10,7 +10,9 @@
 )]
 
 mod audit;
+mod callgrind;
 mod cargo;
+mod engine_cost;
 mod fuzz;
 mod layout_cost;
 mod plan;
@@ -26,10 +28,13 @@ usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
   ci      check, and what is slower: planted bugs, zstd and other stores (features), downstream crate,
-          packaging, the layouts' cost, lab smoke, soaks, loom models, shuttle schedules, Miri
+          packaging, what layouts and leaves cost, lab smoke, soaks, loom models, shuttle schedules, Miri
   audit   licences, sources, duplicates and bans of every dependency
   layout-cost
           instructions of each layout's operations beside the same engine calls by hand, under callgrind
+  engine-cost [--accept]
+          instructions of the engine's leaves beside benches/engine_cost.txt, under callgrind; or make what is
+          measured the baseline
   tidy    file and function sizes, floors, dead files, links, marks, FORMAT.md, models, unsafe,
           docs/reliability.md
 
@@ -65,6 +70,9 @@ fn run(arguments: &[String]) -> Result<usize, String> {
     }
     if command == "soak" {
         return Ok(usize::from(!plan::soak(rest)));
+    }
+    if command == "engine-cost" && rest == ["--accept"] {
+        return Ok(steps::run(command, &[("engine-cost", engine_cost::accept)], &[], &[]));
     }
     if command == "fuzz" {
         return Ok(usize::from(!fuzz::run(rest)?));

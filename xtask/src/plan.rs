@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds, target_dir};
 use crate::steps::{Outcome, Step};
-use crate::{audit, layout_cost, tidy};
+use crate::{audit, engine_cost, layout_cost, tidy};
 
 /// Workspaces of their own inside this one, which `--workspace` does not reach.
 const INSIDE: [&str; 4] = [
@@ -29,11 +29,12 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 9] = [
+    let slower: [Step; 10] = [
         ("features", features),
         ("downstream", downstream),
         ("package", package),
         ("layout-cost", layout_cost::step),
+        ("engine-cost", engine_cost::step),
         ("lab", lab),
         ("soaks", soaks),
         ("loom", loom),
@@ -45,6 +46,7 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         "ci" => Some([&check[..], &slower[..]].concat()),
         "audit" => Some(vec![("audit", audit::run)]),
         "layout-cost" => Some(vec![("layout-cost", layout_cost::step)]),
+        "engine-cost" => Some(vec![("engine-cost", engine_cost::step)]),
         "tidy" => Some(vec![("tidy", tidy::run)]),
         _ => None,
     }
