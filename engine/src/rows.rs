@@ -66,7 +66,8 @@ impl Sight {
 enum Stand {
     /// On no row; the merge's position means nothing.
     Nowhere,
-    /// On a row; the merge, walking forward, stands on its entry, which is lent.
+    /// On a row; the merge, walking forward, stands on its entry, which is lent. Others of its key may follow: where there
+    /// are range tombstones, they are not passed ahead.
     OnEntry,
     /// The same, with no entry of the row's key in another source.
     Alone,

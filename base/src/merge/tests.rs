@@ -227,6 +227,19 @@ fn apply(cursor: &mut impl Cursor, step: &Move) -> Vec<Option<OwnedEntry>> {
     seen
 }
 
+/// Entries with these keys, numbered as they come: a merge of as many sources, each entry in the one beside its key, and
+/// all of them.
+fn dealt(rows: Vec<(Vec<u8>, usize)>, sources: usize) -> (Merge<VecCursor>, Vec<OwnedEntry>) {
+    let mut parts = vec![Vec::new(); sources];
+    let mut all = Vec::new();
+    for (n, (key, source)) in rows.into_iter().enumerate() {
+        let entry = entry(&key, n as u64 + 1);
+        parts[source % sources].push(entry.clone());
+        all.push(entry);
+    }
+    (Merge::new(parts.into_iter().map(VecCursor::new).collect()), all)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 512 }))]
 
@@ -236,15 +249,8 @@ proptest! {
         sources in 1usize..9,
         moves in moves(),
     ) {
-        let mut parts = vec![Vec::new(); sources];
-        let mut all = Vec::new();
-        for (n, (key, source)) in rows.into_iter().enumerate() {
-            let entry = entry(&key, n as u64 + 1);
-            parts[source % sources].push(entry.clone());
-            all.push(entry);
-        }
+        let (mut merge, all) = dealt(rows, sources);
         let mut expected = VecCursor::new(all);
-        let mut merge = Merge::new(parts.into_iter().map(VecCursor::new).collect());
         for step in &moves {
             prop_assert_eq!(apply(&mut merge, step), apply(&mut expected, step), "after {:?}", step);
             if let Some(leader) = merge.leader() {
@@ -261,15 +267,8 @@ proptest! {
         sources in 1usize..9,
         back_at in 0usize..60,
     ) {
-        let mut parts = vec![Vec::new(); sources];
-        let mut all = Vec::new();
-        for (n, (key, source)) in rows.into_iter().enumerate() {
-            let entry = entry(&key, n as u64 + 1);
-            parts[source % sources].push(entry.clone());
-            all.push(entry);
-        }
+        let (mut merge, all) = dealt(rows, sources);
         let mut expected = VecCursor::new(all.clone());
-        let mut merge = Merge::new(parts.into_iter().map(VecCursor::new).collect());
         merge.seek_first().expect("memory");
         expected.seek_first().expect("memory");
         let (mut keys, mut entries) = (0, 0);

@@ -223,7 +223,7 @@ fn charge(block: &CachedBlock) -> u64 {
     block.slice.len() as u64 + OVERHEAD_BYTES
 }
 
-/// Ask for the first `lines` cache lines of `block`, without looking at it.
+/// Ask for these cache lines of `block`, counted from its head, without looking at it.
 #[inline]
 fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
     let start: *const u8 = CachedBlock::as_ptr(block).cast();

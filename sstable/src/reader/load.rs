@@ -117,7 +117,7 @@ impl TableReader {
             let raw_len = checked.raw_len;
             return self.keep(block, blank, raw_len, cost);
         }
-        self.keep_copy(block, &decompress(place, checked)?, cost)
+        self.open_raw(block, decompress(place, checked)?, fill, cost)
     }
 
     /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read that is not to stay
@@ -131,12 +131,21 @@ impl TableReader {
     ) -> Result<Block> {
         let place = self.place(block);
         let checked = check(place, "block", stored)?;
-        let (codec, raw_len, payload) = (checked.codec, checked.raw_len, checked.payload);
-        match (self.cached.takes(fill, raw_len), codec) {
-            (true, Codec::None) => self.keep_copy(block, payload, cost),
-            (true, _) => self.keep_copy(block, &decompress(place, checked)?, cost),
-            (false, Codec::None) => self.open_lone(block, stored.slice(..raw_len), cost),
-            (false, _) => self.open_lone(block, Bytes::from(decompress(place, checked)?), cost),
+        match checked.codec {
+            Codec::Lz4 | Codec::Zstd => self.open_raw(block, decompress(place, checked)?, fill, cost),
+            Codec::None if self.cached.takes(fill, checked.raw_len) => {
+                self.keep_copy(block, checked.payload, cost)
+            }
+            Codec::None => self.open_lone(block, stored.slice(..checked.raw_len), cost),
+        }
+    }
+
+    /// Open block `block`, which was decompressed to `raw`, and cache it as `fill` says: it is longer now.
+    fn open_raw(&self, block: usize, raw: Vec<u8>, fill: Fill, cost: &mut OpCost) -> Result<Block> {
+        if self.cached.takes(fill, raw.len()) {
+            self.keep_copy(block, &raw, cost)
+        } else {
+            self.open_lone(block, Bytes::from(raw), cost)
         }
     }
 
