@@ -45,7 +45,7 @@ pub trait Cursor {
     fn next_distinct(&mut self) -> Option<EntryFacts> {
         None
     }
-    /// The same for the preceding entry.
+    /// The same for the preceding entry, which may be an older version of its key than the one before it.
     #[inline]
     fn prev_distinct(&mut self) -> Option<EntryFacts> {
         None
@@ -87,26 +87,21 @@ pub trait Cursor {
 pub struct EntryFacts {
     /// The head of the user key.
     pub head: u64,
-    /// The write's number.
-    pub seqno: SeqNo,
-    /// What the write did.
-    pub kind: Kind,
     /// Bytes of key and value.
     pub bytes: usize,
-    /// The cursor knows that the key lies in the bounds of the scan that it serves. False where it does not.
-    pub in_bounds: bool,
+    /// The cursor knows that the scan it serves sees this entry and wants it: a put, not newer than the scan, in its
+    /// bounds; and that it has nothing newer of the same key. False where it does not know.
+    pub is_row: bool,
 }
 
 impl EntryView<'_> {
-    /// Its facts, of a cursor that knows no bounds.
+    /// Its facts, of a cursor that knows nothing of the scan it serves.
     #[inline]
     pub fn facts(&self) -> EntryFacts {
         EntryFacts {
             head: crate::key::head(self.key),
-            seqno: self.seqno,
-            kind: self.kind,
             bytes: self.key.len() + self.value.len(),
-            in_bounds: false,
+            is_row: false,
         }
     }
 }

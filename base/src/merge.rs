@@ -76,6 +76,8 @@ pub struct Merge<C> {
     sources: Vec<C>,
     /// Invariant 1.
     order: Vec<Place>,
+    /// Whether leader and runner-up stand on the same user key, if that was found out when they were put in order.
+    tied: Option<bool>,
     /// Whether the leader stands on an entry.
     valid: bool,
     direction: Direction,
@@ -86,7 +88,7 @@ impl<C: Cursor> Merge<C> {
     /// A merge of `sources`, standing nowhere.
     pub fn new(sources: Vec<C>) -> Self {
         let order = (0..sources.len()).map(|source| Place { head: u64::MAX, source }).collect();
-        Merge { sources, order, valid: false, direction: Direction::Forward, error: None }
+        Merge { sources, order, tied: None, valid: false, direction: Direction::Forward, error: None }
     }
 
     /// The sources, in the order they were given.
@@ -141,12 +143,12 @@ impl<C: Cursor> Merge<C> {
     #[inline]
     pub fn leads_alone(&self) -> bool {
         let Some([leader, second]) = self.order.first_chunk() else { return true };
-        leader.head != second.head || self.is_alone_at_equal_heads()
+        leader.head != second.head || !self.tied.unwrap_or_else(|| self.is_tied_at_equal_heads())
     }
 
-    #[cold]
-    fn is_alone_at_equal_heads(&self) -> bool {
-        self.second().is_none_or(|second| !second.valid() || self.leading().key() != second.key())
+    #[inline(never)]
+    fn is_tied_at_equal_heads(&self) -> bool {
+        self.second().is_some_and(|second| second.valid() && self.leading().key() == second.key())
     }
 
     /// Walking forward, move the other sources past what they hold of the current user key, so that the leader
@@ -156,8 +158,12 @@ impl<C: Cursor> Merge<C> {
         let mut passed = 0;
         while !self.leads_alone() {
             let second = self.order[1].source;
-            self.sources[second].next().map_err(|error| self.fail(error))?;
-            let head = self.head_of(second);
+            let head = if let Some(facts) = self.sources[second].next_distinct() {
+                facts.head
+            } else {
+                self.sources[second].next().map_err(|error| self.fail(error))?;
+                self.head_of(second)
+            };
             self.place(1, head);
             passed += 1;
         }
@@ -171,7 +177,7 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// A step forward that costs little: see [`RunStep`]. The merge walks forward, and the current entry's
-    /// key is in no other source ([`Merge::leads_alone`]).
+    /// key is in no other source ([`Merge::leads_alone`]), or no longer ([`Merge::pass_older`]).
     #[inline]
     pub fn next_in_run(&mut self) -> RunStep {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
@@ -188,7 +194,7 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// The leader has moved to this entry, if to any. `complement` as invariant 1 wants it.
-    #[inline]
+    #[inline(always)]
     fn settle_run(&mut self, moved: Option<EntryFacts>, complement: u64) -> RunStep {
         let Some(facts) = moved else { return RunStep::Stays };
         let head = facts.head ^ complement;
@@ -225,17 +231,19 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// Which of two sources whose heads are equal goes out first.
-    fn order_at_equal_heads(&self, a: usize, b: usize) -> Ordering {
+    /// Which of two sources whose heads are equal goes out first, and whether they stand on the same user key.
+    fn order_at_equal_heads(&self, a: usize, b: usize) -> (Ordering, bool) {
         let (x, y) = (&self.sources[a], &self.sources[b]);
         if !(x.valid() && y.valid()) {
-            return y.valid().cmp(&x.valid()).then(a.cmp(&b));
+            return (y.valid().cmp(&x.valid()).then(a.cmp(&b)), false);
         }
-        let order = x.internal_key().cmp(&y.internal_key()).then(a.cmp(&b));
-        match self.direction {
+        let users = x.key().cmp(y.key());
+        let order = users.then_with(|| y.seqno().cmp(&x.seqno())).then(a.cmp(&b));
+        let order = match self.direction {
             Direction::Forward => order,
             Direction::Backward => order.reverse(),
-        }
+        };
+        (order, users == Ordering::Equal)
     }
 
     /// Find the whole order anew.
@@ -245,9 +253,10 @@ impl<C: Cursor> Merge<C> {
             place.head = self.head_of(place.source);
         }
         order.sort_unstable_by(|a, b| {
-            a.head.cmp(&b.head).then_with(|| self.order_at_equal_heads(a.source, b.source))
+            a.head.cmp(&b.head).then_with(|| self.order_at_equal_heads(a.source, b.source).0)
         });
         self.order = order;
+        self.tied = None;
         self.settle_end();
     }
 
@@ -257,14 +266,25 @@ impl<C: Cursor> Merge<C> {
     fn place(&mut self, from: usize, head: u64) {
         let source = self.order[from].source;
         let mut at = from;
-        while let Some(&next) = self.order.get(at + 1)
-            && (next.head < head
-                || next.head == head && self.order_at_equal_heads(next.source, source) == Ordering::Less)
-        {
+        let mut tied = None;
+        while let Some(&next) = self.order.get(at + 1) {
+            match next.head.cmp(&head) {
+                Ordering::Less => tied = None,
+                Ordering::Greater => break,
+                Ordering::Equal => {
+                    let (order, same) = self.order_at_equal_heads(next.source, source);
+                    // Where it stops is known to be tied, or not, with the one before it or behind it.
+                    tied = (at == 0).then_some(same);
+                    if order != Ordering::Less {
+                        break;
+                    }
+                }
+            }
             self.order[at] = next;
             at += 1;
         }
         self.order[at] = Place { head, source };
+        self.tied = tied;
         self.settle_end();
     }
 
@@ -402,7 +422,7 @@ impl<C: Cursor> Cursor for Merge<C> {
     fn valid(&self) -> bool {
         self.valid
     }
-    #[inline]
+    #[inline(always)]
     fn key(&self) -> &[u8] {
         self.leading().key()
     }
@@ -414,7 +434,7 @@ impl<C: Cursor> Cursor for Merge<C> {
     fn kind(&self) -> Kind {
         self.leading().kind()
     }
-    #[inline]
+    #[inline(always)]
     fn value(&self) -> &[u8] {
         self.leading().value()
     }

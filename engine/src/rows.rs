@@ -113,6 +113,17 @@ pub(crate) struct Rows {
     dead_ranges: Option<KnownDead>,
 }
 
+/// What a step in a run did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Run {
+    /// The next row is the leading source's, and nobody else has its key.
+    On,
+    /// The merge stands on an entry that is to be looked at, or nowhere.
+    Ended,
+    /// Nothing has moved.
+    Stays,
+}
+
 /// How a walk ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Walk {
@@ -257,15 +268,54 @@ impl Rows {
     /// Step to the next row.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
-        match self.stand {
-            Stand::Alone => match self.merge.next_in_run() {
-                RunStep::Leads(entry) if self.take_entry(entry, Bounds::past_end) => Ok(()),
-                RunStep::Leads(_) | RunStep::Ended => self.guard(|rows| rows.find_forward(false)),
-                RunStep::Stays => self.next_behind_entry(),
-            },
-            Stand::OnEntry => self.next_behind_entry(),
-            Stand::FoldedForward => self.guard(|rows| rows.find_forward(true)),
-            Stand::Reverse | Stand::AloneReverse => self.guard(|rows| {
+        let run = if self.stand == Stand::Alone { self.run_on() } else { Run::Stays };
+        if run == Run::On { Ok(()) } else { self.next_out_of_run(run) }
+    }
+
+    /// Step to the row before.
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        let run = if self.stand == Stand::AloneReverse { self.run_back() } else { Run::Stays };
+        if run == Run::On { Ok(()) } else { self.prev_out_of_run(run) }
+    }
+
+    /// A step of the leading source, whose entry leads alone.
+    #[inline(never)]
+    fn run_on(&mut self) -> Run {
+        match self.merge.next_in_run() {
+            RunStep::Leads(entry) if self.take_entry(entry, Bounds::past_end) => Run::On,
+            RunStep::Leads(_) | RunStep::Ended => Run::Ended,
+            RunStep::Stays => Run::Stays,
+        }
+    }
+
+    /// The same backwards.
+    #[inline(never)]
+    fn run_back(&mut self) -> Run {
+        match self.merge.prev_in_run() {
+            RunStep::Leads(entry)
+                if (entry.is_row || self.merge.is_behind_distinct())
+                    && self.take_entry(entry, Bounds::before_start) =>
+            {
+                Run::On
+            }
+            RunStep::Leads(_) | RunStep::Ended => Run::Ended,
+            RunStep::Stays => Run::Stays,
+        }
+    }
+
+    /// Step to the next row where that takes more than a step of the leading source.
+    #[inline(never)]
+    fn next_out_of_run(&mut self, run: Run) -> Result<()> {
+        self.guard(|rows| match rows.stand {
+            _ if run == Run::Ended => rows.find_forward(false),
+            Stand::Alone | Stand::OnEntry => {
+                rows.own_key();
+                rows.merge.next()?;
+                rows.find_forward(true)
+            }
+            Stand::FoldedForward => rows.find_forward(true),
+            Stand::Reverse | Stand::AloneReverse => {
                 rows.own_key();
                 rows.begin_walk();
                 rows.merge.seek(InternalKey::new(&rows.key, SeqNo::ZERO))?;
@@ -273,36 +323,29 @@ impl Rows {
                     rows.merge.next()?;
                 }
                 rows.find_forward(true)
-            }),
+            }
             Stand::Nowhere => panic!("next() of a cursor that stands on no row"),
-        }
+        })
     }
 
-    /// Step to the row before.
-    #[inline]
-    pub(crate) fn prev(&mut self) -> Result<()> {
-        match self.stand {
-            Stand::AloneReverse => match self.merge.prev_in_run() {
-                RunStep::Leads(entry)
-                    if self.merge.is_behind_distinct() && self.take_entry(entry, Bounds::before_start) =>
-                {
-                    Ok(())
-                }
-                RunStep::Leads(_) | RunStep::Ended => self.guard(Rows::find_reverse),
-                RunStep::Stays => self.guard(|rows| {
-                    rows.merge.prev()?;
-                    rows.find_reverse()
-                }),
-            },
-            Stand::Reverse => self.guard(Rows::find_reverse),
-            Stand::OnEntry | Stand::Alone | Stand::FoldedForward => self.guard(|rows| {
+    /// Step to the row before where that takes more than a step of the leading source.
+    #[inline(never)]
+    fn prev_out_of_run(&mut self, run: Run) -> Result<()> {
+        self.guard(|rows| match rows.stand {
+            _ if run == Run::Ended => rows.find_reverse(),
+            Stand::AloneReverse => {
+                rows.merge.prev()?;
+                rows.find_reverse()
+            }
+            Stand::Reverse => rows.find_reverse(),
+            Stand::OnEntry | Stand::Alone | Stand::FoldedForward => {
                 rows.own_key();
                 rows.begin_walk();
                 rows.merge.seek_before(InternalKey::before_all(&rows.key))?;
                 rows.find_reverse()
-            }),
+            }
             Stand::Nowhere => panic!("prev() of a cursor that stands on no row"),
-        }
+        })
     }
 
     /// Run `step`; a failure is for ever.
@@ -334,27 +377,25 @@ impl Rows {
         }
     }
 
-    /// Step on from a row that is lent, passing what else there is of its key.
-    fn next_behind_entry(&mut self) -> Result<()> {
-        self.guard(|rows| {
-            rows.own_key();
-            rows.merge.next()?;
-            rows.find_forward(true)
-        })
-    }
-
     /// Whether the merge's entry, the newest of its key that there may be, is a row as it stands and not
     /// `outside` the bounds; it is counted then.
     #[inline]
     fn take_entry(&mut self, entry: EntryFacts, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
-        let is_row = entry.kind == Kind::Put
-            && self.sight.sees(entry.seqno)
-            && (entry.in_bounds || !self.bounded || !outside(&self.bounds, self.merge.key()));
+        let is_row = entry.is_row || self.looks_like_row(outside);
         if is_row {
             self.cost.keys_read += 1;
             self.cost.bytes_read += entry.bytes as u64;
         }
         is_row
+    }
+
+    /// The same of an entry of which the leading source does not know it.
+    #[inline(never)]
+    fn looks_like_row(&self, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
+        let entry = self.merge.entry();
+        entry.kind == Kind::Put
+            && self.sight.sees(entry.seqno)
+            && (!self.bounded || !outside(&self.bounds, entry.key))
     }
 
     /// From the merge's position, find the next row. `passed`: entries of `self.key` are old versions
@@ -400,6 +441,12 @@ impl Rows {
                 self.stand = Stand::Alone;
                 return Ok(Walk::Done);
             }
+            if !self.has_tombstones && entry.kind == Kind::Delete {
+                let (more, has_key) = self.pass_dead(dead_max - dead)?;
+                dead += more;
+                passed = has_key;
+                continue;
+            }
             self.key.clear();
             self.key.extend_from_slice(entry.key);
             passed = true;
@@ -430,6 +477,31 @@ impl Rows {
                     self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
                     return Ok(Walk::Done);
                 }
+            }
+        }
+    }
+
+    /// Pass the merge's entry, a tombstone, with what it hides, and the tombstones that follow, up to `dead_max` in all; how
+    /// many, and whether `self.key` is the last one's key, of which there may be more.
+    fn pass_dead(&mut self, dead_max: u32) -> Result<(u32, bool)> {
+        let mut dead = 0;
+        loop {
+            self.cost.entries_skipped += self.merge.pass_older()?;
+            dead += 1;
+            if dead == dead_max || self.merge.next_in_run() == RunStep::Stays {
+                self.cost.tombstones_skipped += u64::from(dead);
+                self.key.clear();
+                self.key.extend_from_slice(self.merge.key());
+                self.merge.next()?;
+                return Ok((dead, true));
+            }
+            let goes_on = self.merge.valid()
+                && self.merge.kind() == Kind::Delete
+                && self.sight.sees(self.merge.seqno())
+                && !(self.bounded && self.bounds.past_end(self.merge.key()));
+            if !goes_on {
+                self.cost.tombstones_skipped += u64::from(dead);
+                return Ok((dead, false));
             }
         }
     }

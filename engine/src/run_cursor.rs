@@ -17,8 +17,9 @@ pub(crate) struct RunCursor {
     /// The run's tables that are walked over.
     range: Range<usize>,
     options: CursorOptions,
-    /// What the scan asks for; see [`TableCursor::within`].
+    /// What the scan asks for and sees; see [`TableCursor::serving`].
     bounds: Arc<Bounds>,
+    upto: SeqNo,
     /// The table that `cursor` walks over.
     at: usize,
     /// Moved from table to table, so that its buffers are made once. `None` before the first seek and after
@@ -36,9 +37,20 @@ impl RunCursor {
         range: Range<usize>,
         options: CursorOptions,
         bounds: Arc<Bounds>,
+        upto: SeqNo,
     ) -> Self {
         assert!(range.end <= run.tables().len(), "tables of the run");
-        RunCursor { run, at: range.end, range, options, bounds, cursor: None, failed: None, tables: 0 }
+        RunCursor {
+            run,
+            at: range.end,
+            range,
+            options,
+            bounds,
+            upto,
+            cursor: None,
+            failed: None,
+            tables: 0,
+        }
     }
 
     /// The file of the table that it walks over.
@@ -62,7 +74,7 @@ impl RunCursor {
         let reader = self.run.tables()[at].reader()?;
         match &mut self.cursor {
             Some(cursor) => cursor.move_to(reader),
-            none => *none = Some(reader.cursor(self.options).within(&self.bounds)),
+            none => *none = Some(reader.cursor(self.options).serving(&self.bounds, self.upto)),
         }
         self.at = at;
         Ok(true)

@@ -85,7 +85,7 @@ impl ScanView {
                     info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
                 }
             }
-            let cursor = RunCursor::new(run.clone(), range, options, Arc::clone(bounds));
+            let cursor = RunCursor::new(run.clone(), range, options, Arc::clone(bounds), self.bound);
             sources.push((Source::Run(cursor), info));
         }
         Ok(sources)

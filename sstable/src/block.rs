@@ -24,7 +24,7 @@ use esker_vfs::os::memory::prefetch_front;
 use crate::cache::CachedBlock;
 
 pub(crate) use builder::BlockBuilder;
-pub(crate) use cursor::BlockCursor;
+pub(crate) use cursor::{BlockCursor, Known};
 pub(crate) use search::Found;
 
 /// Rows of a bundle.
@@ -235,6 +235,41 @@ impl<'a> View<'a> {
     }
 }
 
+/// Row `row` of a block with narrow starts, which follows `before`: where its own bytes start is known.
+#[inline]
+fn row_after(bytes: &[u8], layout: &Layout, row: u32, before: &Row) -> Row {
+    // The record's last byte and the starts of the next.
+    let word = word_at(bytes, layout.records + row * NARROW + 4);
+    Row {
+        shared: (word & 0xFF) as usize,
+        key: before.key_end,
+        key_end: layout.keys as usize + (word >> 8 & 0xFFFF) as usize,
+        value: before.value_end,
+        value_end: layout.values as usize + (word >> 24 & 0xFFFF) as usize,
+    }
+}
+
+/// Row `row` of a block with narrow starts, which precedes `after`: where its own bytes end is known.
+#[inline]
+fn row_before(bytes: &[u8], layout: &Layout, row: u32, after: &Row) -> Row {
+    let word = word_at(bytes, layout.records + row * NARROW);
+    Row {
+        shared: (word >> 32 & 0xFF) as usize,
+        key: layout.keys as usize + (word & 0xFFFF) as usize,
+        key_end: after.key,
+        value: layout.values as usize + (word >> 16 & 0xFFFF) as usize,
+        value_end: after.value,
+    }
+}
+
+/// Eight bytes from one of the columns on. They are there: behind each number of a row lie two records of five bytes, and
+/// behind each record a head.
+#[inline]
+fn word_at(bytes: &[u8], at: u32) -> u64 {
+    let word = bytes.get(at as usize..).and_then(<[u8]>::first_chunk::<8>);
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
 #[inline]
 fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
     let (keys, values) = (layout.keys as usize, layout.values as usize);
@@ -269,10 +304,7 @@ fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
 #[inline]
 fn delta_at(bytes: &[u8], layout: &Layout, row: u32) -> u64 {
     let width = u32::from(layout.seqno_width);
-    // Eight bytes can be read at every number: at least two records of five follow the column.
-    let at = (layout.seqnos + row * width) as usize;
-    let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>).copied().unwrap_or_default();
-    u64::from_le_bytes(word) & ((1 << (8 * width)) - 1)
+    word_at(bytes, layout.seqnos + row * width) & ((1 << (8 * width)) - 1)
 }
 
 #[inline]
@@ -298,6 +330,8 @@ pub(crate) struct Label {
     layout: Layout,
     /// No two neighbouring rows have the same key. False where that is not known.
     distinct: bool,
+    /// No row has a larger number. The largest there is where that is not known.
+    newest: SeqNo,
 }
 
 impl Label {
@@ -310,13 +344,19 @@ impl Label {
 
     /// The label of bytes that were validated before, with the layout parsed from them.
     pub(crate) fn of_validated(layout: Layout) -> Label {
-        // No two entries share key and sequence number.
-        Label { layout, distinct: layout.seqno_width == 0 }
+        if layout.seqno_width == 0 {
+            // No two entries share key and sequence number.
+            return Label { layout, distinct: true, newest: SeqNo(layout.base) };
+        }
+        Label { layout, distinct: false, newest: SeqNo::MAX }
     }
 
-    /// Find out whether neighbouring rows in `bytes` have the same key, for cursors: worth it for a block that stays.
+    /// Find out what `bytes` say of versions and numbers, for cursors: worth it for a block that stays.
     pub(crate) fn look_for_versions(&mut self, bytes: &[u8]) {
-        self.distinct = self.distinct || View { bytes, layout: &self.layout }.is_distinct();
+        let view = View { bytes, layout: &self.layout };
+        self.distinct = self.distinct || view.is_distinct();
+        let newest = (0..view.rows()).map(|row| view.seqno(row)).max();
+        self.newest = newest.map_or(self.newest, |newest| newest.min(self.newest));
     }
 }
 

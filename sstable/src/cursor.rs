@@ -14,7 +14,7 @@ use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
-use crate::block::{Block, BlockCursor};
+use crate::block::{Block, BlockCursor, Known};
 use crate::cache::Fill;
 use crate::reader::{CURSOR_LINES, TableReader};
 
@@ -49,8 +49,8 @@ pub struct TableCursor {
     aim: Option<usize>,
     table: Arc<TableReader>,
     options: CursorOptions,
-    /// See [`TableCursor::within`].
-    bounds: Option<Arc<Bounds>>,
+    /// See [`TableCursor::serving`].
+    scan: Option<(Arc<Bounds>, SeqNo)>,
     ahead: Ahead,
     error: Option<Error>,
     cost: OpCost,
@@ -77,18 +77,19 @@ impl TableCursor {
             aim: None,
             table,
             options,
-            bounds: None,
+            scan: None,
             ahead: Ahead::default(),
             error: None,
             cost: OpCost::default(),
         }
     }
 
-    /// The same cursor for a scan of `bounds`: it knows of whole blocks that they lie inside, so that the scan need
-    /// not compare their keys with its bounds ([`EntryFacts::in_bounds`]). What lies outside is walked over as before.
+    /// The same cursor for a scan of `bounds` that sees writes up to `upto`: it knows of whole blocks that they lie inside
+    /// and hold only what that scan sees, so that the scan need not look at each of their entries
+    /// ([`EntryFacts::is_row`]). What it does not want is walked over as before.
     #[must_use]
-    pub fn within(mut self, bounds: &Arc<Bounds>) -> TableCursor {
-        self.bounds = (!bounds.are_unbounded()).then(|| Arc::clone(bounds));
+    pub fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> TableCursor {
+        self.scan = Some((Arc::clone(bounds), upto));
         self
     }
 
@@ -137,9 +138,11 @@ impl TableCursor {
         self.block = None;
         let loaded = self.load(block)?;
         loaded.prefetch(CURSOR_LINES);
-        let in_bounds =
-            self.bounds.as_ref().is_some_and(|bounds| self.table.index().is_within(block, bounds));
-        self.at.set(loaded, in_bounds);
+        let known = self.scan.as_ref().map_or(Known::default(), |(bounds, upto)| Known {
+            in_bounds: self.table.index().is_within(block, bounds),
+            upto: *upto,
+        });
+        self.at.set(loaded, known);
         self.block = Some(block);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use esker_base::{Error, Kind, OpCost, Result, SeqNo};
 
-use crate::block::BlockCursor;
+use crate::block::{BlockCursor, Known};
 use crate::cache::Fill;
 use crate::reader::TableReader;
 
@@ -27,7 +27,7 @@ impl TableReader {
         mut each: impl FnMut(&[u8], SeqNo, Kind, &[u8]),
     ) -> Result<()> {
         let mut cursor = BlockCursor::default();
-        cursor.set(self.read_block(block, Fill::No, &mut OpCost::default())?, false);
+        cursor.set(self.read_block(block, Fill::No, &mut OpCost::default())?, Known::default());
         for row in 0..cursor.rows() {
             cursor.stand(row);
             each(cursor.key(), cursor.seqno(), cursor.kind(), cursor.value());

@@ -3,7 +3,7 @@
 use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, OpCost, Result, SeqNo};
 
-use crate::block::{Block, BlockCursor, tag};
+use crate::block::{Block, BlockCursor, Known, tag};
 use crate::cache::Fill;
 use crate::reader::{Parts, TableReader};
 use crate::totals::{Totals, disagreement};
@@ -94,7 +94,7 @@ impl Walk<'_> {
         let place = self.table.place(block);
         self.raw_bytes += opened.len() as u64;
         let mut cursor = BlockCursor::default();
-        cursor.set(opened.clone(), false);
+        cursor.set(opened.clone(), Known::default());
         cursor.stand(0);
         for row in 0..cursor.rows() {
             let key = InternalKey::new(cursor.key(), cursor.seqno());

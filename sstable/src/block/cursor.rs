@@ -8,7 +8,7 @@ use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 
-use super::{BUNDLE, Block, Layout, Row, kind_at, row_at, seqno_at};
+use super::{BUNDLE, Block, Layout, Row, kind_at, row_after, row_at, row_before, seqno_at};
 
 /// Keys up to this size are copied without calling into memcpy.
 const SHORT: usize = 16;
@@ -33,27 +33,39 @@ struct Position {
     key_len: usize,
     /// No two neighbouring rows have the same key, as far as that is known.
     distinct: bool,
-    /// Whether all rows lie in the bounds of the scan, as far as that is known.
-    in_bounds: bool,
+    /// All rows are puts that the scan sees and wants, as far as that is known.
+    plain: bool,
+    /// What is known of the rows.
+    known: Known,
     /// Length of the block's prefix, which `key` starts with.
     prefix_len: usize,
-    /// How many bytes of `first` the buffer holds behind the prefix.
+    /// Where the current bundle's first rest starts in the block.
+    first: usize,
+    /// How many bytes of that rest the buffer holds behind the prefix.
     held: usize,
-    /// The rest of the current bundle's first row, as a range of the block.
-    first: (usize, usize),
-    /// The current value, as a range of the block.
-    value: (usize, usize),
+    /// The current row's place in the block.
+    here: Row,
+}
+
+/// What is known of a block's rows and the scan that a cursor serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// All lie in its bounds.
+    pub(crate) in_bounds: bool,
+    /// It sees writes up to this number.
+    pub(crate) upto: SeqNo,
 }
 
 impl BlockCursor {
-    /// Walk over `block` from now on; stands nowhere. `in_bounds`: all its rows are known to lie in the scan's bounds.
-    pub(crate) fn set(&mut self, block: Block, in_bounds: bool) {
+    /// Walk over `block` from now on; stands nowhere.
+    pub(crate) fn set(&mut self, block: Block, known: Known) {
         self.block = block;
         let (at, label) = (&mut self.at, self.block.label());
         at.valid = false;
         at.layout = label.layout;
         at.distinct = label.distinct;
-        at.in_bounds = in_bounds;
+        at.plain = known.in_bounds && label.layout.kind == Kind::Put as u8 && label.newest <= known.upto;
+        at.known = known;
         let prefix = self.block.view().prefix();
         at.prefix_len = prefix.len();
         let room = prefix.len() + 4 * SHORT;
@@ -64,7 +76,7 @@ impl BlockCursor {
             start.copy_from_slice(prefix);
         }
         at.held = 0;
-        at.first = (0, 0);
+        at.first = 0;
     }
 
     #[inline]
@@ -89,9 +101,7 @@ impl BlockCursor {
 
     /// Stand on row `row`, which exists.
     pub(crate) fn stand(&mut self, row: u32) {
-        let bytes = self.block.room();
-        self.at.enter(bytes, row - row % BUNDLE);
-        self.at.load(bytes, row);
+        self.at.stand(self.block.room(), row);
         self.at.valid = true;
     }
 
@@ -118,7 +128,11 @@ impl BlockCursor {
     #[inline]
     pub(crate) fn prev_distinct(&mut self) -> Option<EntryFacts> {
         let bytes = self.block.room();
-        (self.at.valid && self.at.distinct && self.at.prev(bytes)).then(|| self.at.facts(bytes))
+        (self.at.valid && self.at.distinct && self.at.prev(bytes)).then(|| {
+            let facts = self.at.facts(bytes);
+            // The block before may end with newer versions of the first row's key.
+            EntryFacts { is_row: facts.is_row && self.at.row > 0, ..facts }
+        })
     }
 
     /// Whether the preceding row is in this block and known to have another key.
@@ -160,57 +174,72 @@ impl BlockCursor {
 }
 
 impl Position {
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, bytes: &[u8]) -> bool {
         let row = self.row + 1;
         if row >= self.layout.rows {
             return false;
         }
-        if row.is_multiple_of(BUNDLE) {
-            self.enter(bytes, row);
+        if self.layout.wide {
+            self.stand(bytes, row);
+            return true;
         }
-        self.load(bytes, row);
+        let here = row_after(bytes, &self.layout, row, &self.here);
+        if row.is_multiple_of(BUNDLE) {
+            self.first = here.key;
+            self.held = 0;
+        }
+        self.load(bytes, row, here);
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn prev(&mut self, bytes: &[u8]) -> bool {
         let Some(row) = self.row.checked_sub(1) else { return false };
+        if self.layout.wide {
+            self.stand(bytes, row);
+            return true;
+        }
+        let here = row_before(bytes, &self.layout, row, &self.here);
         if row % BUNDLE == BUNDLE - 1 {
             self.enter(bytes, row - (BUNDLE - 1));
         }
-        self.load(bytes, row);
+        self.load(bytes, row, here);
         true
     }
 
+    /// Go to row `row` from anywhere. Of a block with wide starts, which has large values, each step is this one.
+    #[inline(never)]
+    fn stand(&mut self, bytes: &[u8], row: u32) {
+        let here = row_at(bytes, &self.layout, row);
+        self.enter(bytes, row - row % BUNDLE);
+        self.load(bytes, row, here);
+    }
+
     /// Prepare for the bundle that starts with row `start`.
-    #[inline]
     fn enter(&mut self, bytes: &[u8], start: u32) {
-        let first = row_at(bytes, &self.layout, start);
-        self.first = (first.key, first.key_end);
+        self.first = row_at(bytes, &self.layout, start).key;
         self.held = 0;
     }
 
-    /// Decode row `row` of the current bundle.
+    /// Stand on row `row` of the current bundle, which is `here`.
     #[inline(always)]
-    fn load(&mut self, bytes: &[u8], row: u32) {
-        let here: Row = row_at(bytes, &self.layout, row);
+    fn load(&mut self, bytes: &[u8], row: u32, here: Row) {
         if here.shared > self.held {
-            let (start, _) = self.first;
             let missing = here.shared - self.held;
-            self.copy(bytes, self.prefix_len + self.held, start + self.held, missing);
+            self.copy(bytes, self.prefix_len + self.held, self.first + self.held, missing);
         }
         let at = self.prefix_len + here.shared;
         let own = here.key_end.saturating_sub(here.key);
         self.copy(bytes, at, here.key, own);
         self.held = if row.is_multiple_of(BUNDLE) { own } else { here.shared };
         self.key_len = at + own;
-        self.value = (here.value, here.value_end);
+        self.here = here;
         self.row = row;
     }
 
     /// Copy `len` bytes from offset `from` of the block to offset `at` of the key.
-    #[inline]
+    #[inline(always)]
     fn copy(&mut self, bytes: &[u8], at: usize, from: usize, len: usize) {
         if len <= SHORT {
             let source = bytes.get(from..).and_then(<[u8]>::first_chunk::<SHORT>);
@@ -241,7 +270,7 @@ impl Position {
 
     #[inline]
     fn value<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        bytes.get(self.value.0..self.value.1).unwrap_or_default()
+        bytes.get(self.here.value..self.here.value_end).unwrap_or_default()
     }
 
     #[inline]
@@ -256,17 +285,21 @@ impl Position {
 
     #[inline]
     fn facts(&self, bytes: &[u8]) -> EntryFacts {
-        let (start, end) = self.value;
         EntryFacts {
             // The buffer is longer than any head; what lies behind a short key there does not belong to it.
             head: match self.key.first_chunk::<8>() {
                 Some(first) if self.key_len >= 8 => u64::from_be_bytes(*first),
                 _ => head(self.key()),
             },
-            seqno: self.seqno(bytes),
-            kind: self.kind(bytes),
-            bytes: self.key_len + (end - start),
-            in_bounds: self.in_bounds,
+            bytes: self.key_len + (self.here.value_end - self.here.value),
+            is_row: self.plain || self.is_row(bytes),
         }
+    }
+
+    /// Whether the row is known to be one that the scan sees and wants.
+    #[inline(never)]
+    fn is_row(&self, bytes: &[u8]) -> bool {
+        let Known { in_bounds, upto } = self.known;
+        in_bounds && self.kind(bytes) == Kind::Put && self.seqno(bytes) <= upto
     }
 }

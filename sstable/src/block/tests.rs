@@ -72,7 +72,7 @@ fn read_everything(bytes: Vec<u8>) {
     let Ok(block) = Block::new(bytes.into()) else { return };
     let view = block.view();
     let mut cursor = BlockCursor::default();
-    cursor.set(block.clone(), false);
+    cursor.set(block.clone(), Known::default());
     cursor.stand(0);
     let mut steps = 1;
     while cursor.next() {
