@@ -217,7 +217,7 @@ impl TableCursor {
             Some(block) if index.is_in(block, target) => block,
             _ => {
                 self.cost.tables += 1;
-                index.find(target)
+                index.find_telling(target, |near| self.table.expect_blocks(near))
             }
         }
     }

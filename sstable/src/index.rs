@@ -4,7 +4,7 @@
 //! checked when an index is decoded, so searches need no error path.
 
 use std::cmp::Ordering;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder};
@@ -146,11 +146,18 @@ impl Index {
     /// everything is before `target`.
     #[inline]
     pub(crate) fn find(&self, target: InternalKey<'_>) -> usize {
+        self.find_telling(target, |_near| ())
+    }
+
+    /// The same, telling `near` on the way among which blocks it will be found: it may ask for what they are read with
+    /// while the search goes on. At most [`GROUP`] blocks, and the next.
+    #[inline]
+    pub(crate) fn find_telling(&self, target: InternalKey<'_>, near: impl FnOnce(Range<usize>)) -> usize {
         let Some(rest) = behind(target.user, &self.prefix) else {
             return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
         };
         let wanted = head(rest);
-        let low = self.first_from(wanted);
+        let low = self.first_from(wanted, near);
         if self.heads.get(low) != Some(&wanted) {
             return low;
         }
@@ -159,8 +166,9 @@ impl Index {
 
     /// The first separator whose head is `wanted` or larger; `blocks()` if there is none.
     #[inline]
-    fn first_from(&self, wanted: u64) -> usize {
+    fn first_from(&self, wanted: u64, near: impl FnOnce(Range<usize>)) -> usize {
         let begin = GROUP * self.tops.partition_point(|&top| top < wanted);
+        near(begin..begin + GROUP);
         let group = self.heads.get(begin..(begin + GROUP).min(self.heads.len())).unwrap_or_default();
         begin + group.iter().filter(|&&head| head < wanted).count()
     }

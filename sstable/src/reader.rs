@@ -192,7 +192,7 @@ impl TableReader {
             cost.filter_negatives += 1;
             return Ok(None);
         }
-        let block = self.index.find(InternalKey::new(key, upper));
+        let block = self.index.find_telling(InternalKey::new(key, upper), |near| self.expect_blocks(near));
         let found = if block == self.index.blocks() {
             Err(Found::Absent)
         } else {

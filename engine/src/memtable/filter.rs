@@ -10,6 +10,8 @@
 use esker_base::KeyspaceId;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 
+use super::arena::prefetch;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct KeyFilter {
@@ -25,6 +27,12 @@ impl KeyFilter {
     /// Bytes of memory held.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.words)
+    }
+
+    /// Ask for the memory that [`add`](Self::add) will look at.
+    #[inline]
+    pub(super) fn expect(&self, keyspace: KeyspaceId, hash: u64) {
+        prefetch(self.place(keyspace, hash).0);
     }
 
     /// A key with this hash is about to be inserted. For the writer.

@@ -24,6 +24,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use esker_base::ledger::{Ledger, Purpose};
@@ -170,6 +171,9 @@ impl Clock {
     }
 }
 
+/// Slots of a cache line: they are pointers.
+const SLOTS_A_LINE: usize = 64 / size_of::<usize>();
+
 /// The slots of one table.
 #[derive(Debug)]
 struct Slots {
@@ -231,6 +235,13 @@ fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
 }
 
 impl CachedTable {
+    /// Start loading the slots of `blocks`.
+    #[inline]
+    pub(crate) fn expect(&self, blocks: Range<usize>) {
+        let slots = self.slots.blocks.get(blocks.start..blocks.end.min(self.slots.blocks.len()));
+        slots.unwrap_or_default().iter().step_by(SLOTS_A_LINE).for_each(|slot| prefetch(slot));
+    }
+
     /// Start loading what [`get`](Self::get) and its caller will look at first. Counts as nothing.
     pub(crate) fn prefetch(&self, block: usize) {
         let slot = self.slots.blocks.get(block).map(ArcSwapAny::load);

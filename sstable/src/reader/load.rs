@@ -1,5 +1,7 @@
 //! Getting a data block: from the cache, the mapping, or the file.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use esker_base::sync::Guard;
 use esker_base::{OpCost, Result};
@@ -39,6 +41,12 @@ impl TableReader {
             return Ok(read(view_of(block)));
         }
         Ok(read(self.read_block(block, Fill::Yes, cost)?.view()))
+    }
+
+    /// One of `blocks` is looked for: start loading what says where it is cached.
+    #[inline]
+    pub(crate) fn expect_blocks(&self, blocks: Range<usize>) {
+        self.cached.expect(blocks);
     }
 
     /// Start loading block `block`, if it is cached: a walk will come to it.
