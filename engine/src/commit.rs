@@ -173,18 +173,6 @@ impl Work<'_> {
         }
     }
 
-    /// Hand the first operation to `see`.
-    fn first(&self, see: impl FnOnce(Op<'_>)) {
-        match self {
-            Work::One(op) => see(*op),
-            Work::Batch(ops) | Work::Transaction(ops, _) => {
-                if let Some(op) = ops.iter().next() {
-                    see(op);
-                }
-            }
-        }
-    }
-
     pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
         match self {
             Work::One(op) => each(*op),
@@ -432,11 +420,9 @@ fn commit_group(
     if firsts.iter().all(Option::is_none) {
         return;
     }
-    // What the insertions below look at comes nearer while the system writes the log.
-    if turn.log.is_some() {
-        for work in group.iter().take(EXPECTED) {
-            work.first(|op| turn.memtable.expect(op.keyspace, op.key));
-        }
+    if let ([Work::One(op)], true) = (group, turn.log.is_some()) {
+        // What the insertion below looks at comes nearer while the system writes the log.
+        turn.memtable.expect_next(op.keyspace, op.key);
     }
     let position = match write_log(core, turn) {
         Ok(position) => position,

@@ -40,8 +40,8 @@ mod node;
 
 use std::sync::Arc;
 
+use esker_base::InternalKey;
 use esker_base::key::head;
-use esker_base::{InternalKey, SeqNo};
 
 use super::arena::{Arena, Entry, prefetch};
 pub(super) use insert::IndexWriter;
@@ -54,6 +54,8 @@ pub(super) struct Index {
     root: Link,
     /// The last leaf. The writer's own.
     last: Link,
+    /// The leaf of the insertion that [`IndexWriter::expect_next`] was told of. The writer's own.
+    expected: Link,
     /// Where nodes and entries lie: alive for at least as long as any pointer in the tree.
     arena: Arc<Arena>,
 }
@@ -61,7 +63,7 @@ pub(super) struct Index {
 impl Index {
     /// An empty index over `arena`.
     pub(super) fn new(arena: Arc<Arena>) -> Self {
-        Index { root: Link::none(), last: Link::none(), arena }
+        Index { root: Link::none(), last: Link::none(), expected: Link::none(), arena }
     }
 
     /// The leaf whose range holds `target`, with its order.
@@ -89,18 +91,25 @@ impl Index {
     /// Ask for the leaf of `key`, unless keys come in order. For the writer.
     #[inline]
     pub(super) fn expect(&self, key: &[u8]) {
-        let target = InternalKey::new(key, SeqNo::ZERO);
-        let Some(last) = self.last.get() else { return };
+        let _leaf = self.expected_leaf(key);
+    }
+
+    /// The leaf where the newest version of `key` will go, which is asked for; none if keys come in order.
+    #[inline]
+    fn expected_leaf(&self, key: &[u8]) -> Option<NodeRef<'_>> {
+        let target = InternalKey::before_all(key);
+        let last = self.last.get()?;
         let order = last.order();
         if last.entry(order, order.count() - 1).compare(target).is_gt() {
-            return;
+            return None;
         }
-        let Some(mut node) = self.root.get() else { return };
+        let mut node = self.root.get()?;
         for _ in 0..node.level() {
             let order = node.order();
             node = node.child(order, node.find_after(order, target));
         }
         node.prefetch_all();
+        Some(node)
     }
 
     /// The newest version of `target.user` with a number not above `target.seqno`.

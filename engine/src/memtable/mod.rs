@@ -220,11 +220,19 @@ impl MemtableWriter {
     /// An entry for `key` comes soon: ask for the memory that its insertion will look at.
     #[inline]
     pub(crate) fn expect(&self, keyspace: KeyspaceId, key: &[u8]) {
+        if let Some(found) = self.memtable.directory.get(keyspace) {
+            found.index.expect(key);
+        }
+    }
+
+    /// The same for the very next insertion, whose way to its place is then known.
+    #[inline]
+    pub(crate) fn expect_next(&mut self, keyspace: KeyspaceId, key: &[u8]) {
         if let Some(filter) = &self.memtable.filter {
             filter.expect(keyspace, key_hash(key));
         }
         if let Some(found) = self.memtable.directory.get(keyspace) {
-            found.index.expect(key);
+            self.index.expect_next(&found.index, key);
         }
     }
 

@@ -19,6 +19,24 @@ pub(in super::super) struct IndexWriter {
     entries: ArenaWriter,
     nodes: ArenaWriter,
     arena: Arc<Arena>,
+    expected: Expected,
+}
+
+/// For which insertion an index's `expected` is the leaf.
+#[derive(Debug, Default)]
+struct Expected {
+    /// The address of the index. None as soon as anything has been inserted: that may have replaced the leaf.
+    index: Option<usize>,
+    key: Vec<u8>,
+}
+
+impl Expected {
+    /// The leaf for `key` in `index`, if that is what was expected. Nothing is expected afterwards.
+    #[inline]
+    fn take<'a>(&mut self, index: &'a Index, key: &[u8]) -> Option<NodeRef<'a>> {
+        let of = self.index.take()?;
+        if of == std::ptr::from_ref(index).addr() && self.key == key { index.expected.get() } else { None }
+    }
 }
 
 /// A node on the way from the root to a leaf.
@@ -58,8 +76,22 @@ impl IndexWriter {
             entries: ArenaWriter::new(Arc::clone(&arena)),
             nodes: ArenaWriter::new(Arc::clone(&arena)),
             arena: Arc::clone(&arena),
+            expected: Expected::default(),
         };
         (arena, writer)
+    }
+
+    /// The next insertion will be one of `key` into `index`: ask for what it looks at, and remember the way.
+    #[inline]
+    pub(in super::super) fn expect_next(&mut self, index: &Index, key: &[u8]) {
+        assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
+        self.expected.index = None;
+        if let Some(leaf) = index.expected_leaf(key) {
+            index.expected.set(leaf);
+            self.expected.index = Some(std::ptr::from_ref(index).addr());
+            self.expected.key.clear();
+            self.expected.key.extend_from_slice(key);
+        }
     }
 
     /// Insert an entry. No entry of the index has the same internal key.
@@ -74,12 +106,15 @@ impl IndexWriter {
         assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
         // SAFETY: the entry is used while `index`, which holds the arena, is borrowed.
         let entry = unsafe { Entry::write(&mut self.entries, key, kind, value) };
+        let expected = self.expected.take(index, key.user);
         let Some(last) = index.last.get() else {
             return self.plant(index, entry);
         };
         // Keys often arrive in order: look at the end first.
         let order = last.order();
-        let (leaf, rank) = if follows(last, order, key) {
+        let (leaf, rank) = if let Some(leaf) = expected {
+            (leaf, leaf.find(leaf.order(), key).0)
+        } else if follows(last, order, key) {
             (last, order.count())
         } else {
             let (leaf, order) = index.leaf(key).expect("an index with a last leaf has a root");
