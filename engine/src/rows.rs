@@ -6,8 +6,8 @@
 //! is known to be the key's only one. A change of direction seeks.
 //!
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
-//! one of that source and a comparison with the runner-up's head ([`RunStep`]). Where a scan has bounds, tables know of
-//! whole blocks that they lie inside, and no key of theirs is compared with them.
+//! one of that source and a comparison with the runner-up's head ([`RunStep`]). Of whole blocks tables know that all their rows
+//! are puts which the scan sees, in its bounds, and then none is looked at for that ([`EntryFacts::is_row`]).
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
