@@ -3,7 +3,7 @@
 //! Writers queue. Whoever finds the lane free leads: it takes everything queued so far, gives each
 //! commit its sequence numbers, writes their log records with one call, applies them to the memtable,
 //! publishes the last number, and wakes the others with their outcomes. Syncs run outside the lane
-//! ([`SyncLane`]). A commit becomes visible before it is durable; its caller hears of it only after it
+//! ([`SyncLane`](crate::sync_lane::SyncLane)). A commit becomes visible before it is durable; its caller hears of it only after it
 //! has the durability it asked for.
 //!
 //! 1. A commit that fails before its log record is written has no effect and takes no number.
