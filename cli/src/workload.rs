@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use esker::{DatabaseOptions, KeyspaceOptions};
+use esker::{DatabaseOptions, KeyspaceOptions, LogWrites};
 use esker_bench::workload::{self, Figures, Settings, WorkloadOptions};
 
 use crate::args::workload::{Durability, Order, Workload, WorkloadArgs};
@@ -74,6 +74,7 @@ fn options(args: &WorkloadArgs, dir: &Path) -> WorkloadOptions {
                 Durability::Os => esker::Durability::Os,
                 Durability::NoLog => esker::Durability::NoLog,
             },
+            log_writes: if args.mapped_log { LogWrites::Mapped } else { LogWrites::Called },
             cache_bytes: args.cache_bytes,
             ..DatabaseOptions::default()
         },
@@ -92,8 +93,9 @@ fn show(figures: &Figures, out: Out<'_>) -> Result<(), Failure> {
 
 fn headline(settings: &Settings) -> String {
     let Settings { workload, rows, key_bytes, value_bytes, threads, order, durability, .. } = settings;
+    let mapped = if settings.mapped_log { ", log mapped" } else { "" };
     format!(
-        "{workload}: {} of {key_bytes} + {value_bytes} B, {order} keys, {}, durability {durability}, compression {}, seed {}",
+        "{workload}: {} of {key_bytes} + {value_bytes} B, {order} keys, {}, durability {durability}{mapped}, compression {}, seed {}",
         counted(*rows, "row"),
         counted((*threads).into(), "thread"),
         settings.compression,

@@ -541,7 +541,12 @@ impl HeadBuffer {
 fn write_log(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
     let Some(log) = &mut turn.log else { return Ok(None) };
     match log.write() {
-        Ok(offset) => Ok(Some(LogPosition { log: turn.log_number, offset })),
+        Ok(offset) => {
+            if let Some(preparation) = log.preparation() {
+                core.jobs.prepare_log(preparation);
+            }
+            Ok(Some(LogPosition { log: turn.log_number, offset }))
+        }
         Err(failure) => {
             if !matches!(failure, WriteFailure::Undone(_)) {
                 turn.events.extend(core.stop_writes_quietly(failure.error()));

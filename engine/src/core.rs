@@ -39,7 +39,7 @@ use crate::jobs::Jobs;
 use crate::memtable::Memtable;
 use crate::metrics::Metrics;
 use crate::operators::Operators;
-use crate::options::{DatabaseOptions, Durability, KeyspaceOptions};
+use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
 use crate::pressure::Pressure;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{Current, MemtableAndLog};
@@ -257,7 +257,15 @@ impl Core {
     ) -> Result<LogWriter> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let room = self.options.memtable_bytes_max.min(LOG_ALLOCATION_MAX);
-        let create = |room| LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room);
+        let mapped =
+            self.options.log_writes == LogWrites::Mapped && self.options.durability != Durability::Sync;
+        let create = |room| -> Result<LogWriter> {
+            let mut log = LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room)?;
+            if mapped {
+                log.write_mapped(room);
+            }
+            Ok(log)
+        };
         match create(room) {
             // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
             // space that was not reserved might be that of a deleted log after a crash.

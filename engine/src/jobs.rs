@@ -13,6 +13,7 @@
 
 mod compact;
 mod flush;
+mod prepare;
 mod upkeep;
 
 pub(crate) use compact::Carrying;
@@ -27,6 +28,7 @@ use esker_base::sync::thread::{self, ThreadId};
 use esker_base::{Error, FileNumber, Result};
 use esker_compaction::Busy;
 use esker_vfs::scheduler::Lane;
+use esker_wal::Preparation;
 
 use crate::core::Core;
 
@@ -158,6 +160,12 @@ impl Jobs {
         if let Some(job) = upkeep::Upkeep::new(&core) {
             core.env.scheduler.spawn(Lane::Upkeep, Box::new(job));
         }
+    }
+
+    /// Have the next part of the log made ready. Called by the leader of the commit lane.
+    pub(crate) fn prepare_log(&self, preparation: Preparation) {
+        let Some(core) = self.core() else { return };
+        core.env.scheduler.spawn(Lane::Upkeep, Box::new(prepare::Prepare::new(preparation)));
     }
 
     /// No job starts from now on.

@@ -71,7 +71,9 @@ pub use esker_vfs as vfs;
 pub use keyspace::Keyspace;
 pub use metrics::{Counters, DatabaseMetrics, HistogramSummary, KeyspaceMetrics, LevelMetrics};
 pub use open::DatabaseBuilder;
-pub use options::{Compression, DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
+pub use options::{
+    Compression, DatabaseOptions, Durability, KeyspaceOptions, LogWrites, TableSource, WhenStalled,
+};
 pub use reader::Reader;
 pub use scan::{RowCursor, Scan};
 pub use snapshot::Snapshot;

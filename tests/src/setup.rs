@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, Result};
+use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, LogWrites, Result};
 use esker_base::event::Listener;
 use esker_vfs::fs::Fs;
 use esker_vfs::sim::Simulation;
@@ -113,6 +113,7 @@ impl Setup {
             level_fanout: pick(&[2, 4]),
             table_bytes: 4 << 10,
             dead_run: u32::try_from(pick(&[1, 4, 64])).expect("small"),
+            log_writes: if pick(&[0, 1]) == 1 { LogWrites::Mapped } else { LogWrites::Called },
             ..DatabaseOptions::default()
         };
         Setup { seed, mode, options, bug: None, jump: None }

@@ -16,6 +16,7 @@ mod plan;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use esker_base::{Error, Result};
 pub use plan::{Call, Cause, Effect, Fault, Operation};
 
 use crate::clock::SimClock;
-use crate::fs::{Dir, DirEntry, File, FileLock, Fs};
+use crate::fs::{Dir, DirEntry, File, FileLock, Fs, MappedRange};
 use crate::mem::MemFs;
 use plan::Outcome;
 
@@ -184,6 +185,22 @@ impl Control {
         Err(Error::io(operation.verb(), path, cause.error()))
     }
 
+    /// Run a write, of which a part may happen.
+    fn write(&self, path: &Path, bytes: &[u8], mut write: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        match self.decide(Operation::Write, path) {
+            Verdict::Pass => write(bytes),
+            Verdict::Fail { cause, effect, .. } => {
+                let happens = match effect {
+                    Effect::Before => 0,
+                    Effect::After => bytes.len(),
+                    Effect::Partial(count) => count.min(bytes.len()),
+                };
+                write(&bytes[..happens])?;
+                Err(Error::io(Operation::Write.verb(), path, cause.error()))
+            }
+        }
+    }
+
     fn wrap(self: &Arc<Self>, inner: Arc<dyn File>) -> Arc<dyn File> {
         Arc::new(FaultFile { inner, control: Arc::clone(self) })
     }
@@ -291,18 +308,7 @@ impl File for FaultFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        match self.control.decide(Operation::Write, self.path()) {
-            Verdict::Pass => self.inner.write_at(bytes, offset),
-            Verdict::Fail { cause, effect, .. } => {
-                let happens = match effect {
-                    Effect::Before => 0,
-                    Effect::After => bytes.len(),
-                    Effect::Partial(count) => count.min(bytes.len()),
-                };
-                self.inner.write_at(&bytes[..happens], offset)?;
-                Err(Error::io(Operation::Write.verb(), self.path(), cause.error()))
-            }
-        }
+        self.control.write(self.path(), bytes, |bytes| self.inner.write_at(bytes, offset))
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -319,5 +325,29 @@ impl File for FaultFile {
 
     fn sync(&self) -> Result<()> {
         self.run(Operation::Sync, || self.inner.sync())
+    }
+
+    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
+        let inner = self.inner.map_range(offset, len)?;
+        let (path, control) = (self.path().to_path_buf(), Arc::clone(&self.control));
+        Some(Box::new(FaultRange { inner, path, control }))
+    }
+}
+
+/// A part of a file whose stores are counted, and fail, as writes.
+struct FaultRange {
+    inner: Box<dyn MappedRange>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl MappedRange for FaultRange {
+    fn range(&self) -> Range<u64> {
+        self.inner.range()
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        let FaultRange { inner, path, control } = self;
+        control.write(path, bytes, |bytes| inner.write_at(bytes, offset))
     }
 }

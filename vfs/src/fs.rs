@@ -12,6 +12,7 @@
 //! 5. Nothing follows a symbolic link in the last component of a path.
 //! 6. Paths are those of the database's directory joined with one file name; no call leaves it.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -121,6 +122,24 @@ pub trait File: Send + Sync {
     fn sync_data(&self) -> Result<()>;
     /// Make written bytes and all of the file's metadata durable.
     fn sync(&self) -> Result<()>;
+    /// The `len` bytes from `offset` on, which [`File::allocate`] has reserved, as memory to write to.
+    /// `None` where there is no such memory, or a failure under it would be more likely than a bad device:
+    /// then, and outside of it, [`File::write_at`] does the same. May take as long as a few hundred writes.
+    fn map_range(&self, _offset: u64, _len: usize) -> Option<Box<dyn MappedRange>> {
+        None
+    }
+}
+
+/// A part of a file as memory to write to: a write is a store instead of a call, and is otherwise what
+/// [`File::write_at`] is. It lasts as long as its file is not cut.
+///
+/// The hazards: if the device fails under it, or another program cuts the file, the process ends with a
+/// signal where a call would have had an error.
+pub trait MappedRange: Send {
+    /// Where it lies in the file.
+    fn range(&self) -> Range<u64>;
+    /// Write all of `bytes` at `offset` of the file. Panics unless they lie within the range.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()>;
 }
 
 /// Read exactly `len` bytes at `offset`, which the caller has checked against the file's length; a

@@ -19,6 +19,7 @@
 )]
 
 mod lock;
+mod mapped;
 pub mod memory;
 pub mod process;
 #[cfg(not(unix))]
@@ -39,7 +40,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::{Error, Result};
 
-use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs};
+use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange};
 
 /// The operating system's filesystem.
 #[derive(Clone, Copy, Debug, Default)]
@@ -261,5 +262,9 @@ impl File for OsFile {
 
     fn sync(&self) -> Result<()> {
         self.check("sync", self.file.sync_all())
+    }
+
+    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
+        mapped::OsRange::map(&self.file, offset, len).map(|range| Box::new(range) as _)
     }
 }

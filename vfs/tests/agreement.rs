@@ -30,6 +30,8 @@ enum Op {
     OpenWritable(Name, usize),
     Close(usize),
     Write(usize, u64, usize),
+    /// As `Write`, through memory, if the file has that part and there is such memory.
+    Store(usize, u64, usize),
     Read(usize, u64, usize),
     Len(usize),
     SetLen(usize, u64),
@@ -54,6 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (name(), handle()).prop_map(|(name, handle)| Op::OpenWritable(name, handle)),
         1 => handle().prop_map(Op::Close),
         6 => (handle(), offset(), 0..5000_usize).prop_map(|(handle, at, len)| Op::Write(handle, at, len)),
+        3 => (handle(), offset(), 0..5000_usize).prop_map(|(handle, at, len)| Op::Store(handle, at, len)),
         3 => (handle(), offset(), 0..5000_usize).prop_map(|(handle, at, len)| Op::Read(handle, at, len)),
         1 => handle().prop_map(Op::Len),
         1 => (handle(), offset()).prop_map(|(handle, len)| Op::SetLen(handle, len)),
@@ -130,6 +133,18 @@ impl Subject {
             Op::Write(slot, offset, len) => {
                 let Some(file) = handle(slot) else { return Ok(Outcome::NoHandle) };
                 return written(file.write_at(&pattern(nth, len), offset));
+            }
+            Op::Store(slot, offset, len) => {
+                let Some(file) = handle(slot) else { return Ok(Outcome::NoHandle) };
+                let has = offset + len as u64 <= file.len()?;
+                return match file.map_range(offset, len) {
+                    Some(mut range) => {
+                        assert!(has, "{}: a map of what the file does not have", self.name);
+                        written(range.write_at(&pattern(nth, len), offset))
+                    }
+                    None if has => written(file.write_at(&pattern(nth, len), offset)),
+                    None => Ok(Outcome::Done),
+                };
             }
             Op::Read(slot, offset, len) => {
                 let Some(file) = handle(slot) else { return Ok(Outcome::NoHandle) };
@@ -306,6 +321,7 @@ impl Model {
             }
             Op::SyncDir(name) => self.dir(name)?,
             Op::Write(slot, ..)
+            | Op::Store(slot, ..)
             | Op::Read(slot, ..)
             | Op::Len(slot)
             | Op::SetLen(slot, _)
@@ -320,14 +336,15 @@ impl Model {
         let mut bytes = bytes.borrow_mut();
         let place = |offset: u64| usize::try_from(offset).expect("small");
         match *op {
-            Op::Write(_, _, 0) | Op::Sync(_) => {}
+            Op::Write(_, _, 0) | Op::Store(_, _, 0) | Op::Sync(_) => {}
+            Op::Store(_, offset, len) if place(offset) + len > bytes.len() => {}
             Op::Read(_, offset, len) => {
                 let end = bytes.len().min(place(offset) + len);
                 return Outcome::Bytes(bytes.get(place(offset)..end).unwrap_or_default().to_vec());
             }
             Op::Len(_) => return Outcome::Len(bytes.len() as u64),
             _ if !writable => return Outcome::ReadOnly,
-            Op::Write(_, offset, len) => {
+            Op::Write(_, offset, len) | Op::Store(_, offset, len) => {
                 let end = place(offset) + len;
                 let longer = bytes.len().max(end);
                 bytes.resize(longer, 0);

@@ -8,7 +8,8 @@
 //!
 //! What a record holds is its owner's business: to this floor it is a 64-bit tag and bytes.
 //!
-//! The way of a record: [`writer`] → [`record`] → file → [`syncer`]; back: [`reader`] over a window of
+//! The way of a record: [`writer`] → [`record`] → file (by a call, or through a mapped [`stretch`] of it) →
+//! [`syncer`]; back: [`reader`] over a window of
 //! the file → [`record`]. [`header`] is the start of every log, [`mod@inspect`] shows a log to a person.
 //! FORMAT.md, below, is the format.
 //!
@@ -23,6 +24,7 @@ pub mod inspect;
 pub mod reader;
 pub mod record;
 mod scan;
+pub mod stretch;
 pub mod syncer;
 mod window;
 pub mod writer;
@@ -33,5 +35,6 @@ mod tests;
 pub use header::{LogIdentity, LogKind, Predecessor};
 pub use inspect::{Field, Inspection, Verdict, inspect};
 pub use reader::{LogReader, Record, Tail};
+pub use stretch::Preparation;
 pub use syncer::LogSyncer;
 pub use writer::{LogWriter, WriteFailure};

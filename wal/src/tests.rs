@@ -7,6 +7,7 @@ mod faults;
 mod golden;
 mod inspection;
 mod round_trip;
+mod stretches;
 mod syncing;
 mod tails;
 

@@ -1,7 +1,7 @@
 //! Appends records to a log.
 //!
-//! Records are staged in memory and written as one group with one positional write. Which bytes of it
-//! a power loss spares is up to the device; the checksums and the reader's tail rule sort that out.
+//! Records are staged in memory and written as one group with one positional write, or with one copy into a
+//! mapped [`stretch`](crate::stretch) of the file. Which bytes of it a power loss spares is up to the device; the checksums and the reader's tail rule sort that out.
 //!
 //! Invariants:
 //! 1. `written` is the end of the last good record; nothing before it is ever written again.
@@ -41,6 +41,7 @@ use esker_vfs::fs::Fs;
 
 use crate::header::{LogHeader, LogIdentity, Predecessor};
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
+use crate::stretch::{Preparation, Stretches};
 use crate::syncer::{LogSyncer, Shared};
 
 /// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
@@ -58,6 +59,8 @@ pub struct LogWriter {
     /// Staged fragments, encoded for the place they will have from `written` on.
     buffer: Vec<u8>,
     written: u64,
+    /// `None`: every group is written by a call.
+    stretches: Option<Stretches>,
     /// [`FRAGMENT_BYTES_MAX`]; smaller in tests.
     pub(crate) fragment_bytes_max: usize,
 }
@@ -132,8 +135,21 @@ impl LogWriter {
             seed: identity.seed(),
             buffer: Vec::new(),
             written,
+            stretches: None,
             fragment_bytes_max: FRAGMENT_BYTES_MAX,
         })
+    }
+
+    /// From now on write through memory wherever [`LogWriter::preparation`] has made some ready; the first
+    /// `reserved` bytes of the log are reserved. For the hazards see [`esker_vfs::fs::MappedRange`].
+    pub fn write_mapped(&mut self, reserved: u64) {
+        self.stretches = Some(Stretches::new(reserved));
+    }
+
+    /// What somebody else should do now so that coming groups need no call. `None` most of the time.
+    #[inline]
+    pub fn preparation(&mut self) -> Option<Preparation> {
+        self.stretches.as_mut()?.preparation(&self.shared.file, self.written)
     }
 
     /// The log's file number.
@@ -200,7 +216,7 @@ impl LogWriter {
         self.buffer.len()
     }
 
-    /// Write everything staged with one positional write, and return the end of it: the offset that a
+    /// Write everything staged as one group, and return the end of it: the offset that a
     /// [`LogSyncer::sync`] has to reach for these records to be durable. With nothing staged, nothing is
     /// written. Either way, failed or not, nothing is staged afterwards.
     pub fn write(&mut self) -> Result<u64, WriteFailure> {
@@ -208,7 +224,7 @@ impl LogWriter {
         let outcome = match self.shared.check() {
             Err(error) => Err(WriteFailure::Refused(error)),
             Ok(()) if self.buffer.is_empty() => Ok(end),
-            Ok(()) => match self.shared.file.write_at(&self.buffer, self.written) {
+            Ok(()) => match self.write_group(end) {
                 Ok(()) => {
                     self.written = end;
                     self.shared.publish_written(end);
@@ -222,9 +238,21 @@ impl LogWriter {
         outcome
     }
 
+    /// Bring the staged group into the file, where it ends at `end`.
+    #[inline]
+    fn write_group(&mut self, end: u64) -> Result<()> {
+        let group = self.written..end;
+        match self.stretches.as_mut().and_then(|stretches| stretches.holding(&group)) {
+            Some(memory) => memory.write_at(&self.buffer, group.start),
+            None => self.shared.file.write_at(&self.buffer, group.start),
+        }
+    }
+
     /// Remove all trace of a failed write of the range from `written` to `end`.
     #[cold]
-    fn undo(&self, end: u64, cause: Error) -> WriteFailure {
+    fn undo(&mut self, end: u64, cause: Error) -> WriteFailure {
+        // The file may be cut below, and memory beyond its end must not be touched.
+        self.stretches = None;
         let file = &self.shared.file;
         let blanked = self.blank(end).or_else(|_| file.set_len(self.written));
         if blanked.and_then(|()| self.shared.sync_alone()).is_ok() {

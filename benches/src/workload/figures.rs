@@ -51,6 +51,8 @@ pub struct Settings {
     pub order: String,
     /// When a write returned.
     pub durability: String,
+    /// Whether the log goes through mapped memory instead of calls.
+    pub mapped_log: bool,
     /// How blocks are compressed: none, lz4 or zstd:LEVEL; level by level where they differ.
     pub compression: String,
     /// Block cache, in bytes.

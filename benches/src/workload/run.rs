@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use esker::{Compression, Counters, Database, DatabaseMetrics, Durability, Keyspace, KeyspaceOptions};
+use esker::{
+    Compression, Counters, Database, DatabaseMetrics, Durability, Keyspace, KeyspaceOptions, LogWrites,
+};
 
 use super::drive::{Phase, drive, harness_nanos, timed};
 use super::figures::{
@@ -136,6 +138,7 @@ fn settings(options: &WorkloadOptions) -> Settings {
             Durability::Os => "os".to_owned(),
             Durability::NoLog => "no-log".to_owned(),
         },
+        mapped_log: options.database.log_writes == LogWrites::Mapped,
         compression: compression(&options.keyspace),
         cache_bytes: options.database.cache_bytes,
         seed: options.seed,

@@ -35,6 +35,10 @@ pub struct WorkloadArgs {
     /// When a write returns: sync, interval:MILLISECONDS, os or no-log.
     #[arg(long, value_name = "MODE", default_value = "os", value_parser = parse_durability)]
     pub durability: Durability,
+    /// Hand the log to the system through mapped memory instead of calls: faster, but a device that fails under
+    /// it ends the program with a signal.
+    #[arg(long)]
+    pub mapped_log: bool,
     /// How blocks are compressed.
     #[arg(long, value_enum, value_name = "CODEC", default_value_t = Codec::None)]
     pub compression: Codec,
@@ -58,6 +62,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   esker workload fill --rows 5M
   esker workload fill --order ordered --batch 1000
+  esker workload fill --mapped-log
   esker workload overwrite --durability sync --threads 4 --rows 20k
   esker workload get --threads 2 --json > get.json";
 

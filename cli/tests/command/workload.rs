@@ -28,6 +28,7 @@ fn json_holds_the_same_figures_and_dir_keeps_the_rows() {
     let figures = json(&ran.out);
     assert_eq!((&figures["operations"], &figures["latencies"][0]["count"]), (&500.into(), &5.into()));
     assert_eq!(figures["settings"]["durability"], "sync");
+    assert_eq!(figures["settings"]["mapped_log"], false);
     assert_eq!(figures["settings"]["compression"], "lz4");
     let rows = sandbox.db(&["scan", "--keyspace", "workload", "--keys-only"]).done();
     assert_eq!(rows.lines().count(), 500);
@@ -36,6 +37,13 @@ fn json_holds_the_same_figures_and_dir_keeps_the_rows() {
     let before = sandbox.files();
     esker(&line).failed(2, &["not empty", "db"]);
     assert!(before == sandbox.files(), "it has changed the directory");
+}
+
+#[test]
+fn a_mapped_log_is_named_where_it_was_asked_for() {
+    let ran = esker(&["workload", "fill", "--rows", "500", "--mapped-log"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("durability os, log mapped"), "{}", ran.out);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, Result, TableSource};
+use esker::{
+    Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, LogWrites, Result, TableSource,
+};
 use esker_base::event::Event;
 use esker_vfs::Env;
 use esker_vfs::clock::OsClock;
@@ -69,6 +71,7 @@ impl Config {
             level_fanout: pick(&[2, 4, 10]),
             table_bytes: pick(&[4, 16, 64]) << 10,
             dead_run: u32::try_from(pick(&[1, 2, 5, 64])).unwrap_or(1),
+            log_writes: if pick(&[0, 1]) == 1 { LogWrites::Mapped } else { LogWrites::Called },
             ..DatabaseOptions::default()
         };
         let keyspaces = KeyspaceOptions {

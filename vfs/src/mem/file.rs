@@ -1,6 +1,7 @@
 //! Handles of files in memory.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::directory::{InodeId, Node};
 use super::live::Live;
 use super::trace::Action;
 use super::{Disk, device_error, fail};
-use crate::fs::{Dir, File, FileLock};
+use crate::fs::{Dir, File, FileLock, MappedRange};
 
 /// An open file. It lives as long as its handles, whatever becomes of its name.
 pub(super) struct MemFile {
@@ -132,6 +133,36 @@ impl File for MemFile {
 
     fn sync(&self) -> Result<()> {
         self.settle()
+    }
+
+    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
+        let end = offset.checked_add(len as u64)?;
+        if len == 0 || !self.writable || !self.len().is_ok_and(|len| end <= len) {
+            return None;
+        }
+        let live = &mut self.disk.live.write();
+        let file = MemFile::new(&self.disk, live, self.inode, &self.path, self.writable);
+        Some(Box::new(MemRange { file, range: offset..end }))
+    }
+}
+
+/// A part of a file to write to. What a crash makes of a store is what it makes of a call: the cache writes
+/// whole sectors, when it likes.
+struct MemRange {
+    file: MemFile,
+    range: Range<u64>,
+}
+
+impl MappedRange for MemRange {
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(bytes.len() as u64);
+        let within = offset >= self.range.start && end.is_some_and(|end| end <= self.range.end);
+        assert!(within, "a write at {offset} outside of the mapped {:?}", self.range);
+        self.file.write_at(bytes, offset)
     }
 }
 

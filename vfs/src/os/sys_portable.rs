@@ -56,6 +56,11 @@ pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
     if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
 }
 
+/// Not known here.
+pub(super) fn writes_in_place(_file: &File) -> bool {
+    false
+}
+
 /// A directory, by its path: std opens none here.
 pub(super) struct OpenDir(PathBuf);
 

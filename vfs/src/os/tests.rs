@@ -62,3 +62,44 @@ fn reserved_space_reads_as_zeros_and_never_shrinks_the_file() {
     OsFs.sync_dir(dir.path()).expect("synced");
     assert!(OsFs.free_space(dir.path()).expect("asked").is_some());
 }
+
+#[test]
+fn a_mapped_range_takes_writes_as_calls_do() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("log");
+    let file = OsFs.create(&path).expect("created");
+    file.write_at(b"header", 0).expect("written");
+    file.allocate(20_000).expect("reserved");
+    assert!(file.map_range(19_000, 1_001).is_none(), "beyond the end of the file");
+    assert!(file.map_range(0, 0).is_none(), "nothing");
+    assert!(file.map_range(u64::MAX, 1).is_none(), "nowhere");
+    assert!(OsFs.open(&path).expect("opened").map_range(0, 100).is_none(), "opened for reading");
+    let Some(mut range) = file.map_range(5_000, 10_000) else {
+        eprintln!("skipped: the filesystem of {} is none that is known to write in place", path.display());
+        return;
+    };
+    assert_eq!(range.range(), 5_000..15_000);
+    range.write_at(b"first", 5_000).expect("stored");
+    range.write_at(b"last", 14_996).expect("stored");
+    file.write_at(b"called", 8_000).expect("written");
+    file.sync_data().expect("synced");
+    range.write_at(b"later", 8_003).expect("stored again into a page that was written back");
+    drop(range);
+    let mut expected = vec![0; 20_000];
+    for (bytes, at) in [(&b"header"[..], 0), (b"first", 5_000), (b"last", 14_996), (b"callater", 8_000)] {
+        expected[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    assert!(crate::fs::read_all(&OsFs, &path, 20_000).expect("read") == expected);
+}
+
+#[test]
+#[should_panic(expected = "outside of the mapped")]
+fn a_mapped_range_has_its_end() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = OsFs.create(&dir.path().join("log")).expect("created");
+    file.allocate(8192).expect("reserved");
+    match file.map_range(0, 4096) {
+        Some(mut range) => range.write_at(b"over", 4093).expect("never"),
+        None => panic!("outside of the mapped filesystems: nothing to try here"),
+    }
+}

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bytes::Bytes;
 use esker_base::{Error, Result};
-use esker_vfs::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs};
+use esker_vfs::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange};
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,9 @@ struct State {
     /// Every write that was asked for: offset, length.
     written: Vec<(u64, usize)>,
     sync_count: usize,
+    /// Whether parts of it can be mapped, and every write into such a part: offset, length.
+    maps: bool,
+    stored: Vec<(u64, usize)>,
     /// Every content since the last sync, oldest first: what a power loss picks sectors from.
     versions: Option<Vec<Vec<u8>>>,
 }
@@ -49,7 +53,7 @@ type SyncHook = Box<dyn Fn() + Send + Sync>;
 /// One file.
 pub(super) struct MemoryFile {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     sync_hook: OnceLock<SyncHook>,
 }
 
@@ -132,6 +136,15 @@ impl MemoryFile {
         self.state().written.clone()
     }
 
+    /// From now on parts of it can be mapped.
+    pub(super) fn allow_maps(&self) {
+        self.state().maps = true;
+    }
+
+    pub(super) fn stored(&self) -> Vec<(u64, usize)> {
+        self.state().stored.clone()
+    }
+
     pub(super) fn sync_count(&self) -> usize {
         self.state().sync_count
     }
@@ -210,6 +223,38 @@ impl File for MemoryFile {
     fn sync(&self) -> Result<()> {
         self.sync_data()
     }
+
+    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
+        let state = self.state();
+        let range = offset..offset + len as u64;
+        if !state.maps || range.end > state.bytes.len() as u64 {
+            return None;
+        }
+        Some(Box::new(MemoryRange { state: Arc::clone(&self.state), range }))
+    }
+}
+
+/// A mapped part of a file: what is written to it does not fail.
+struct MemoryRange {
+    state: Arc<Mutex<State>>,
+    range: Range<u64>,
+}
+
+impl MappedRange for MemoryRange {
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        let end = offset + bytes.len() as u64;
+        assert!(self.range.start <= offset && end <= self.range.end, "within the range");
+        let mut state = self.state.lock().expect("no panic under it");
+        assert!(end <= state.bytes.len() as u64, "the file was cut under its map");
+        state.stored.push((offset, bytes.len()));
+        state.bytes[offset as usize..end as usize].copy_from_slice(bytes);
+        state.changed();
+        Ok(())
+    }
 }
 
 impl Fs for Disk {
@@ -220,7 +265,7 @@ impl Fs for Disk {
         }
         let file = Arc::new(MemoryFile {
             path: path.to_path_buf(),
-            state: Mutex::default(),
+            state: Arc::default(),
             sync_hook: OnceLock::new(),
         });
         if self.doomed.swap(false, Ordering::SeqCst) {

@@ -12,7 +12,7 @@ use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::scheduler::steps::Steps;
 use esker::vfs::scheduler::threads::Threads;
-use esker::{Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, LogWrites};
 use shuttle::rand::RngCore as _;
 
 /// What the schedules went through, over all of them.
@@ -127,6 +127,8 @@ pub(super) fn small_blocks() -> KeyspaceOptions {
 pub(super) fn small(durability: Durability, memtable_bytes_max: u64) -> DatabaseOptions {
     DatabaseOptions {
         durability,
+        // What this adds to calls is one more thread.
+        log_writes: LogWrites::Mapped,
         memtable_bytes_max,
         sealed_memtables_max: 1,
         cache_bytes: 2 << 10,

@@ -1,0 +1,32 @@
+//! Makes the part of the log that is written next ready: [`LogWrites::Mapped`](crate::LogWrites::Mapped).
+
+use esker_vfs::scheduler::{Job, Progress};
+use esker_wal::Preparation;
+
+/// See the module. Whatever becomes of it, writers can do without.
+pub(super) struct Prepare {
+    preparation: Option<Preparation>,
+}
+
+impl Prepare {
+    /// The job that does `preparation`.
+    pub(super) fn new(preparation: Preparation) -> Self {
+        Prepare { preparation: Some(preparation) }
+    }
+}
+
+impl Job for Prepare {
+    fn name(&self) -> &'static str {
+        "log preparation"
+    }
+
+    fn step(&mut self) -> Progress {
+        if let Some(preparation) = self.preparation.take() {
+            preparation.run();
+        }
+        Progress::Done
+    }
+
+    /// Groups go by calls from here on.
+    fn panicked(&mut self, _message: &str) {}
+}

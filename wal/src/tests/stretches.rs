@@ -1,0 +1,137 @@
+//! A log written through memory is the log that calls write, whenever the memory is ready.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::disk::{Disk, MemoryFile, Outcome};
+use super::{LOG, dir, path_of, read_log};
+use crate::{LogWriter, Preparation, WriteFailure};
+
+const RESERVED: u64 = 8 << 10;
+
+fn create(maps: bool) -> (Disk, Arc<MemoryFile>, LogWriter) {
+    let disk = Disk::default();
+    let mut writer = LogWriter::create(&disk, dir(), LOG, None, RESERVED).expect("a sound disk");
+    writer.write_mapped(RESERVED);
+    let file = disk.file(&path_of(LOG));
+    if maps {
+        file.allow_maps();
+    }
+    (disk, file, writer)
+}
+
+fn put(writer: &mut LogWriter, tag: u64, len: usize) -> Result<u64, WriteFailure> {
+    writer.stage(tag, &[&vec![b'x'; len]]);
+    writer.write()
+}
+
+fn tags(disk: &Disk) -> Vec<u64> {
+    read_log(disk, None).expect("a good log").0.into_iter().map(|record| record.tag).collect()
+}
+
+#[test]
+fn what_was_made_ready_takes_the_writes() {
+    let (disk, file, mut writer) = create(true);
+    assert_eq!(file.written().len(), 1, "the header");
+    writer.preparation().expect("the first stretch").run();
+    assert!(writer.preparation().is_none(), "one at a time");
+    for tag in 0..10 {
+        put(&mut writer, tag, 40).expect("a sound disk");
+    }
+    assert_eq!((file.written().len(), file.stored().len()), (1, 10));
+    assert_eq!(tags(&disk), (0..10).collect::<Vec<_>>());
+    assert!(writer.preparation().is_some(), "the first is in use: the next is wanted");
+}
+
+#[test]
+fn a_group_over_the_edge_goes_by_a_call_and_the_next_is_stored_again() {
+    let (disk, file, mut writer) = create(true);
+    writer.preparation().expect("the first stretch").run();
+    put(&mut writer, 0, 700).expect("a sound disk");
+    writer.preparation().expect("the second").run();
+    put(&mut writer, 1, 700).expect("a sound disk");
+    put(&mut writer, 2, 200).expect("a sound disk");
+    assert_eq!((file.written().len(), file.stored().len()), (2, 2));
+    assert_eq!(tags(&disk), [0, 1, 2]);
+}
+
+#[test]
+fn a_stretch_that_calls_have_overtaken_is_passed_over() {
+    let (disk, file, mut writer) = create(true);
+    let late = writer.preparation().expect("the first stretch");
+    put(&mut writer, 0, 3000).expect("a sound disk");
+    late.run();
+    put(&mut writer, 1, 10).expect("a sound disk");
+    assert_eq!((file.written().len(), file.stored().len()), (3, 0));
+    writer.preparation().expect("one from here on").run();
+    put(&mut writer, 2, 10).expect("a sound disk");
+    assert_eq!((file.written().len(), file.stored().len()), (3, 1));
+    assert_eq!(tags(&disk), [0, 1, 2]);
+}
+
+#[test]
+fn a_system_without_such_memory_is_asked_once() {
+    let (disk, file, mut writer) = create(false);
+    writer.preparation().expect("the first stretch").run();
+    for tag in 0..3 {
+        put(&mut writer, tag, 10).expect("a sound disk");
+        assert!(writer.preparation().is_none());
+    }
+    assert_eq!((file.written().len(), file.stored().len()), (4, 0));
+    assert_eq!(tags(&disk), [0, 1, 2]);
+}
+
+/// Undoing it may cut the file, and a store beyond the end of a file is the end of the process.
+#[test]
+fn nothing_is_stored_after_a_failed_write() {
+    let (disk, file, mut writer) = create(true);
+    let first = writer.preparation().expect("the first stretch");
+    file.plan_writes(&[Outcome::Bad(5), Outcome::Bad(0)]);
+    assert!(matches!(put(&mut writer, 0, 10), Err(WriteFailure::Undone(_))));
+    assert_eq!(file.durable().len(), 64, "neither written nor blanked: cut");
+    first.run();
+    assert!(writer.preparation().is_none());
+    put(&mut writer, 1, 10).expect("a sound disk");
+    assert!(file.stored().is_empty());
+    assert_eq!(tags(&disk), [1]);
+}
+
+proptest! {
+    /// Whatever the groups' sizes and however late the preparations are, the log holds the groups in their
+    /// order, every byte was written once, and beyond what was reserved no memory is asked for.
+    #[test]
+    fn a_log_is_the_same_by_either_way(
+        groups in prop::collection::vec((prop_oneof![0..100_usize, 0..2000_usize], 0..4_usize), 1..80),
+    ) {
+        let (disk, file, mut writer) = create(true);
+        let mut waiting: Option<(usize, Preparation)> = None;
+        for (tag, (len, patience)) in groups.iter().enumerate() {
+            put(&mut writer, tag as u64, *len).expect("a sound disk");
+            waiting = match (waiting, writer.preparation()) {
+                (Some(_), Some(_)) => panic!("two preparations under way"),
+                (Some((0, preparation)), None) => {
+                    preparation.run();
+                    None
+                }
+                (Some((left, preparation)), None) => Some((left - 1, preparation)),
+                (None, asked) => asked.map(|preparation| (*patience, preparation)),
+            };
+        }
+        let (records, tail) = read_log(&disk, None).expect("a good log");
+        prop_assert_eq!(records.len(), groups.len());
+        for (tag, (record, (len, _))) in records.iter().zip(&groups).enumerate() {
+            prop_assert_eq!((record.tag, record.payload.len()), (tag as u64, *len));
+        }
+        let mut pieces = file.written();
+        prop_assert!(file.stored().iter().all(|(offset, len)| offset + *len as u64 <= RESERVED));
+        pieces.extend(file.stored());
+        pieces.sort_unstable();
+        let mut end = 0;
+        for (offset, len) in pieces {
+            prop_assert_eq!(offset, end);
+            end += len as u64;
+        }
+        prop_assert_eq!((end, tail.valid_len), (writer.written(), writer.written()));
+    }
+}
