@@ -4,6 +4,9 @@
 /// Sub-buckets of each power of two.
 const SUB: u64 = 1 << SUB_BITS;
 const SUB_BITS: u32 = 5;
+/// A sample longer than this is a stall, in nanoseconds: far above what any operation costs, at the length
+/// of a turn of the system's scheduler.
+const STALL_NANOS: u64 = 1_000_000;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 
 /// Durations in nanoseconds.
@@ -11,6 +14,7 @@ pub(crate) struct Histogram {
     counts: Vec<u32>,
     count: u64,
     longest: u64,
+    stalled: u64,
 }
 
 /// The bucket of `nanos`. Below twice `SUB` there is one for every value.
@@ -34,7 +38,7 @@ fn upper(bucket: usize) -> u64 {
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        Histogram { counts: vec![0; BUCKETS], count: 0, longest: 0 }
+        Histogram { counts: vec![0; BUCKETS], count: 0, longest: 0, stalled: 0 }
     }
 
     /// Count one sample.
@@ -43,6 +47,9 @@ impl Histogram {
         self.counts[bucket(nanos)] += 1;
         self.count += 1;
         self.longest = self.longest.max(nanos);
+        if nanos > STALL_NANOS {
+            self.stalled += nanos;
+        }
     }
 
     /// The value that `permyriad` of 10,000 samples do not exceed, in nanoseconds.
@@ -64,6 +71,11 @@ impl Histogram {
     /// The longest sample, in nanoseconds.
     pub(crate) fn longest(&self) -> u64 {
         self.longest
+    }
+
+    /// What the samples longer than a millisecond add up to, in nanoseconds.
+    pub(crate) fn stalled(&self) -> u64 {
+        self.stalled
     }
 }
 
@@ -96,5 +108,8 @@ mod tests {
         }
         assert_eq!(histogram.quantile(10_000), 100_000);
         assert_eq!(histogram.longest(), 100_000);
+        assert_eq!(histogram.stalled(), 0);
+        histogram.record(3_000_000);
+        assert_eq!(histogram.stalled(), 3_000_000);
     }
 }

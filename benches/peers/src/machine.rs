@@ -40,6 +40,8 @@ pub(crate) struct Used {
     pub(crate) written: u64,
     /// Of that, what was deleted before.
     pub(crate) cancelled: u64,
+    /// What the device was asked for, in bytes: not what the page cache answered.
+    pub(crate) read: u64,
     /// Processor time of all its threads, in seconds.
     pub(crate) cpu_seconds: f64,
     /// Processor time that the hypervisor gave to others, in seconds, all processors together.
@@ -59,6 +61,7 @@ impl Used {
         Ok(Used {
             written: number("/proc/self/io", "write_bytes:")?,
             cancelled: number("/proc/self/io", "cancelled_write_bytes:")?,
+            read: number("/proc/self/io", "read_bytes:")?,
             cpu_seconds: ticks / TICKS_PER_SECOND,
             stolen_seconds: stolen.unwrap_or(0.0) / TICKS_PER_SECOND,
         })
@@ -69,10 +72,33 @@ impl Used {
         Used {
             written: self.written - before.written,
             cancelled: self.cancelled - before.cancelled,
+            read: self.read - before.read,
             cpu_seconds: self.cpu_seconds - before.cpu_seconds,
             stolen_seconds: self.stolen_seconds - before.stolen_seconds,
         }
     }
+}
+
+/// Bytes of memory that are free or could be.
+pub(crate) fn available_memory() -> Result<u64> {
+    Ok(number("/proc/meminfo", "MemAvailable:")? << 10)
+}
+
+/// Write the files under `dir` to the device and take them out of the page cache: whoever reads them
+/// next reads them from the device, and the page cache of it is charged to that process's control group.
+/// Nobody may have them open.
+pub(crate) fn forget_pages(dir: &Path) -> Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            forget_pages(&path)?;
+            continue;
+        }
+        let file = fs::File::open(&path)?;
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    }
+    Ok(())
 }
 
 /// Bytes that the files under `dir` occupy. A file that goes while we look counts as nothing.

@@ -5,6 +5,7 @@
 //! to none in particular.
 #![deny(unsafe_code)]
 
+mod control_group;
 mod histogram;
 mod keys;
 mod machine;
@@ -15,6 +16,7 @@ mod stores;
 mod table;
 mod values;
 mod workloads;
+mod zipf;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -149,7 +149,7 @@ fn start(program: &Path, child: &Child) -> Result<Vec<Figure>> {
 
 /// Run one sequence on one engine in this process.
 pub(crate) fn child(child: &Child) -> Result<()> {
-    let bench = Bench { dir: child.dir.clone(), rows: child.rows };
+    let bench = Bench { dir: child.dir.clone(), rows: child.rows, engine: child.engine.clone() };
     match child.engine.as_str() {
         "null" => workloads::run::<stores::null::Null>(&bench, &child.sequence),
         "esker" => workloads::run::<stores::esker::Esker>(&bench, &child.sequence),

@@ -10,10 +10,10 @@ use crate::keys::Key;
 /// Any failure: it ends the run with a message for a person.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Block cache of every engine that has one, in bytes.
-pub(crate) const CACHE_BYTES: usize = 1 << 30;
-/// Size at which a memtable is flushed, in bytes.
-pub(crate) const MEMTABLE_BYTES: usize = 64 << 20;
+/// Block cache of every engine that has one, in bytes, unless a workload says otherwise.
+const CACHE_BYTES: usize = 1 << 30;
+/// Size at which a memtable is flushed, in bytes, unless a workload says otherwise.
+const MEMTABLE_BYTES: usize = 64 << 20;
 /// Memtables that may exist at a time: the active one and those that wait for their flush.
 pub(crate) const MEMTABLES: usize = 4;
 /// Bits a key in bloom filters.
@@ -25,12 +25,34 @@ pub(crate) const BLOCK_BYTES: u32 = 4096;
 pub(crate) const GETS_PER_TRANSACTION: u32 = 1000;
 
 /// What differs from one opening to the next.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     /// A write returns after it is on the device; otherwise after the system has it.
     pub(crate) sync: bool,
     /// Blocks are compressed with LZ4; otherwise not at all.
     pub(crate) lz4: bool,
+    /// Block cache of an engine that has one, in bytes.
+    pub(crate) cache_bytes: usize,
+    /// Size at which a memtable is flushed, in bytes.
+    pub(crate) memtable_bytes: usize,
+    /// The data is several times what memory may hold: an engine whose reads make the system read ahead
+    /// may tell it not to.
+    pub(crate) beyond_memory: bool,
+    /// What each engine's own guides recommend for this machine and these rows, instead of its defaults.
+    pub(crate) tuned: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            sync: false,
+            lz4: false,
+            cache_bytes: CACHE_BYTES,
+            memtable_bytes: MEMTABLE_BYTES,
+            beyond_memory: false,
+            tuned: false,
+        }
+    }
 }
 
 /// The way of a scan.

@@ -1,20 +1,25 @@
 //! The workloads, in sequences: a sequence runs in a process of its own, on a directory of its own.
 
+mod capped;
 mod churn;
 mod durable;
 mod fills;
 mod main_sequence;
 mod mixed;
+mod offered;
 mod queue;
 mod reads;
 mod sizes;
+mod sustained;
+mod timed;
 mod tombstones;
 mod variants;
 mod ycsb;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::histogram::Histogram;
 use crate::keys::{Key, key};
@@ -43,6 +48,12 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("ycsb", "YCSB's core workloads A to F"),
     ("sizes", "values from 8 B to 1 MiB: fill, get"),
     ("churn", "fill and five passes of overwriting: bytes written and occupied"),
+    (
+        "capped",
+        "gets and seeks under a memory cap of a tenth of the data, page cache included (needs root)",
+    ),
+    ("sustained", "fill of 20 times the rows, overwrite of half as many, gets"),
+    ("offered", "open loop: overwrites offered at 50 and 80 % of capacity"),
 ];
 
 /// Where a sequence runs, and how large it is.
@@ -51,6 +62,8 @@ pub(crate) struct Bench {
     pub(crate) dir: PathBuf,
     /// Rows of the full-sized workloads.
     pub(crate) rows: u64,
+    /// The engine's name, for a process that has to start another one.
+    pub(crate) engine: String,
 }
 
 /// Run the sequence `name` on engine `S`.
@@ -69,11 +82,23 @@ pub(crate) fn run<S: Store>(bench: &Bench, name: &str) -> Result<()> {
         "ycsb" => ycsb::run::<S>(bench),
         "sizes" => sizes::run::<S>(bench),
         "churn" => churn::run::<S>(bench),
+        "capped" => capped::run::<S>(bench),
+        capped::READS => capped::reads::<S>(bench),
+        "sustained" => sustained::run::<S>(bench),
+        "offered" => offered::run::<S>(bench),
         _ => Err(format!("there is no sequence {name}").into()),
     }
 }
 
 impl Bench {
+    /// A process for another part of this sequence, on the same directory; it prints its own figures.
+    fn part(&self, name: &str) -> Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["child", "--engine", &self.engine, "--sequence", name]);
+        command.args(["--rows", &self.rows.to_string(), "--dir"]).arg(&self.dir);
+        Ok(command)
+    }
+
     /// Begin to measure a workload.
     fn measure(&self, workload: &str) -> Result<Measure> {
         let watch = Watch::over(self.dir.clone());
@@ -101,6 +126,11 @@ impl Measure {
         self.done_at(operations, Instant::now())
     }
 
+    /// How long it has been under way.
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     /// The figures of `operations` that ended at `end`.
     fn done_at(self, operations: u64, end: Instant) -> Result<Figure> {
         let seconds = end.saturating_duration_since(self.begun).as_secs_f64();
@@ -110,6 +140,8 @@ impl Measure {
             ("cpu_us_per_operation".to_owned(), used.cpu_seconds * 1e6 / operations.max(1) as f64),
             ("stolen_ms".to_owned(), used.stolen_seconds * 1e3),
             ("jitter_ms".to_owned(), seen.jitter.as_secs_f64() * 1e3),
+            ("read_mib".to_owned(), mib(used.read)),
+            ("read_bytes_per_operation".to_owned(), used.read as f64 / operations.max(1) as f64),
             ("written_mib".to_owned(), mib(used.written)),
             ("cancelled_mib".to_owned(), mib(used.cancelled)),
             ("disk_peak_mib".to_owned(), mib(seen.disk_peak)),
@@ -120,13 +152,15 @@ impl Measure {
 }
 
 impl Figure {
-    /// With the quantiles of `histogram`, in microseconds.
+    /// With the quantiles of `histogram`, in microseconds, and what its samples above a millisecond add up
+    /// to, in milliseconds.
     fn with_latencies(self, histogram: &Histogram) -> Figure {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         self.with("p50_us", micros(histogram.quantile(5000)))
             .with("p99_us", micros(histogram.quantile(9900)))
             .with("p999_us", micros(histogram.quantile(9990)))
             .with("longest_us", micros(histogram.longest()))
+            .with("stalled_ms", micros(histogram.stalled()) / 1e3)
     }
 }
 

@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use esker::{Compression, Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, RowCursor};
+use esker::{
+    Compression, Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, RowCursor, TableSource,
+};
 
 use crate::keys::Key;
-use crate::store::{
-    BLOCK_BYTES, CACHE_BYTES, Direction, FILTER_BITS, MEMTABLE_BYTES, MEMTABLES, Reader, Result, Settings,
-    Store,
-};
+use crate::store::{BLOCK_BYTES, Direction, FILTER_BITS, MEMTABLES, Reader, Result, Settings, Store};
 
 /// An open database and its only keyspace.
 pub(crate) struct Esker {
@@ -23,6 +22,15 @@ pub(crate) struct EskerReader<'a> {
     cursor: Option<RowCursor>,
 }
 
+/// What the documentation of [`DatabaseOptions`] recommends for data that fits in memory.
+fn tuned(options: DatabaseOptions) -> DatabaseOptions {
+    DatabaseOptions {
+        // No copy of a block in the cache: reads go to the page cache itself.
+        table_source: TableSource::Mapped,
+        ..options
+    }
+}
+
 impl Store for Esker {
     const BATCHED: bool = false;
     const LZ4: bool = true;
@@ -31,13 +39,14 @@ impl Store for Esker {
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
         let options = DatabaseOptions {
             durability: if settings.sync { Durability::Sync } else { Durability::Os },
-            cache_bytes: CACHE_BYTES as u64,
-            memtable_bytes_max: MEMTABLE_BYTES as u64,
+            cache_bytes: settings.cache_bytes as u64,
+            memtable_bytes_max: settings.memtable_bytes as u64,
             sealed_memtables_max: MEMTABLES - 1,
             // One thread compacts, one flushes.
             compaction_threads: 1,
             ..DatabaseOptions::default()
         };
+        let options = if settings.tuned { tuned(options) } else { options };
         let db = Database::builder(dir).options(options).open()?;
         let compression = if settings.lz4 { Compression::Lz4 } else { Compression::None };
         let rows = db.keyspace(

@@ -9,9 +9,7 @@ use fjall::config::{
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::keys::Key;
-use crate::store::{
-    BLOCK_BYTES, CACHE_BYTES, Direction, FILTER_BITS, MEMTABLE_BYTES, Reader, Result, Settings, Store, show,
-};
+use crate::store::{BLOCK_BYTES, Direction, FILTER_BITS, Reader, Result, Settings, Store, show};
 
 /// How often [`Fjall::settle`] looks, and for how long nothing must have been under way.
 const LOOK: Duration = Duration::from_millis(2);
@@ -50,12 +48,12 @@ impl Store for Fjall {
     type Reader<'a> = FjallReader<'a>;
 
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
-        let db = Database::builder(dir).cache_size(CACHE_BYTES as u64).worker_threads(2).open()?;
+        let db = Database::builder(dir).cache_size(settings.cache_bytes as u64).worker_threads(2).open()?;
         let rows = db.keyspace("rows", || {
             let compression = if settings.lz4 { CompressionType::Lz4 } else { CompressionType::None };
             let bloom = BloomConstructionPolicy::BitsPerKey(f32::from(FILTER_BITS));
             KeyspaceCreateOptions::default()
-                .max_memtable_size(MEMTABLE_BYTES as u64)
+                .max_memtable_size(settings.memtable_bytes as u64)
                 .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
                 .data_block_compression_policy(CompressionPolicy::all(compression))
                 .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bloom)))

@@ -63,6 +63,14 @@ impl Store for Lmdb {
             // SAFETY: without syncs a power loss may corrupt the file; it is thrown away after the run.
             unsafe { options.flags(EnvFlags::NO_SYNC) };
         }
+        if settings.beyond_memory {
+            // SAFETY: a hint about reads.
+            unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
+        }
+        if settings.tuned {
+            // SAFETY: nobody writes through a stray pointer here; the file is thrown away after the run.
+            unsafe { options.flags(EnvFlags::WRITE_MAP) };
+        }
         // SAFETY: the directory is this process's own: nobody else writes to the mapped file.
         let env = unsafe { options.open(dir)? };
         let transaction = env.write_txn()?;

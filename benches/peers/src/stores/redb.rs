@@ -10,7 +10,7 @@ use redb::{
 };
 
 use crate::keys::Key;
-use crate::store::{CACHE_BYTES, Direction, GETS_PER_TRANSACTION, Reader, Result, Settings, Store, show};
+use crate::store::{Direction, GETS_PER_TRANSACTION, Reader, Result, Settings, Store, show};
 
 const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
 
@@ -66,7 +66,7 @@ impl Store for Redb {
     type Reader<'a> = RedbReader<'a>;
 
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
-        let db = Database::builder().set_cache_size(CACHE_BYTES).create(dir.join("redb"))?;
+        let db = Database::builder().set_cache_size(settings.cache_bytes).create(dir.join("redb"))?;
         // Only an empty file needs its table: a transaction would cost a reopening its syncs.
         let empty = matches!(db.begin_read()?.open_table(ROWS), Err(TableError::TableDoesNotExist(_)));
         if empty {

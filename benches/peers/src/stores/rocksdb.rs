@@ -4,15 +4,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, DEFAULT_COLUMN_FAMILY_NAME, Options,
-    WaitForCompactOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, BlockBasedTablePinningTier, Cache, DB, DBCompressionType, DBRawIterator,
+    DEFAULT_COLUMN_FAMILY_NAME, DataBlockIndexType, Options, WaitForCompactOptions, WriteBatch,
+    WriteOptions,
 };
 
 use crate::keys::Key;
-use crate::store::{
-    BLOCK_BYTES, CACHE_BYTES, Direction, FILTER_BITS, MEMTABLE_BYTES, MEMTABLES, Reader, Result, Settings,
-    Store,
-};
+use crate::store::{BLOCK_BYTES, Direction, FILTER_BITS, MEMTABLES, Reader, Result, Settings, Store};
 
 /// An open database, and how it writes.
 pub(crate) struct Rocks {
@@ -26,6 +24,22 @@ pub(crate) struct RocksReader<'a> {
     rows: Option<DBRawIterator<'a>>,
 }
 
+/// What its wiki recommends beyond the defaults: "Setup Options and Basic Tuning", "Data Block Hash
+/// Index" and "Pipelined Write". Levels of dynamic size are its default by now.
+fn tune(options: &mut Options, tables: &mut BlockBasedOptions) {
+    options.set_level_compaction_dynamic_level_bytes(true);
+    options.set_bytes_per_sync(1 << 20);
+    options.set_compaction_readahead_size(2 << 20);
+    options.set_enable_pipelined_write(true);
+    // Filters and indexes count against the cache, and stay in it.
+    tables.set_cache_index_and_filter_blocks(true);
+    tables.set_cache_index_and_filter_blocks_with_high_priority(true);
+    tables.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
+    tables.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
+    tables.set_data_block_hash_ratio(0.75);
+    tables.set_optimize_filters_for_memory(true);
+}
+
 impl Store for Rocks {
     const BATCHED: bool = false;
     const LZ4: bool = true;
@@ -33,13 +47,12 @@ impl Store for Rocks {
 
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
         let mut tables = BlockBasedOptions::default();
-        tables.set_block_cache(&Cache::new_hyper_clock_cache(CACHE_BYTES, 0));
+        tables.set_block_cache(&Cache::new_hyper_clock_cache(settings.cache_bytes, 0));
         tables.set_bloom_filter(f64::from(FILTER_BITS), false);
         tables.set_block_size(BLOCK_BYTES as usize);
         let mut options = Options::default();
         options.create_if_missing(true);
-        options.set_block_based_table_factory(&tables);
-        options.set_write_buffer_size(MEMTABLE_BYTES);
+        options.set_write_buffer_size(settings.memtable_bytes);
         options.set_max_write_buffer_number(i32::try_from(MEMTABLES)?);
         // One thread compacts, one flushes.
         options.set_max_background_jobs(2);
@@ -48,6 +61,10 @@ impl Store for Rocks {
         } else {
             DBCompressionType::None
         });
+        if settings.tuned {
+            tune(&mut options, &mut tables);
+        }
+        options.set_block_based_table_factory(&tables);
         let mut writes = WriteOptions::default();
         writes.set_sync(settings.sync);
         // Named, because the batched get wants its handle.

@@ -2,10 +2,12 @@
 //! half deleted. Reads see the tree that overwriting left: several levels, not compacted by hand. The
 //! peak of memory is that of the whole sequence.
 
+use std::ops::RangeInclusive;
 use std::time::Instant;
 
-use super::{Bench, Measure, VALUE_BYTES, emit, fresh, group, mib, mixed, put_rows, reads, tombstones};
-use crate::histogram::Histogram;
+use super::{
+    Bench, Measure, VALUE_BYTES, emit, fresh, group, mib, mixed, put_rows, reads, timed, tombstones,
+};
 use crate::keys::{Draw, Permutation, key};
 use crate::machine::{disk_bytes, memory};
 use crate::record::Figure;
@@ -27,7 +29,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     emit(&written(bench, measure, settled, bench.rows)?)?;
 
     overwrite(bench, &store, &values)?;
-    check(bench, &store, &values)?;
+    check(&store, &values, bench.rows, 0..=1)?;
     reads::run(bench, &store)?;
     mixed::run(bench, &store, &values)?;
 
@@ -58,9 +60,20 @@ pub(super) fn expect(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
 /// The figures of `rows` writes that ended at `settled`, with bytes written and occupied for each byte
 /// of the user's (occupied: for each byte alive).
 pub(super) fn written(bench: &Bench, measure: Measure, settled: Instant, rows: u64) -> Result<Figure> {
+    written_of(bench, measure, settled, rows, bench.rows)
+}
+
+/// The same where `alive` rows are in the database.
+pub(super) fn written_of(
+    bench: &Bench,
+    measure: Measure,
+    settled: Instant,
+    rows: u64,
+    alive: u64,
+) -> Result<Figure> {
     let row_bytes = (VALUE_BYTES + size_of::<crate::keys::Key>()) as u64;
     let figure = measure.done_at(rows, settled)?;
-    let (user, live) = (mib(rows * row_bytes), mib(bench.rows * row_bytes));
+    let (user, live) = (mib(rows * row_bytes), mib(alive * row_bytes));
     let (written, peak) = (figure.measures["written_mib"], figure.measures["disk_peak_mib"]);
     Ok(figure
         .with("write_amplification", written / user)
@@ -72,35 +85,30 @@ pub(super) fn written(bench: &Bench, measure: Measure, settled: Instant, rows: u
 fn overwrite<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
     let mut draw = Draw::new(bench.rows, 5);
     let measure = bench.measure("overwrite")?;
-    let mut histogram = Histogram::new();
-    if S::BATCHED {
-        put_rows(store, values, 1, (0..bench.rows).map(|_| draw.next()), group::<S>())?;
-    } else {
-        let mut last = Instant::now();
-        for _ in 0..bench.rows {
-            let row = draw.next();
-            store.put(&key(row), values.of(row, 1))?;
-            let now = Instant::now();
-            histogram.record(u64::try_from((now - last).as_nanos())?);
-            last = now;
-        }
-    }
+    let histogram = timed::puts(store, values, 1, bench.rows, || draw.next())?;
     let settled = store.settle()?;
     let figure = written(bench, measure, settled, bench.rows)?;
     emit(&if S::BATCHED { figure } else { figure.with_latencies(&histogram) })
 }
 
-/// A sample of rows holds what was written last: its first or its second version.
-fn check<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
+/// A sample of `0..rows` holds what was written: a value of one of `versions`.
+pub(super) fn check<S: Store>(
+    store: &S,
+    values: &Values,
+    rows: u64,
+    versions: RangeInclusive<u64>,
+) -> Result<()> {
     if S::NULL {
         return Ok(());
     }
-    let mut draw = Draw::new(bench.rows, 6);
+    let mut draw = Draw::new(rows, 6);
     let mut reader = store.reader()?;
     for _ in 0..CHECKED {
         let row = draw.next();
         let mut right = false;
-        reader.get(&key(row), |value| right = value == values.of(row, 0) || value == values.of(row, 1))?;
+        reader.get(&key(row), |value| {
+            right = versions.clone().any(|version| value == values.of(row, version));
+        })?;
         expect(right, || format!("row {row} is wrong"))?;
     }
     Ok(())

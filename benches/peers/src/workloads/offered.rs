@@ -1,0 +1,94 @@
+//! Open loop: overwrites arrive by a schedule that was fixed beforehand, at a share of what the engine can
+//! do, and a commit's time counts from its arrival. So a stall is seen by all that arrive in it, and not, as
+//! where a writer waits for its own last put, by one.
+//!
+//! Arrivals are equally spaced: whoever waits, waits for the engine (or for the machine: see its jitter).
+//! Between arrivals the writer spins. It cannot nap: arrivals are microseconds apart, naps are not; and
+//! `sched_yield` costs a thread its turn for milliseconds if anybody else wants the processor.
+
+use std::time::{Duration, Instant};
+
+use super::main_sequence::{check, written};
+use super::timed::{self, nanos};
+use super::{Bench, Measure, VALUE_BYTES, emit, fresh, group, put_rows};
+use crate::histogram::Histogram;
+use crate::keys::{Draw, Permutation, key};
+use crate::store::{Result, Settings, Store};
+use crate::values::Values;
+
+/// Puts that measure capacity, and puts offered at each share, for each row of the database.
+const TIMES: u64 = 2;
+/// What is offered, in percent of capacity.
+const SHARES: [u64; 2] = [50, 80];
+/// No offer lasts longer.
+const TIME: Duration = Duration::from_secs(90);
+
+/// Fill, capacity, and the offers, each settled.
+pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
+    let values = Values::new(VALUE_BYTES);
+    let store: S = fresh(&bench.dir, Settings::default())?;
+    let order = Permutation::new(bench.rows, 140);
+    put_rows(&store, &values, 0, (0..bench.rows).map(|at| order.at(at)), group::<S>())?;
+    store.settle()?;
+
+    let puts = bench.rows * TIMES;
+    let mut draw = Draw::new(bench.rows, 141);
+    let measure = bench.measure("offered: capacity")?;
+    let histogram = timed::puts(&store, &values, 1, puts, || draw.next())?;
+    let settled = store.settle()?;
+    let figure = written(bench, measure, settled, puts)?;
+    let capacity = figure.per_second();
+    emit(&figure.with_latencies(&histogram))?;
+
+    for (version, share) in (2..).zip(SHARES) {
+        let rate = capacity * share as f64 / 100.0;
+        let puts = puts.min(in_time(rate));
+        let measure = bench.measure(&format!("offered: {share} %"))?;
+        let figure = offer(bench, &store, &values, version, puts, rate, measure)?;
+        emit(&figure.with("offered_kps", rate / 1e3))?;
+    }
+    check(&store, &values, bench.rows, 0..=3)?;
+    store.close()
+}
+
+/// Puts that arrive in [`TIME`].
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and far below 2^63")]
+fn in_time(rate: f64) -> u64 {
+    (rate * TIME.as_secs_f64()) as u64
+}
+
+/// Offer `puts` of random rows at `rate` a second. Where an engine is not made for single puts, what
+/// arrives is a batch of 1,000.
+fn offer<S: Store>(
+    bench: &Bench,
+    store: &S,
+    values: &Values,
+    version: u64,
+    puts: u64,
+    rate: f64,
+    measure: Measure,
+) -> Result<crate::record::Figure> {
+    let size = group::<S>() as u64;
+    let arrivals = puts / size;
+    let spacing = size as f64 / rate;
+    let mut draw = Draw::new(bench.rows, 142 + version);
+    let mut histogram = Histogram::new();
+    let begun = Instant::now();
+    for arrival in 0..arrivals {
+        let due = begun + Duration::from_secs_f64(arrival as f64 * spacing);
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+        if size == 1 {
+            let row = draw.next();
+            store.put(&key(row), values.of(row, version))?;
+        } else {
+            timed::put_group(store, values, version, size, || draw.next())?;
+        }
+        histogram.record(nanos(due.elapsed()));
+    }
+    let end = Instant::now();
+    store.settle()?;
+    let figure = measure.done_at(arrivals * size, end)?;
+    Ok(figure.with_latencies(&histogram))
+}
