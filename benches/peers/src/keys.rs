@@ -20,6 +20,30 @@ pub(crate) fn absent_key(row: u64) -> Key {
     key
 }
 
+/// Rows that share the first [`FEW_PREFIX`] bytes of a [`grouped_key`], and the first [`MANY_PREFIX`].
+const FEW: u64 = 10;
+const MANY: u64 = 1000;
+/// Bytes of a prefix of few rows.
+pub(crate) const FEW_PREFIX: usize = 8;
+/// Bytes of a prefix of many rows.
+pub(crate) const MANY_PREFIX: usize = 6;
+
+/// A key of row `row` that shares its first bytes with its neighbours': the thousand's number, the ten's
+/// within it, and the rest. Keys ascend with their rows.
+#[inline]
+pub(crate) fn grouped_key(row: u64) -> Key {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&(((row / MANY) << 16) | ((row % MANY) / FEW)).to_be_bytes());
+    key[8..].copy_from_slice(&(mix(row) >> 4).to_be_bytes());
+    key[8] = (key[8] & 0x0f) | ((row % FEW) << 4).to_le_bytes()[0];
+    key
+}
+
+/// How many rows share a prefix of `bytes` bytes.
+pub(crate) fn prefix_rows(bytes: usize) -> u64 {
+    if bytes == MANY_PREFIX { MANY } else { FEW }
+}
+
 /// A 64-bit finaliser (the one of SplitMix64).
 #[inline]
 fn mix(x: u64) -> u64 {
@@ -108,6 +132,18 @@ mod tests {
         for row in 0..1000 {
             assert!(key(row) < key(row + 1) && absent_key(row) < key(row + 1));
             assert_ne!(absent_key(row), key(row));
+        }
+    }
+
+    #[test]
+    fn grouped_keys_ascend_and_share_their_prefixes() {
+        for row in 0..5000 {
+            let (this, next) = (grouped_key(row), grouped_key(row + 1));
+            assert!(this < next, "{row}");
+            for (bytes, rows) in [(FEW_PREFIX, FEW), (MANY_PREFIX, MANY)] {
+                assert_eq!(this[..bytes] == next[..bytes], row / rows == (row + 1) / rows, "{row}");
+                assert_eq!(prefix_rows(bytes), rows);
+            }
         }
     }
 

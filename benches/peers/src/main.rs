@@ -10,6 +10,7 @@ mod histogram;
 mod keys;
 mod machine;
 mod record;
+mod rows;
 mod run;
 mod store;
 mod stores;

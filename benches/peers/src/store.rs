@@ -26,6 +26,7 @@ pub(crate) const GETS_PER_TRANSACTION: u32 = 1000;
 
 /// What differs from one opening to the next.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub(crate) struct Settings {
     /// A write returns after it is on the device; otherwise after the system has it.
     pub(crate) sync: bool,
@@ -70,6 +71,8 @@ pub(crate) trait Store: Sized + Send + Sync {
     const BATCHED: bool;
     /// It can compress with LZ4.
     const LZ4: bool;
+    /// Unsynced commits survive the process. Otherwise it may keep them in memory of its own.
+    const SURVIVES: bool = true;
     /// It keeps nothing: what it reads is made up, what is written is gone.
     const NULL: bool = false;
 
@@ -123,6 +126,15 @@ pub(crate) trait Reader {
         rows: u64,
         see: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64>;
+
+    /// Show all rows whose keys begin with `prefix` to `see`, by ascending keys; how many there were.
+    fn prefix(&mut self, prefix: &[u8], see: impl FnMut(&[u8], &[u8])) -> Result<u64>;
+
+    /// Show the first `rows` keys to `see`, by ascending keys, without their values where an engine can do
+    /// that; how many there were.
+    fn keys(&mut self, rows: u64, mut see: impl FnMut(&[u8])) -> Result<u64> {
+        self.scan(None, Direction::Forward, rows, |key, _| see(key))
+    }
 }
 
 /// Show what `rows` yields to `see`, up to `limit`: for engines whose scans are iterators.

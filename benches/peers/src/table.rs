@@ -5,108 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::record::{Figure, Record};
+use crate::rows::ROWS;
 use crate::store::Result;
-
-/// What a row shows of a workload's figures.
-#[derive(Clone, Copy)]
-enum Show {
-    /// Thousand operations a second, the measuring loop's own time taken away.
-    Thousands,
-    /// Million operations a second, likewise.
-    Millions,
-    /// Thousand operations a second, as they are: where an operation waits for the device.
-    Gross,
-    /// How long the whole took, in milliseconds.
-    Millis,
-    /// A measure, less being better.
-    Measure(&'static str),
-}
-
-/// The rows: a label (or nothing: the workload's name), the workload, what to show, its unit.
-const ROWS: &[(&str, &str, Show, &str)] = &[
-    ("", "ordered fill", Show::Thousands, "k/s"),
-    ("", "ordered fill, batches of 1,000", Show::Thousands, "k/s"),
-    ("", "random fill", Show::Thousands, "k/s"),
-    ("", "random fill, four threads", Show::Thousands, "k/s"),
-    ("", "random fill, batches of 100", Show::Thousands, "k/s"),
-    ("", "random fill, one by one", Show::Thousands, "k/s"),
-    ("", "overwrite", Show::Thousands, "k/s"),
-    ("overwrite: p50", "overwrite", Show::Measure("p50_us"), "µs"),
-    ("overwrite: p99", "overwrite", Show::Measure("p99_us"), "µs"),
-    ("overwrite: p99.9", "overwrite", Show::Measure("p999_us"), "µs"),
-    ("overwrite: longest", "overwrite", Show::Measure("longest_us"), "µs"),
-    ("overwrite: the machine's jitter", "overwrite", Show::Measure("jitter_ms"), "ms"),
-    ("overwrite: processor time", "overwrite", Show::Measure("cpu_us_per_operation"), "µs a row"),
-    ("", "bare write + fdatasync, before", Show::Gross, "k/s"),
-    ("", "synced put, 1 thread", Show::Gross, "k/s"),
-    ("", "synced put, 4 threads", Show::Gross, "k/s"),
-    ("", "synced put, 16 threads", Show::Gross, "k/s"),
-    ("", "bare write + fdatasync, after", Show::Gross, "k/s"),
-    ("", "get, present", Show::Thousands, "k/s"),
-    ("", "get, present, two threads", Show::Thousands, "k/s"),
-    ("", "get, absent", Show::Thousands, "k/s"),
-    ("", "get, 8 at a time", Show::Thousands, "k/s"),
-    ("", "get, 64 at a time", Show::Thousands, "k/s"),
-    ("", "seek + 10 rows", Show::Thousands, "k/s"),
-    ("", "seek + 10 rows, reverse", Show::Thousands, "k/s"),
-    ("", "seek + 100 rows", Show::Thousands, "k/s"),
-    ("", "seek + 100 rows, reverse", Show::Thousands, "k/s"),
-    ("", "full scan", Show::Millions, "M rows/s"),
-    ("", "full scan, reverse", Show::Millions, "M rows/s"),
-    ("", "one writer, one reader: reads", Show::Thousands, "k/s"),
-    ("", "one writer, one reader: writes", Show::Thousands, "k/s"),
-    ("one writer, one reader: read p99.9", "one writer, one reader: reads", Show::Measure("p999_us"), "µs"),
-    ("", "delete", Show::Thousands, "k/s"),
-    ("", "seek over tombstones, first", Show::Millis, "ms"),
-    ("", "seek over tombstones, second", Show::Millis, "ms"),
-    ("", "seek over tombstones, a second later", Show::Millis, "ms"),
-    ("", "delete by range", Show::Millis, "ms"),
-    ("", "seek over a deleted range", Show::Millis, "ms"),
-    ("", "reopen to first get", Show::Millis, "ms"),
-    ("close before it", "reopen to first get", Show::Measure("close_ms"), "ms"),
-    ("random fill: written ÷ user bytes", "random fill", Show::Measure("write_amplification"), ""),
-    ("overwrite: written ÷ user bytes", "overwrite", Show::Measure("write_amplification"), ""),
-    ("five passes: written ÷ user bytes", "five passes", Show::Measure("write_amplification"), ""),
-    ("random fill: disk ÷ live bytes", "random fill", Show::Measure("disk_per_live"), ""),
-    ("overwrite: disk ÷ live bytes", "overwrite", Show::Measure("disk_per_live"), ""),
-    ("five passes: disk ÷ live bytes, mean", "five passes", Show::Measure("disk_mean_per_live"), ""),
-    ("five passes: disk ÷ live bytes, peak", "five passes", Show::Measure("disk_peak_per_live"), ""),
-    ("", "five passes", Show::Thousands, "k/s"),
-    ("peak memory of the main sequence", "memory", Show::Measure("peak_mib"), "MiB"),
-    ("not backed by files, at its end", "memory", Show::Measure("anonymous_mib"), "MiB"),
-    ("", "16 KiB values: fill", Show::Thousands, "k/s"),
-    ("", "16 KiB values: get", Show::Thousands, "k/s"),
-    ("", "16 KiB values: full scan", Show::Thousands, "k/s"),
-    (
-        "16 KiB values: written ÷ user bytes",
-        "16 KiB values: fill",
-        Show::Measure("write_amplification"),
-        "",
-    ),
-    ("", "LZ4: fill", Show::Thousands, "k/s"),
-    ("", "LZ4: get", Show::Thousands, "k/s"),
-    ("", "LZ4: full scan", Show::Millions, "M rows/s"),
-    ("LZ4: disk ÷ live bytes", "LZ4: fill", Show::Measure("disk_per_live"), ""),
-    ("", "queue: put, delete", Show::Thousands, "k/s"),
-    ("queue: look at the head, p50", "queue: put, delete", Show::Measure("p50_us"), "µs"),
-    ("queue: look at the head, longest", "queue: put, delete", Show::Measure("longest_us"), "µs"),
-    ("", "YCSB A", Show::Thousands, "k/s"),
-    ("", "YCSB B", Show::Thousands, "k/s"),
-    ("", "YCSB C", Show::Thousands, "k/s"),
-    ("", "YCSB D", Show::Thousands, "k/s"),
-    ("", "YCSB E", Show::Thousands, "k/s"),
-    ("", "YCSB F", Show::Thousands, "k/s"),
-    ("", "8 B values: fill", Show::Thousands, "k/s"),
-    ("", "8 B values: get", Show::Thousands, "k/s"),
-    ("", "400 B values: fill", Show::Thousands, "k/s"),
-    ("", "400 B values: get", Show::Thousands, "k/s"),
-    ("", "4 KiB values: fill", Show::Thousands, "k/s"),
-    ("", "4 KiB values: get", Show::Thousands, "k/s"),
-    ("", "64 KiB values: fill", Show::Thousands, "k/s"),
-    ("", "64 KiB values: get", Show::Thousands, "k/s"),
-    ("", "1 MiB values: fill", Show::Thousands, "k/s"),
-    ("", "1 MiB values: get", Show::Thousands, "k/s"),
-];
 
 /// The engine that the others are held against.
 const OURS: &str = "esker";
@@ -114,30 +14,6 @@ const OURS: &str = "esker";
 const NULL: &str = "null";
 /// Their single puts come in batches of 1,000.
 const BATCHED: &[&str] = &["lmdb", "redb"];
-
-impl Show {
-    /// What a row shows of `figure`, if `null_nanos` an operation are the measuring loop's.
-    fn of(self, figure: &Figure, null_nanos: f64) -> Option<f64> {
-        let nanos = figure.seconds * 1e9 / figure.operations as f64;
-        match self {
-            Show::Thousands => Some(1e6 / (nanos - null_nanos).max(0.1)),
-            Show::Millions => Some(1e3 / (nanos - null_nanos).max(0.1)),
-            Show::Gross => Some(figure.per_second() / 1e3),
-            Show::Millis => Some(figure.seconds * 1e3),
-            Show::Measure(name) => figure.measures.get(name).copied(),
-        }
-    }
-
-    /// Whether more is better.
-    fn more_is_better(self) -> bool {
-        matches!(self, Show::Thousands | Show::Millions | Show::Gross)
-    }
-
-    /// Whether the measuring loop's time is taken away.
-    fn is_net(self) -> bool {
-        matches!(self, Show::Thousands | Show::Millions)
-    }
-}
 
 /// The figures of one engine: by workload, one of each round.
 type Figures<'a> = BTreeMap<&'a str, Vec<&'a Figure>>;
@@ -216,6 +92,15 @@ fn is_grouped(workload: &str) -> bool {
             | "five passes"
             | "one writer, one reader: writes"
             | "16 KiB values: fill"
+            | "one writer, one scanner: writes"
+            | "capped: fill, without the cap"
+            | "sustained: fill"
+            | "sustained: overwrite"
+            | "offered: capacity"
+            | "offered: 50 %"
+            | "offered: 80 %"
+            | "tuned: fill"
+            | "tuned: overwrite"
     )
 }
 

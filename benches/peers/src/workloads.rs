@@ -1,18 +1,22 @@
 //! The workloads, in sequences: a sequence runs in a process of its own, on a directory of its own.
 
+mod caches;
 mod capped;
 mod churn;
 mod durable;
 mod fills;
+mod killed;
 mod main_sequence;
 mod mixed;
 mod offered;
 mod queue;
 mod reads;
+mod scans;
 mod sizes;
 mod sustained;
 mod timed;
 mod tombstones;
+mod tuned;
 mod variants;
 mod ycsb;
 
@@ -40,9 +44,10 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("threads", "random fill by four threads"),
     ("batches", "random fill in batches of 100"),
     ("main", "random fill, overwrite, gets, seeks, scans, mixed, reopen, deletes, tombstones"),
-    ("synced", "synced puts by 1, 4 and 16 threads beside a bare write + fdatasync loop"),
+    ("synced", "synced puts by 1 to 16 threads beside a bare write + fdatasync loop"),
     ("large", "values of 16 KiB: fill, get, scan"),
     ("lz4", "LZ4: fill, get, scan"),
+    ("batches-10", "random fill in batches of 10"),
     ("single", "random puts one by one, also where that is not what the engine is made for"),
     ("queue", "puts at the tail, deletes at the head"),
     ("ycsb", "YCSB's core workloads A to F"),
@@ -82,6 +87,12 @@ pub(crate) fn run<S: Store>(bench: &Bench, name: &str) -> Result<()> {
         "ycsb" => ycsb::run::<S>(bench),
         "sizes" => sizes::run::<S>(bench),
         "churn" => churn::run::<S>(bench),
+        "batches-10" => fills::batches_of_ten::<S>(bench),
+        "scans" => scans::run::<S>(bench),
+        "caches" => caches::run::<S>(bench),
+        "killed" => killed::run::<S>(bench),
+        killed::WRITES => killed::writes::<S>(bench),
+        "tuned" => tuned::run::<S>(bench),
         "capped" => capped::run::<S>(bench),
         capped::READS => capped::reads::<S>(bench),
         "sustained" => sustained::run::<S>(bench),

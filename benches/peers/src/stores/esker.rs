@@ -23,11 +23,19 @@ pub(crate) struct EskerReader<'a> {
 }
 
 /// What the documentation of [`DatabaseOptions`] recommends for data that fits in memory.
-fn tuned(options: DatabaseOptions) -> DatabaseOptions {
-    DatabaseOptions {
-        // No copy of a block in the cache: reads go to the page cache itself.
-        table_source: TableSource::Mapped,
-        ..options
+fn tune(options: &mut DatabaseOptions) {
+    // No copy of a block in the cache: reads go to the page cache itself.
+    options.table_source = TableSource::Mapped;
+}
+
+impl EskerReader<'_> {
+    /// The one cursor, made when it is first asked for.
+    #[inline]
+    fn cursor(&mut self) -> Result<&mut RowCursor> {
+        Ok(match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => none.insert(self.rows.cursor()?),
+        })
     }
 }
 
@@ -37,7 +45,7 @@ impl Store for Esker {
     type Reader<'a> = EskerReader<'a>;
 
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
-        let options = DatabaseOptions {
+        let mut options = DatabaseOptions {
             durability: if settings.sync { Durability::Sync } else { Durability::Os },
             cache_bytes: settings.cache_bytes as u64,
             memtable_bytes_max: settings.memtable_bytes as u64,
@@ -46,7 +54,9 @@ impl Store for Esker {
             compaction_threads: 1,
             ..DatabaseOptions::default()
         };
-        let options = if settings.tuned { tuned(options) } else { options };
+        if settings.tuned {
+            tune(&mut options);
+        }
         let db = Database::builder(dir).options(options).open()?;
         let compression = if settings.lz4 { Compression::Lz4 } else { Compression::None };
         let rows = db.keyspace(
@@ -126,10 +136,7 @@ impl Reader for EskerReader<'_> {
         rows: u64,
         mut see: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let cursor = match &mut self.cursor {
-            Some(cursor) => cursor,
-            none => none.insert(self.rows.cursor()?),
-        };
+        let cursor = self.cursor()?;
         let forward = direction == Direction::Forward;
         let mut valid = match (from, forward) {
             (Some(key), true) => cursor.seek(key)?,
@@ -144,6 +151,31 @@ impl Reader for EskerReader<'_> {
             if seen < rows {
                 valid = if forward { cursor.next()? } else { cursor.prev()? };
             }
+        }
+        Ok(seen)
+    }
+
+    fn prefix(&mut self, prefix: &[u8], mut see: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        let cursor = self.cursor()?;
+        let mut valid = cursor.seek(prefix)?;
+        let mut seen = 0;
+        while valid && cursor.key().starts_with(prefix) {
+            see(cursor.key(), cursor.value());
+            seen += 1;
+            valid = cursor.next()?;
+        }
+        Ok(seen)
+    }
+
+    /// Values are not copied until they are asked for; there is no cheaper way.
+    fn keys(&mut self, rows: u64, mut see: impl FnMut(&[u8])) -> Result<u64> {
+        let cursor = self.cursor()?;
+        let mut valid = cursor.seek_first()?;
+        let mut seen = 0;
+        while valid && seen < rows {
+            see(cursor.key());
+            seen += 1;
+            valid = seen < rows && cursor.next()?;
         }
         Ok(seen)
     }

@@ -143,4 +143,13 @@ impl Reader for FjallReader<'_> {
             Direction::Reverse => show(range.rev().map(fjall::Guard::into_inner), rows, see),
         }
     }
+
+    fn prefix(&mut self, prefix: &[u8], mut see: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        let rows = self.rows.prefix(prefix).map(fjall::Guard::into_inner);
+        show(rows, u64::MAX, |(key, value): &fjall::KvPair| see(key, value))
+    }
+
+    fn keys(&mut self, rows: u64, mut see: impl FnMut(&[u8])) -> Result<u64> {
+        show(self.rows.iter().map(fjall::Guard::key), rows, |key| see(key))
+    }
 }

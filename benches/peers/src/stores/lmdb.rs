@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::time::Instant;
 
-use heed::types::Bytes;
+use heed::types::{Bytes, DecodeIgnore};
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 
 use crate::keys::Key;
@@ -151,5 +151,16 @@ impl Reader for LmdbReader<'_> {
             Direction::Forward => show(rows.range(transaction, &(from, Bound::Unbounded))?, limit, see),
             Direction::Reverse => show(rows.rev_range(transaction, &(Bound::Unbounded, from))?, limit, see),
         }
+    }
+
+    fn prefix(&mut self, prefix: &[u8], mut see: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        let rows = self.rows;
+        let found = rows.prefix_iter(self.transaction()?, prefix)?;
+        show(found, u64::MAX, |(key, value): &(&[u8], &[u8])| see(key, value))
+    }
+
+    fn keys(&mut self, limit: u64, mut see: impl FnMut(&[u8])) -> Result<u64> {
+        let rows = self.rows.remap_data_type::<DecodeIgnore>();
+        show(rows.iter(self.transaction()?)?, limit, |(key, ()): &(&[u8], ())| see(key))
     }
 }

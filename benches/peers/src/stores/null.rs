@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::keys::Key;
+use crate::keys::{Key, prefix_rows};
 use crate::store::{Direction, Reader, Result, Settings, Store};
 
 /// Keeps nothing.
@@ -88,5 +88,10 @@ impl Reader for NullReader {
             see(black_box(&self.key), &self.value);
         }
         Ok(rows)
+    }
+
+    /// As many rows as a prefix of the workloads' grouped keys has.
+    fn prefix(&mut self, prefix: &[u8], see: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        self.scan(None, Direction::Forward, prefix_rows(prefix.len()), see)
     }
 }

@@ -63,6 +63,7 @@ impl Redb {
 impl Store for Redb {
     const BATCHED: bool = true;
     const LZ4: bool = false;
+    const SURVIVES: bool = false;
     type Reader<'a> = RedbReader<'a>;
 
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
@@ -149,5 +150,19 @@ impl Reader for RedbReader<'_> {
             Direction::Forward => show(range, rows, see),
             Direction::Reverse => show(range.rev(), rows, see),
         }
+    }
+
+    fn prefix(&mut self, prefix: &[u8], mut see: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        let table = self.table()?;
+        let mut seen = 0;
+        for row in table.range(prefix..)? {
+            let (key, value) = row?;
+            if !key.value().starts_with(prefix) {
+                break;
+            }
+            see(key.value(), value.value());
+            seen += 1;
+        }
+        Ok(seen)
     }
 }

@@ -168,4 +168,33 @@ impl Reader for RocksReader<'_> {
         cursor.status()?;
         Ok(seen)
     }
+
+    fn prefix(&mut self, prefix: &[u8], mut see: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        let cursor = self.rows.get_or_insert_with(|| self.db.raw_iterator());
+        cursor.seek(prefix);
+        let mut seen = 0;
+        while let Some((key, value)) = cursor.item()
+            && key.starts_with(prefix)
+        {
+            see(key, value);
+            seen += 1;
+            cursor.next();
+        }
+        cursor.status()?;
+        Ok(seen)
+    }
+
+    fn keys(&mut self, rows: u64, mut see: impl FnMut(&[u8])) -> Result<u64> {
+        let cursor = self.rows.get_or_insert_with(|| self.db.raw_iterator());
+        cursor.seek_to_first();
+        let mut seen = 0;
+        while seen < rows {
+            let Some(key) = cursor.key() else { break };
+            see(key);
+            seen += 1;
+            cursor.next();
+        }
+        cursor.status()?;
+        Ok(seen)
+    }
 }

@@ -13,12 +13,12 @@ use crate::values::Values;
 /// A put of 16 B + 100 B with what a log adds to it, in bytes.
 const APPEND_BYTES: usize = 140;
 
-/// The bare loop, puts by 1, 4 and 16 threads, and the bare loop again.
+/// The bare loop, puts by 1, 2, 4, 8 and 16 threads, and the bare loop again.
 pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let operations = bench.rows / 400;
     bare(bench, "bare write + fdatasync, before", operations)?;
     let values = Values::new(VALUE_BYTES);
-    for threads in [1, 4, 16] {
+    for threads in [1, 2, 4, 8, 16] {
         let rows = operations / threads * threads;
         let order = Permutation::new(rows, 60);
         let store: S = fresh(&bench.dir.join("rows"), Settings { sync: true, ..Settings::default() })?;

@@ -44,6 +44,13 @@ pub(super) fn batches<S: Store>(bench: &Bench) -> Result<()> {
     fill::<S>(bench, "random fill, batches of 100", count(rows)?.map(move |at| order.at(at)), 100)
 }
 
+/// In random order, in batches of 10; two fifths of the rows.
+pub(super) fn batches_of_ten<S: Store>(bench: &Bench) -> Result<()> {
+    let rows = bench.rows * 2 / 5;
+    let order = Permutation::new(rows, 5);
+    fill::<S>(bench, "random fill, batches of 10", count(rows)?.map(move |at| order.at(at)), 10)
+}
+
 /// In random order, one by one; a twenty-fifth of the rows.
 pub(super) fn single<S: Store>(bench: &Bench) -> Result<()> {
     let rows = bench.rows / 25;

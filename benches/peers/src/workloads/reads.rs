@@ -45,7 +45,7 @@ pub(super) fn get_rows<S: Store>(store: &S, rows: u64, gets: u64, seed: u64) -> 
     Ok(())
 }
 
-fn gets_by_threads<S: Store>(
+pub(super) fn gets_by_threads<S: Store>(
     bench: &Bench,
     store: &S,
     workload: &str,
@@ -92,7 +92,7 @@ fn multi_gets<S: Store>(bench: &Bench, store: &S, together: usize) -> Result<()>
 }
 
 /// Seeks to rows at least `length` from either end, so that each shows that many.
-fn seeks<S: Store>(
+pub(super) fn seeks<S: Store>(
     bench: &Bench,
     store: &S,
     workload: &str,

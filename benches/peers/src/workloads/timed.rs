@@ -16,6 +16,13 @@ pub(super) struct Budget {
     pub(super) time: Duration,
 }
 
+impl Budget {
+    /// So many operations, however long they take.
+    pub(super) fn operations(operations: u64) -> Budget {
+        Budget { operations, time: Duration::MAX }
+    }
+}
+
 /// Repeat `operation` within `budget`.
 pub(super) fn repeat(budget: Budget, mut operation: impl FnMut() -> Result<()>) -> Result<Histogram> {
     let mut histogram = Histogram::new();
@@ -39,15 +46,14 @@ pub(super) fn puts<S: Store>(
     puts: u64,
     mut next: impl FnMut() -> u64,
 ) -> Result<Histogram> {
-    let budget = |operations| Budget { operations, time: Duration::MAX };
     if !S::BATCHED {
-        return repeat(budget(puts), || {
+        return repeat(Budget::operations(puts), || {
             let row = next();
             store.put(&key(row), values.of(row, version))
         });
     }
     let mut left = puts;
-    repeat(budget(puts.div_ceil(GROUP as u64)), || {
+    repeat(Budget::operations(puts.div_ceil(GROUP as u64)), || {
         let size = left.min(GROUP as u64);
         left -= size;
         put_group(store, values, version, size, &mut next)
