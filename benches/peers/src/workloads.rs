@@ -53,6 +53,10 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("ycsb", "YCSB's core workloads A to F"),
     ("sizes", "values from 8 B to 1 MiB: fill, get"),
     ("churn", "fill and five passes of overwriting: bytes written and occupied"),
+    ("scans", "prefix scans, keys-only scans, full scans beside a writer"),
+    ("caches", "gets from the memtable alone, and from the page cache behind a small block cache"),
+    ("killed", "reopening after a kill"),
+    ("tuned", "fill, overwrite, get, seek, scan with the settings that each engine's guides recommend"),
     (
         "capped",
         "gets and seeks under a memory cap of a tenth of the data, page cache included (needs root)",
