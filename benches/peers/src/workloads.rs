@@ -167,6 +167,11 @@ impl Measure {
 }
 
 impl Figure {
+    /// With the latencies of puts, unless `S` is not made for single ones: its commits are of 1,000 rows.
+    fn with_puts<S: Store>(self, histogram: &Histogram) -> Figure {
+        if S::BATCHED { self } else { self.with_latencies(histogram) }
+    }
+
     /// With the quantiles of `histogram`, in microseconds, and what its samples above a millisecond add up
     /// to, in milliseconds.
     fn with_latencies(self, histogram: &Histogram) -> Figure {

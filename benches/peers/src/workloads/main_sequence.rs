@@ -87,8 +87,7 @@ fn overwrite<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> 
     let measure = bench.measure("overwrite")?;
     let histogram = timed::puts(store, values, 1, bench.rows, || draw.next())?;
     let settled = store.settle()?;
-    let figure = written(bench, measure, settled, bench.rows)?;
-    emit(&if S::BATCHED { figure } else { figure.with_latencies(&histogram) })
+    emit(&written(bench, measure, settled, bench.rows)?.with_puts::<S>(&histogram))
 }
 
 /// A sample of `0..rows` holds what was written: a value of one of `versions`.

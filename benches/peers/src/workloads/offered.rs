@@ -38,7 +38,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let settled = store.settle()?;
     let figure = written(bench, measure, settled, puts)?;
     let capacity = figure.per_second();
-    emit(&figure.with_latencies(&histogram))?;
+    emit(&figure.with_puts::<S>(&histogram))?;
 
     for (version, share) in (2..).zip(SHARES) {
         let rate = capacity * share as f64 / 100.0;

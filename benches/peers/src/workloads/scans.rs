@@ -114,7 +114,7 @@ fn beside_a_writer<S: Store>(bench: &Bench, store: &S, values: &Values, rows: u6
         (wrote, written_at, scanner.join())
     });
     let (seen, end) = scanned.map_err(|_| "the scanner panicked")??;
-    emit(&writes.done_at(rows, written_at)?.with_latencies(&wrote?))?;
+    emit(&writes.done_at(rows, written_at)?.with_puts::<S>(&wrote?))?;
     emit(&scans.done_at(seen, end)?)?;
     store.settle()?;
     Ok(())

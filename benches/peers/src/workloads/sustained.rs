@@ -29,7 +29,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let measure = bench.measure("sustained: overwrite")?;
     let histogram = timed::puts(&store, &values, 1, rows / 2, || draw.next())?;
     let settled = store.settle()?;
-    emit(&written_of(bench, measure, settled, rows / 2, rows)?.with_latencies(&histogram))?;
+    emit(&written_of(bench, measure, settled, rows / 2, rows)?.with_puts::<S>(&histogram))?;
     check(&store, &values, rows, 0..=1)?;
 
     gets(bench, &store, "sustained: get", bench.rows / 5)?;

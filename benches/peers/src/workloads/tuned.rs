@@ -21,7 +21,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let measure = bench.measure("tuned: overwrite")?;
     let histogram = timed::puts(&store, &values, 1, bench.rows, || draw.next())?;
     let settled = store.settle()?;
-    emit(&written(bench, measure, settled, bench.rows)?.with_latencies(&histogram))?;
+    emit(&written(bench, measure, settled, bench.rows)?.with_puts::<S>(&histogram))?;
     check(&store, &values, bench.rows, 0..=1)?;
 
     let gets = bench.rows / 5;
