@@ -10,7 +10,8 @@ use crate::store::Result;
 /// Where the system mounts the hierarchies.
 const MOUNT: &str = "/sys/fs/cgroup";
 /// What to do without one.
-const HINT: &str = "a workload under a memory cap needs the right to make one (run it as root) and the memory controller: \
+const HINT: &str = "a workload under a memory cap needs the right to make one (run it as root) \
+     and the memory controller: \
      mounted at /sys/fs/cgroup/memory, or named in /sys/fs/cgroup/cgroup.subtree_control";
 
 /// Names of the files of one version.

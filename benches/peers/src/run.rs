@@ -9,7 +9,7 @@ use clap::Args;
 use crate::record::{Figure, Record, Run};
 use crate::store::Result;
 use crate::stores;
-use crate::workloads::{self, Bench, SEQUENCES};
+use crate::workloads::{self, BY_NAME_ONLY, Bench, SEQUENCES};
 
 /// Engines in this build. `null` is the measuring loop itself: its cost is subtracted from the others'.
 const ENGINES: &[&str] = &[
@@ -31,7 +31,8 @@ pub(crate) struct Options {
     /// Engines, separated by commas; all of this build if left out.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
-    /// Sequences of workloads, separated by commas; all if left out (`peers list` names them).
+    /// Sequences of workloads, separated by commas (`peers list` names them); all but those that need root or
+    /// hours if left out.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     /// Rounds: every sequence on every engine, once a round.
@@ -68,7 +69,8 @@ const ROWS_MIN: u64 = 20_000;
 pub(crate) fn list() {
     println!("engines: {}", ENGINES.join(", "));
     for (name, what) in SEQUENCES {
-        println!("{name:16} {what}");
+        let only = if BY_NAME_ONLY.contains(name) { "; runs only if it is named" } else { "" };
+        println!("{name:16} {what}{only}");
     }
 }
 
@@ -91,7 +93,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let engines = choose(&options.engines, ENGINES, "engine")?;
     let names: Vec<&str> = SEQUENCES.iter().map(|(name, _)| *name).collect();
-    let sequences = choose(&options.workloads, &names, "sequence")?;
+    let mut sequences = choose(&options.workloads, &names, "sequence")?;
+    if options.workloads.is_empty() {
+        sequences.retain(|name| !BY_NAME_ONLY.contains(&name.as_str()));
+    }
     let program = std::env::current_exe()?;
     let dir = options.dir.clone().unwrap_or_else(|| program.with_file_name("peers-data"));
     let mut record = Record::load(&options.out, options.rows)?;

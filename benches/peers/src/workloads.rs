@@ -65,6 +65,9 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("offered", "open loop: overwrites offered at 50 and 80 % of capacity"),
 ];
 
+/// Sequences that run only if they are named: one needs root, the other hours.
+pub(crate) const BY_NAME_ONLY: &[&str] = &["capped", "sustained"];
+
 /// Where a sequence runs, and how large it is.
 pub(crate) struct Bench {
     /// An empty directory of its own.
