@@ -235,4 +235,5 @@ pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "tuned: get", Show::Thousands, "k/s"),
     ("", "tuned: seek + 10 rows", Show::Thousands, "k/s"),
     ("", "tuned: full scan", Show::Millions, "M rows/s"),
+    ("", "tuned: delete", Show::Thousands, "k/s"),
 ];

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use esker::{
-    Compression, Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, RowCursor, TableSource,
+    Compression, Database, DatabaseOptions, Durability, Keyspace, KeyspaceOptions, LogWrites, RowCursor,
+    TableSource,
 };
 
 use crate::keys::Key;
@@ -26,6 +27,8 @@ pub(crate) struct EskerReader<'a> {
 fn tune(options: &mut DatabaseOptions) {
     // No copy of a block in the cache: reads go to the page cache itself.
     options.table_source = TableSource::Mapped;
+    // No call of the system for a put.
+    options.log_writes = LogWrites::Mapped;
 }
 
 impl EskerReader<'_> {

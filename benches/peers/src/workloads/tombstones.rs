@@ -13,20 +13,7 @@ use crate::values::read_ends;
 /// Then the other half, but for its last row, is deleted by range and sought over.
 pub(super) fn run<S: Store>(bench: &Bench, store: &S) -> Result<()> {
     let half = bench.rows / 2;
-    let measure = bench.measure("delete")?;
-    if S::BATCHED {
-        let mut batch: Vec<Key> = Vec::with_capacity(GROUP);
-        for from in (0..half).step_by(GROUP) {
-            batch.clear();
-            batch.extend((from..half.min(from + GROUP as u64)).map(key));
-            store.delete_all(&batch)?;
-        }
-    } else {
-        for row in 0..half {
-            store.delete(&key(row))?;
-        }
-    }
-    emit(&measure.done(half)?)?;
+    delete(bench, store, "delete")?;
 
     seek(bench, store, "seek over tombstones, first", 0, half)?;
     seek(bench, store, "seek over tombstones, second", 0, half)?;
@@ -40,6 +27,25 @@ pub(super) fn run<S: Store>(bench: &Bench, store: &S) -> Result<()> {
         seek(bench, store, "seek over a deleted range", half, last)?;
     }
     Ok(())
+}
+
+/// Delete the first half of the rows, in their order.
+pub(super) fn delete<S: Store>(bench: &Bench, store: &S, workload: &str) -> Result<()> {
+    let half = bench.rows / 2;
+    let measure = bench.measure(workload)?;
+    if S::BATCHED {
+        let mut batch: Vec<Key> = Vec::with_capacity(GROUP);
+        for from in (0..half).step_by(GROUP) {
+            batch.clear();
+            batch.extend((from..half.min(from + GROUP as u64)).map(key));
+            store.delete_all(&batch)?;
+        }
+    } else {
+        for row in 0..half {
+            store.delete(&key(row))?;
+        }
+    }
+    emit(&measure.done(half)?)
 }
 
 /// A seek to row `from` by a new reader; it has to find row `to`.
