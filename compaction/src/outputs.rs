@@ -230,9 +230,9 @@ impl Emit for Outputs {
     fn emit(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8], hash: u64) -> Result<()> {
         self.given = (self.given.0 + 1, self.given.1.wrapping_add(hash));
         if let Some(writer) = &mut self.writer {
-            return writer.add(key, seqno, kind, value);
+            return writer.add_hashed(key, seqno, kind, value, hash);
         }
-        self.writer.insert((self.make)()?).add(key, seqno, kind, value)
+        self.writer.insert((self.make)()?).add_hashed(key, seqno, kind, value, hash)
     }
 }
 

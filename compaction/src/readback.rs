@@ -4,6 +4,7 @@
 //! entries ascend strictly, lie inside the bounds, are as many as described and hash to the described
 //! content hash; the filter knows each key; the range tombstones are as many as described.
 
+use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,37 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, Error, Result, SeqNo};
 use esker_sstable::{CursorOptions, TableContext, TableCursor, TableReader};
 
+/// How many keys pass between asking for a filter's line and looking at it: the memory's latency in the time that
+/// an entry takes, and some.
+const EXPECTED_MAX: usize = 8;
+
+const DENIED: &str = "its filter denies a key it holds";
+
+/// The hashes of the keys seen last, whose filter lines are on their way.
+#[derive(Default)]
+struct Expected {
+    hashes: [u64; EXPECTED_MAX],
+    /// Keys so far.
+    keys: usize,
+}
+
+impl Expected {
+    /// Ask for the line of a key; whether the filter knows the one that was asked for longest ago.
+    #[inline]
+    fn pass(&mut self, reader: &TableReader, hash: u64) -> bool {
+        reader.prefetch_filter(hash);
+        let place = self.keys % EXPECTED_MAX;
+        let asked = std::mem::replace(&mut self.hashes[place], hash);
+        self.keys += 1;
+        self.keys <= EXPECTED_MAX || reader.may_contain(asked)
+    }
+
+    /// Whether the filter knows those that are left.
+    fn known(&self, reader: &TableReader) -> bool {
+        self.hashes.iter().take(self.keys).all(|&hash| reader.may_contain(hash))
+    }
+}
+
 pub(crate) struct Readback {
     reader: Arc<TableReader>,
     cursor: TableCursor,
@@ -21,6 +53,7 @@ pub(crate) struct Readback {
     started: bool,
     entries: u64,
     hash: u64,
+    expected: Expected,
     /// The last entry seen.
     key: Vec<u8>,
     seqno: SeqNo,
@@ -39,6 +72,7 @@ impl Readback {
             started: false,
             entries: 0,
             hash: 0,
+            expected: Expected::default(),
             key: Vec::new(),
             seqno: SeqNo::MAX,
         })
@@ -57,15 +91,17 @@ impl Readback {
             }
             let (key, value) = (self.cursor.key(), self.cursor.value());
             let (seqno, kind) = (self.cursor.seqno(), self.cursor.kind());
-            let new_key = self.entries == 0 || self.key.as_slice() != key;
-            let ascends =
-                if new_key { self.entries == 0 || self.key.as_slice() < key } else { seqno < self.seqno };
-            if !ascends {
+            let behind = match self.entries {
+                0 => Ordering::Less,
+                _ => self.key.as_slice().cmp(key),
+            };
+            let new_key = behind == Ordering::Less;
+            if !new_key && (behind == Ordering::Greater || seqno >= self.seqno) {
                 return Err(self.wrong("its entries do not ascend"));
             }
             if new_key {
-                if !self.reader.may_contain(key_hash(key)) {
-                    return Err(self.wrong("its filter denies a key it holds"));
+                if !self.expected.pass(&self.reader, key_hash(key)) {
+                    return Err(self.wrong(DENIED));
                 }
                 self.key.clear();
                 self.key.extend_from_slice(key);
@@ -81,6 +117,9 @@ impl Readback {
 
     fn conclude(&self) -> Result<bool> {
         let tombstones: usize = self.reader.tombstones().list().iter().map(|f| f.seqnos.len()).sum();
+        if !self.expected.known(&self.reader) {
+            return Err(self.wrong(DENIED));
+        }
         if self.entries != self.meta.entries || self.hash != self.meta.content_hash {
             return Err(self.wrong("its entries are not those that were written"));
         }

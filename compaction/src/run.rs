@@ -15,6 +15,7 @@
 //! Durability order: each output is synced before it is read back; its name becomes durable with the
 //! manifest commit that installs it; only after that commit may inputs or logs go.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use esker_base::checksum::entry_hash;
@@ -254,12 +255,12 @@ impl<C: Cursor> MergeRun<C> {
             self.totals.bytes_in += bytes;
             *budget = budget.saturating_sub(bytes);
 
-            let same_key = self.totals.entries_in > 0 && key == self.versions.key();
-            let ascends = match self.totals.entries_in {
-                0 => true,
-                _ if same_key => seqno < self.seqno,
-                _ => key > self.versions.key(),
+            let behind = match self.totals.entries_in {
+                0 => Ordering::Less,
+                _ => self.versions.key().cmp(key),
             };
+            let same_key = behind == Ordering::Equal;
+            let ascends = if same_key { seqno < self.seqno } else { behind == Ordering::Less };
             if !ascends || kind == Kind::RangeDelete {
                 return Err(self.wrong(leader, "its entries are not in order or not of a known kind"));
             }

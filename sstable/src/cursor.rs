@@ -171,11 +171,13 @@ impl TableCursor {
         }
         let index = self.table.index();
         let len = usize::try_from(index.offset(end) - index.offset(first)).unwrap_or_default();
-        let bytes = self.table.source().read(index.offset(first), len)?;
+        // The block that was walked over lies in the piece before, whose memory is wanted for this one.
+        self.at = BlockCursor::default();
+        let bytes = self.table.source().read_over(index.offset(first), len, self.ahead.take())?;
         self.cost.bytes_from_disk += len as u64;
         self.ahead.first = first;
         self.ahead.end = end;
-        self.ahead.bytes = Bytes::from(bytes);
+        self.ahead.bytes = bytes;
         let stored = self.ahead.stored(&self.table, block).unwrap_or_default();
         self.table.open_slice(block, &stored, fill, &mut self.cost)
     }
@@ -260,6 +262,12 @@ impl Ahead {
         let start = usize::try_from(index.offset(block) - index.offset(self.first)).ok()?;
         let end = start + index.stored_len(block);
         (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
+    }
+
+    /// The piece, which is left behind.
+    fn take(&mut self) -> Bytes {
+        self.end = self.first;
+        std::mem::take(&mut self.bytes)
     }
 
     /// Which blocks to read now that `block` is needed: it, and those behind it (or before it, when

@@ -82,6 +82,18 @@ impl Source {
         read_exact_at(&*self.file, offset, len)
     }
 
+    /// [`read`](Self::read), into the memory of `old` if nobody else holds it: memory that is new costs a page
+    /// fault for every 4 KiB, and is written with zeros first.
+    pub(crate) fn read_over(&self, offset: u64, len: usize, old: Bytes) -> Result<Bytes> {
+        let Ok(mut buffer) = old.try_into_mut() else { return self.read(offset, len).map(Bytes::from) };
+        if buffer.capacity() < len {
+            return self.read(offset, len).map(Bytes::from);
+        }
+        buffer.resize(len, 0);
+        self.read_into(offset, &mut buffer)?;
+        Ok(buffer.freeze())
+    }
+
     /// Read as many bytes at `offset` as fit `buffer`.
     pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         fill_exact_at(&*self.file, offset, buffer)

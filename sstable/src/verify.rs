@@ -1,6 +1,6 @@
 //! Reading every byte of a table and checking everything it says.
 
-use esker_base::checksum::key_hash;
+use esker_base::checksum::{entry_hash, key_hash};
 use esker_base::{InternalKey, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known, tag};
@@ -125,7 +125,9 @@ impl Walk<'_> {
                 return Err(wrong("the filter denies it"));
             }
             self.distinct += u64::from(is_new);
-            self.totals.entry(key.user, key.seqno, cursor.kind(), cursor.value());
+            let (kind, value) = (cursor.kind(), cursor.value());
+            let content = entry_hash(key.user, key.seqno.0, kind as u8, value);
+            self.totals.entry(key.user, key.seqno, kind, value, content);
             if self.first.is_none() {
                 self.first = Some(key.user.to_vec());
             }

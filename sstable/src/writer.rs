@@ -5,10 +5,11 @@
 //! The file's *name* is not durable before the caller syncs the directory. A file that was not
 //! finished has no footer and is nobody's: no manifest names it.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-use esker_base::checksum::{ChecksumSeed, key_hash};
+use esker_base::checksum::{ChecksumSeed, entry_hash, key_hash};
 use esker_base::filename::FileName;
 use esker_base::range_tombstone::Fragment;
 use esker_base::table_meta::TableMeta;
@@ -113,40 +114,52 @@ impl TableWriter {
     /// range tombstone.
     #[inline]
     pub fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
+        self.add_hashed(key, seqno, kind, value, entry_hash(key, seqno.0, kind as u8, value))
+    }
+
+    /// [`add`](Self::add) for who knows the entry's content hash: who has read it somewhere else. The
+    /// description takes the hash over, so that a table that is read back and agrees with its description holds
+    /// what was read there, whatever happened in between.
+    #[inline]
+    pub fn add_hashed(
+        &mut self,
+        key: &[u8],
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+        hash: u64,
+    ) -> Result<()> {
         limits::check_key(key)?;
         limits::check_value(value)?;
         assert!(kind != Kind::RangeDelete, "range tombstones are added with add_tombstone");
-        let same_key = self.totals.entries > 0 && self.last_user_key() == key;
-        if same_key {
-            assert!(seqno < self.last_seqno, "versions of a key are added newest first");
-        } else {
-            assert!(
-                self.totals.entries == 0 || self.last_user_key() < key,
-                "entries are added in ascending order"
-            );
-        }
+        let behind = match self.totals.entries {
+            0 => Ordering::Less,
+            _ => self.last_user_key().cmp(key),
+        };
+        assert!(behind != Ordering::Greater, "entries are added in ascending order");
+        let same_key = behind == Ordering::Equal;
+        assert!(!same_key || seqno < self.last_seqno, "versions of a key are added newest first");
+        self.totals.entry(key, seqno, kind, value, hash);
         let full = self.block.raw_bytes_with(key.len(), value.len()) > self.options.block_bytes as usize;
         if full && !self.block.is_empty() {
             self.finish_block()?;
         }
-        let hash = key_hash(key);
+        let key_hash = key_hash(key);
         if !same_key {
             self.distinct += 1;
             if self.options.filter_bits_per_key > 0 {
-                self.hashes.push(hash);
+                self.hashes.push(key_hash);
             }
         }
         if let Some(stored) = self.unindexed.take() {
             let last = InternalKey::new(&self.last_key, self.last_seqno);
             self.index.add(stored, last, Some(InternalKey::new(key, seqno)));
         }
-        if self.totals.entries == 0 {
+        if self.totals.entries == 1 {
             self.first_key = key.to_vec();
         }
-        self.block.add(key, tag(hash), seqno, kind, value);
+        self.block.add(key, tag(key_hash), seqno, kind, value);
         self.last_seqno = seqno;
-
-        self.totals.entry(key, seqno, kind, value);
         Ok(())
     }
 
@@ -336,6 +349,8 @@ impl Output {
     fn flush(&mut self) -> Result<()> {
         if !self.piece.is_empty() {
             self.file.write_at(&self.piece, self.written)?;
+            // The device works while the next piece comes together, and the sync at the end has less to wait for.
+            self.file.start_writeback(self.written, self.piece.len() as u64);
             self.written += self.piece.len() as u64;
             self.piece.clear();
         }

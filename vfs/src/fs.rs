@@ -118,6 +118,11 @@ pub trait File: Send + Sync {
     /// and make the file at least that long (new bytes read as zeros). Where the system cannot
     /// reserve, only the length changes.
     fn allocate(&self, len: u64) -> Result<()>;
+    /// A word to the system: what was written at `offset`, `len` bytes, will be synced before long and may go to
+    /// the device at once. Promises nothing, and what fails is for the sync to tell.
+    fn start_writeback(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
     /// Make written bytes, and the length needed to read them, durable.
     fn sync_data(&self) -> Result<()>;
     /// Make written bytes and all of the file's metadata durable.

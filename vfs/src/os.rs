@@ -256,6 +256,10 @@ impl File for OsFile {
         self.check("reserve space for", sys::allocate(&self.file, len))
     }
 
+    fn start_writeback(&self, offset: u64, len: u64) {
+        sys::start_writeback(&self.file, offset, len);
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.check("sync", self.file.sync_data())
     }

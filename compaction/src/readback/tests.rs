@@ -63,3 +63,29 @@ fn another_content_than_described_is_found() {
         assert!(error.is_corruption(), "{error}");
     }
 }
+
+#[test]
+fn a_content_hash_that_was_handed_on_is_compared() {
+    let lab = Lab::new();
+    let mut writer = (lab.maker())().expect("memory");
+    // As if the value had changed between the table that it was read from and this one.
+    let hash = entry_hash(b"key", 1, Kind::Put as u8, b"value");
+    writer.add_hashed(b"key", SeqNo(1), Kind::Put, b"valve", hash).expect("memory");
+    let meta = writer.finish().expect("memory");
+    let error = read(&lab, &meta).expect_err("another value was read").to_string();
+    assert!(error.contains("not those that were written"), "{error}");
+}
+
+#[test]
+fn a_key_that_the_filter_denies_is_found_at_every_place() {
+    let (lab, meta) = lab();
+    let reader = TableReader::open(&lab.context, &meta).expect("it is good");
+    let absent = (0..1000u32).map(|n| key_hash(&n.to_le_bytes())).find(|&hash| !reader.may_contain(hash));
+    let absent = absent.expect("a filter of a hundred keys denies most others");
+    for place in 0..100 {
+        let mut expected = Expected::default();
+        let hash = |n: u32| if n == place { absent } else { key_hash(format!("{n:03}").as_bytes()) };
+        let passed = (0..100).all(|n| expected.pass(&reader, hash(n)));
+        assert!(!(passed && expected.known(&reader)), "key {place} was not looked for");
+    }
+}

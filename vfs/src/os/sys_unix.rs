@@ -68,6 +68,21 @@ pub(super) fn writes_in_place(_file: &File) -> bool {
     false
 }
 
+/// Let the device begin with what was written at `offset`.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[expect(unsafe_code, reason = "a call of the C library that std and rustix have no form for")]
+pub(super) fn start_writeback(file: &File, offset: u64, len: u64) {
+    let (offset, len) = (offset.cast_signed(), len.cast_signed());
+    // An error is not looked at: without one of the flags that wait, the call leaves a write that fails for the
+    // next fsync of this file to tell, and what could not be begun is begun there.
+    // SAFETY: the call takes numbers only, and the descriptor is open as long as `file` is borrowed.
+    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+/// No such word is known here.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(super) fn start_writeback(_file: &File, _offset: u64, _len: u64) {}
+
 /// An open directory.
 pub(super) struct OpenDir(File);
 

@@ -103,3 +103,17 @@ fn a_mapped_range_has_its_end() {
         None => panic!("outside of the mapped filesystems: nothing to try here"),
     }
 }
+
+#[test]
+fn a_word_about_writeback_changes_nothing() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("file");
+    let file = OsFs.create(&path).expect("created");
+    file.write_at(&[7; 10_000], 0).expect("written");
+    for (offset, len) in [(0, 10_000), (5, 1), (9_000, u64::MAX), (u64::MAX, 1), (0, 0)] {
+        file.start_writeback(offset, len);
+        OsFs.open(&path).expect("there").start_writeback(offset, len);
+    }
+    file.sync().expect("synced");
+    assert_eq!(fs::read(&path).expect("read"), [7; 10_000]);
+}
