@@ -15,7 +15,7 @@ use esker_base::ledger::Ledger;
 use esker_base::merge::Merge;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, DatabaseId, FileNumber, KeyspaceId, Kind, OpCost, SeqNo};
-use esker_compaction::{Below, Cut, MakeWriter, MergeRun, RunInput, RunSource};
+use esker_compaction::{Below, Cut, MakeWriter, MergeRun, Part, RunInput, RunSource};
 use esker_sstable::{
     BlockCache, CursorOptions, TableContext, TableIdentity, TableOptions, TableReader, TableSource,
     TableWriter,
@@ -145,13 +145,14 @@ impl Bench {
             snapshots: vec![SeqNo(1 << 50)],
             below: Below::nothing(),
             output_level: 6,
+            part: Part::default(),
             operator: None,
             cut: Cut::by_size(32 << 20),
             outputs: self.maker(),
             context: self.context.clone(),
         });
         while !run.step(1 << 20).unwrap() {}
-        run.finish().tables
+        run.finish().unwrap().tables
     }
 
     /// Only walk over the merged rows.

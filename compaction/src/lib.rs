@@ -15,6 +15,7 @@
 //! | [`pick`](mod@pick), [`range`] | what to do next |
 //! | [`plan`] | a decision, and its reason |
 //! | [`run`] | doing it |
+//! | [`subcompaction`] | doing it in parts |
 //! | [`drop_rules`], [`below`], `versions`, `fold` | what is dropped on the way |
 //! | [`outputs`] | where tables are cut |
 //! | `readback` | proof of what was written |
@@ -40,6 +41,7 @@ mod schedule_tests;
 pub mod score;
 pub mod settings;
 pub mod simulate;
+pub mod subcompaction;
 pub mod sublevels;
 #[cfg(test)]
 mod testing;
@@ -55,5 +57,6 @@ pub use range::{RangeRequest, RangeStep, plan_range};
 pub use run::{MergeRun, RunInput, RunOutput, RunSource, discard};
 pub use score::{Score, score};
 pub use settings::{Load, Settings};
+pub use subcompaction::Part;
 pub use sublevels::{Sublevels, flush_cut};
 pub use versions::Dropped;

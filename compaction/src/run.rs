@@ -6,10 +6,12 @@
 //! 1. Merge the sources, drop what nobody sees ([`drop_rules`](crate::drop_rules)), cut the rest into
 //!    tables (`outputs`).
 //! 2. Read every finished table back before going on (`readback`).
-//! 3. At the end, prove the counts: each input gave as many entries, with the same content hash, as its
-//!    description says; entries in − dropped = entries out; and each output holds what it was given.
+//! 3. At the end, prove the counts: entries in − dropped = entries out, and each output holds what it was
+//!    given.
 //!
-//! Only then does [`MergeRun::finish`] hand the tables out. On any error the inputs are untouched and the
+//! Then [`MergeRun::finish`] hands the tables out, if each input gave as many entries, with the same content
+//! hash, as its description says: to this run, or to it and the runs over other parts of the keys
+//! ([`subcompaction`](crate::subcompaction)) together. On any error the inputs are untouched and the
 //! outputs are worthless: drop the run (or [`MergeRun::abandon`] it), and it removes what it wrote.
 //!
 //! Durability order: each output is synced before it is read back; its name becomes durable with the
@@ -23,7 +25,7 @@ use esker_base::filename::FileName;
 use esker_base::merge::Merge;
 use esker_base::range_tombstone::Fragments;
 use esker_base::table_meta::TableMeta;
-use esker_base::{Cursor, Error, Kind, MergeOperator, OpCost, Result, SeqNo};
+use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::TableHandle;
 use esker_sstable::{CursorOptions, TableContext, TableCursor, TableReader};
 
@@ -33,10 +35,11 @@ use crate::drop_rules::{RangeDeletes, Stripes};
 use crate::outputs::{Cut, MakeWriter, Outputs};
 use crate::plan::Plan;
 use crate::readback::Readback;
+use crate::subcompaction::Part;
 use crate::versions::{Dropped, Versions};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// One sorted input of a run.
 pub struct RunSource<C> {
@@ -96,6 +99,8 @@ pub struct RunInput<C> {
     pub below: Below,
     /// The level of the output; 0 for a flush.
     pub output_level: u8,
+    /// The keys to merge; [`Part::default`] for all.
+    pub part: Part,
     /// The keyspace's merge operator. Without one, operands are kept as they are.
     pub operator: Option<Arc<dyn MergeOperator>>,
     /// Where outputs are cut.
@@ -130,6 +135,7 @@ pub struct MergeRun<C: Cursor> {
     promised: Vec<Vec<TableMeta>>,
     /// For each source: entries and content hash as read.
     given: Vec<(u64, u64)>,
+    part: Part,
     versions: Versions,
     /// The number of the last entry read, of the key that `versions` holds.
     seqno: SeqNo,
@@ -160,7 +166,9 @@ impl<C: Cursor> MergeRun<C> {
         let tombstones: Vec<Arc<Fragments>> =
             input.sources.iter().flat_map(|source| source.tombstones.iter().cloned()).collect();
         let ranges = RangeDeletes::new(&tombstones, &stripes);
-        let (retained, range_tombstones_dropped) = ranges.retained(&stripes, &input.below);
+        let (retained, dropped) = ranges.retained(&stripes, &input.below);
+        let range_tombstones_dropped = if input.part.is_first() { dropped } else { 0 };
+        let retained = input.part.clip(retained);
         let zero = input.output_level > 0 && input.below.is_nothing();
         let (cursors, promised): (Vec<C>, Vec<Vec<TableMeta>>) =
             input.sources.into_iter().map(|source| (source.cursor, source.tables)).unzip();
@@ -168,6 +176,7 @@ impl<C: Cursor> MergeRun<C> {
             given: vec![(0, 0); cursors.len()],
             merge: Merge::new(cursors),
             promised,
+            part: input.part,
             versions: Versions::new(stripes, ranges, input.below, zero, input.operator),
             seqno: SeqNo::ZERO,
             outputs: Outputs::new(input.outputs, input.cut, retained),
@@ -191,12 +200,51 @@ impl<C: Cursor> MergeRun<C> {
         result
     }
 
-    /// Hand the tables out. Panics unless a step has said that the run is done.
-    pub fn finish(mut self) -> RunOutput {
-        assert!(self.phase == Phase::Done, "a run is finished before it is done");
-        let mut output = std::mem::take(&mut self.totals);
-        output.tables = self.outputs.give_up();
-        output
+    /// Hand the tables out. Errs if an input did not give what its description promises. Panics unless a
+    /// step has said that the run is done.
+    pub fn finish(self) -> Result<RunOutput> {
+        MergeRun::finish_parts(vec![self])
+    }
+
+    /// Hand the tables of runs out that were told the same but for their parts, which ascend and hold every
+    /// key between them. Errs if they, together, were not given what an input's description promises.
+    /// Panics unless each is done.
+    pub fn finish_parts(mut runs: Vec<Self>) -> Result<RunOutput> {
+        assert!(runs.iter().all(|run| run.phase == Phase::Done), "a run is finished before it is done");
+        MergeRun::prove(&runs)?;
+        let mut all = RunOutput::default();
+        for run in &mut runs {
+            let totals = std::mem::take(&mut run.totals);
+            all.tables.extend(run.outputs.give_up());
+            all.entries_in += totals.entries_in;
+            all.bytes_in += totals.bytes_in;
+            all.dropped.add(totals.dropped);
+            all.range_tombstones_dropped += totals.range_tombstones_dropped;
+            all.zeroed += totals.zeroed;
+        }
+        Ok(all)
+    }
+
+    /// Whether each source gave `runs` together the entries that its tables' descriptions promise.
+    fn prove(runs: &[Self]) -> Result<()> {
+        let Some(first) = runs.first() else { return Ok(()) };
+        for (source, tables) in first.promised.iter().enumerate().filter(|(_, tables)| !tables.is_empty()) {
+            let sum = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1.wrapping_add(one.1));
+            let promised = tables.iter().map(|table| (table.entries, table.content_hash)).fold((0, 0), sum);
+            let given = runs.iter().map(|run| run.given[source]).fold((0, 0), sum);
+            if given != promised {
+                return Err(
+                    first.wrong(source, "it does not hold the entries that its description promises")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Believe another description of a source's tables.
+    #[cfg(test)]
+    pub(crate) fn describe_anew(&mut self, source: usize, tables: Vec<TableMeta>) {
+        self.promised[source] = tables;
     }
 
     /// Remove everything that was written. Dropping the run does the same.
@@ -212,7 +260,10 @@ impl<C: Cursor> MergeRun<C> {
     fn go_on(&mut self, budget_bytes: u64) -> Result<bool> {
         let mut budget = budget_bytes.max(1);
         if self.phase == Phase::New {
-            self.merge.seek_first()?;
+            match &self.part.start {
+                None => self.merge.seek_first()?,
+                Some(start) => self.merge.seek(InternalKey::before_all(start))?,
+            }
             self.phase = Phase::Merging;
         }
         while budget > 0 && self.phase != Phase::Done {
@@ -242,24 +293,26 @@ impl<C: Cursor> MergeRun<C> {
         Ok(true)
     }
 
-    /// Merge until the budget is used up, an output is finished, or nothing is left.
+    /// Merge until the budget is used up, an output is finished, or nothing is left of the part.
     fn merge_on(&mut self, budget: &mut u64) -> Result<()> {
         while *budget > 0 && self.outputs.finished().len() == self.proved {
             let Some(leader) = self.merge.leader() else { return self.end() };
             let (key, value) = (self.merge.key(), self.merge.value());
             let (seqno, kind) = (self.merge.seqno(), self.merge.kind());
+            let behind = match self.totals.entries_in {
+                0 => Ordering::Less,
+                _ => self.versions.key().cmp(key),
+            };
+            let same_key = behind == Ordering::Equal;
+            if !same_key && self.part.is_before(key) {
+                return self.end();
+            }
             let hash = entry_hash(key, seqno.0, kind as u8, value);
             let given = &mut self.given[leader];
             *given = (given.0 + 1, given.1.wrapping_add(hash));
             let bytes = (key.len() + value.len()) as u64;
             self.totals.bytes_in += bytes;
             *budget = budget.saturating_sub(bytes);
-
-            let behind = match self.totals.entries_in {
-                0 => Ordering::Less,
-                _ => self.versions.key().cmp(key),
-            };
-            let same_key = behind == Ordering::Equal;
             let ascends = if same_key { seqno < self.seqno } else { behind == Ordering::Less };
             if !ascends || kind == Kind::RangeDelete {
                 return Err(self.wrong(leader, "its entries are not in order or not of a known kind"));
@@ -275,20 +328,10 @@ impl<C: Cursor> MergeRun<C> {
         Ok(())
     }
 
-    /// All sources are read: write what is left and prove the counts.
+    /// All of the part is read: write what is left and prove the counts.
     fn end(&mut self) -> Result<()> {
         self.versions.end(&mut self.outputs)?;
         self.outputs.end()?;
-        for (source, tables) in self.promised.iter().enumerate().filter(|(_, tables)| !tables.is_empty()) {
-            let promised = tables.iter().fold((0, 0u64), |(entries, hash), table| {
-                (entries + table.entries, hash.wrapping_add(table.content_hash))
-            });
-            if self.given[source] != promised {
-                return Err(
-                    self.wrong(source, "it does not hold the entries that its description promises")
-                );
-            }
-        }
         self.totals.dropped = self.versions.dropped;
         self.totals.zeroed = self.versions.zeroed;
         let written: u64 = self.outputs.finished().iter().map(|table| table.entries).sum();

@@ -10,6 +10,7 @@ use esker_manifest::{Edit, TableHandle, Tree};
 use esker_sstable::TableCursor;
 use proptest::prelude::*;
 
+use crate::Part;
 use crate::testing::{Append, Content, Lab, cover, drive, entry};
 use crate::{
     Below, Busy, Chain, JobId, Load, MergeRun, Plan, RangeRequest, RangeStep, RunInput, RunSource,
@@ -170,13 +171,14 @@ impl World {
             snapshots: self.readers(),
             below: Below::flush(&tree),
             output_level: 0,
+            part: Part::default(),
             operator: Some(Arc::new(Append)),
             cut: flush_cut(&tree, &self.settings),
             outputs: self.lab.maker(),
             context: self.lab.context.clone(),
         });
         drive(&mut run, 1000).expect("memory");
-        let tables = run.finish().tables;
+        let tables = run.finish().expect("the inputs are as described").tables;
         self.tables.extend(tables.into_iter().map(|meta| (0, TableHandle::detached(meta))));
     }
 
@@ -197,6 +199,7 @@ impl World {
                 snapshots: self.readers(),
                 below: Below::plan(&plan, &self.tree()),
                 output_level: plan.output_level,
+                part: Part::default(),
                 operator: Some(Arc::new(Append)),
                 cut: plan.cut.clone(),
                 outputs: self.lab.maker(),
@@ -211,7 +214,7 @@ impl World {
         let outputs = match run {
             Some(mut run) => {
                 drive(&mut run, 1000).expect("memory");
-                run.finish().tables
+                run.finish().expect("the inputs are as described").tables
             }
             None => Vec::new(),
         };

@@ -55,6 +55,14 @@ pub struct Dropped {
 }
 
 impl Dropped {
+    /// Count `other` too.
+    pub(crate) fn add(&mut self, other: Dropped) {
+        self.hidden += other.hidden;
+        self.range_deleted += other.range_deleted;
+        self.tombstones += other.tombstones;
+        self.folded += other.folded;
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         self.hidden + self.range_deleted + self.tombstones + self.folded

@@ -1,8 +1,10 @@
 //! Background work: which jobs run, and what happens when one fails.
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step
-//! mode. There is at most one flush, as many compactions as the scheduler's lane is wide, and one
-//! upkeep job. A failed job is contained: its output is removed, its inputs stay, reads go on. A full
+//! mode. There is at most one flush, as many compactions as the scheduler's lane is wide, one
+//! upkeep job, beside it what makes the log's next part ready, and on threads without work of their own,
+//! helpers of compactions ([`subcompaction`]). A failed job is contained: its output is removed, its inputs
+//! stay, reads go on. A full
 //! disk is tried again for as long as it takes; any other error of a call, and a panic of a merge
 //! operator, a few times in a row; what does not pass by then stops writes, and damage does at once.
 //!
@@ -13,7 +15,9 @@
 
 mod compact;
 mod flush;
+mod parts;
 mod prepare;
+mod subcompaction;
 mod upkeep;
 
 pub(crate) use compact::Carrying;
@@ -54,6 +58,7 @@ pub(crate) struct Jobs {
 struct State {
     flushing: bool,
     compacting: usize,
+    helping: subcompaction::Helping,
     /// Why the last flush failed.
     flush_failure: Option<Error>,
     closing: bool,
@@ -208,6 +213,9 @@ impl Jobs {
         };
         // Whoever waits for idleness looks again: the last flush was reported while this job still ran.
         core.progress.open();
+        if ends {
+            self.start_helpers();
+        }
         ends
     }
 

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use esker_base::range_tombstone::Fragments;
-use esker_base::{KeyspaceId, MergeOperator, Result};
-use esker_compaction::{Below, Chain, Cut, MergeRun, Plan, RunInput, RunSource, Settings, flush_cut};
-use esker_manifest::Tree;
+use esker_base::{KeyspaceId, MergeOperator, Result, SeqNo};
+use esker_compaction::{
+    Below, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut, subcompaction,
+};
+use esker_manifest::{TableHandle, Tree};
 use esker_sstable::{TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};
+use esker_vfs::scheduler::Lane;
 
 use crate::core::Core;
 use crate::memtable::MemtableCursor;
@@ -28,6 +31,7 @@ pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
 }
 
 /// Where a run's tables go.
+#[derive(Clone)]
 pub(crate) struct Output {
     core: Arc<Core>,
     keyspace: KeyspaceId,
@@ -35,6 +39,8 @@ pub(crate) struct Output {
     options: KeyspaceOptions,
     operator: Option<Arc<dyn MergeOperator>>,
     tree: Arc<Tree>,
+    /// Taken once for all parts of a compaction.
+    snapshots: Vec<SeqNo>,
 }
 
 impl Output {
@@ -45,8 +51,8 @@ impl Output {
         let Some(state) = version.keyspace(keyspace) else { return Ok(None) };
         let operator =
             options.merge_operator.as_deref().map(|name| core.operators.find(name)).transpose()?;
-        let (core, tree) = (Arc::clone(core), Arc::clone(&state.tree));
-        Ok(Some(Output { core, keyspace, level, options, operator, tree }))
+        let (tree, snapshots) = (Arc::clone(&state.tree), core.snapshots.boundaries());
+        Ok(Some(Output { core: Arc::clone(core), keyspace, level, options, operator, tree, snapshots }))
     }
 
     /// A run that turns a memtable's entries into level-0 tables.
@@ -59,14 +65,22 @@ impl Output {
         let cut = flush_cut(&self.tree, &settings);
         let below = Below::flush(&self.tree);
         let sources = vec![RunSource::of_memtable(cursor, tombstones)];
-        MergeRun::new(self.input(sources, below, cut))
+        MergeRun::new(self.input(sources, below, cut, Part::default()))
     }
 
-    /// A run that carries out `plan`.
-    pub(crate) fn compaction_run(self, plan: &Plan) -> Result<MergeRun<Chain<TableCursor>>> {
-        let sources = RunSource::of_plan(plan, |table| table.reader().cloned())?;
+    /// The runs that carry out `plan` together: one, or one for each part that is worth having.
+    pub(crate) fn compaction_runs(&self, plan: &Plan) -> Result<Vec<MergeRun<Chain<TableCursor>>>> {
+        let scheduler = &self.core.env.scheduler;
+        let hands = scheduler.width(Lane::Compaction) + scheduler.width(Lane::Flush);
+        let open = |table: &Arc<TableHandle>| table.reader().cloned();
+        let readers = plan.tables().map(|(_, table)| open(table)).collect::<Result<Vec<_>>>()?;
         let below = Below::plan(plan, &self.tree);
-        Ok(MergeRun::new(self.input(sources, below, plan.cut.clone())))
+        let parts = Part::between(&subcompaction::cuts(&readers, plan.parts(hands)));
+        let run = |part| {
+            let sources = RunSource::of_plan(plan, open)?;
+            Ok(MergeRun::new(self.clone().input(sources, below.clone(), plan.cut.clone(), part)))
+        };
+        parts.into_iter().map(run).collect()
     }
 
     fn input<C: esker_base::Cursor>(
@@ -74,12 +88,14 @@ impl Output {
         sources: Vec<RunSource<C>>,
         below: Below,
         cut: Cut,
+        part: Part,
     ) -> RunInput<C> {
         RunInput {
             sources,
-            snapshots: self.core.snapshots.boundaries(),
+            snapshots: self.snapshots.clone(),
             below,
             output_level: self.level,
+            part,
             operator: self.operator.clone(),
             cut,
             context: self.core.table_context(),

@@ -243,6 +243,19 @@ impl TableReader {
         self.index.offset(self.index.find(InternalKey::before_all(key)))
     }
 
+    /// How many bytes of the file hold entries.
+    pub fn data_bytes(&self) -> u64 {
+        self.index.offset(self.index.blocks())
+    }
+
+    /// Keys that divide the data into `count` pieces of about the same size. Ascending, not all different; none for a
+    /// table without entries.
+    pub fn sample_keys(&self, count: usize) -> impl Iterator<Item = Vec<u8>> + '_ {
+        let blocks = self.index.blocks();
+        let last_blocks = (1..count).filter_map(move |piece| (blocks * piece / count).checked_sub(1));
+        last_blocks.map(|block| self.index.separator(block))
+    }
+
     /// The table's description, from its own properties.
     pub fn meta(&self) -> &TableMeta {
         &self.properties.meta

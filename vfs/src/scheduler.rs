@@ -28,7 +28,7 @@ use esker_base::gate::Gate;
 /// compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Memtables to tables: writers wait for it.
+    /// Memtables to tables: writers wait for it. What else runs here ends as soon as there is a flush.
     Flush,
     /// Merging tables.
     Compaction,

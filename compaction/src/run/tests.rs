@@ -17,6 +17,7 @@ fn input(lab: &Lab, contents: &[Content], snapshots: &[u64]) -> RunInput<Chain<T
         snapshots: snapshots.iter().copied().map(SeqNo).collect(),
         below: Below::nothing(),
         output_level: 6,
+        part: Part::default(),
         operator: Some(Arc::new(Append)),
         cut: Cut::by_size(1 << 20),
         outputs: lab.maker(),
@@ -31,7 +32,7 @@ fn of(entries: Vec<OwnedEntry>) -> Content {
 fn merged(lab: &Lab, input: RunInput<Chain<TableCursor>>) -> (RunOutput, Content) {
     let mut run = MergeRun::new(input);
     drive(&mut run, 100).expect("nothing to fail");
-    let output = run.finish();
+    let output = run.finish().expect("the inputs are as described");
     let mut content = Content::default();
     for table in &output.tables {
         content.add(&lab.content(table));
@@ -154,19 +155,21 @@ fn an_input_that_gives_less_than_promised_is_damage() {
         meta.content_hash = hash;
         let source =
             RunSource { cursor: VecCursor::new(rows()), tombstones: vec![], tables: vec![meta.clone()] };
-        let RunInput { snapshots, below, output_level, operator, cut, outputs, context, .. } =
+        let RunInput { snapshots, below, output_level, part, operator, cut, outputs, context, .. } =
             input(&lab, &[], &[9]);
         let mut run = MergeRun::new(RunInput {
             sources: vec![source],
             snapshots,
             below,
             output_level,
+            part,
             operator,
             cut,
             outputs,
             context,
         });
-        let error = drive(&mut run, 1 << 20).expect_err("the description is wrong");
+        drive(&mut run, 1 << 20).expect("nothing else is wrong");
+        let error = run.finish().expect_err("the description is wrong");
         let Error::Corruption { path, .. } = &error else { panic!("{error}") };
         assert_eq!(path, &Path::new("db").join(FileName::Table(number).to_string()));
     }
@@ -213,7 +216,7 @@ fn a_source_out_of_order_is_damage() {
         fn drain_cost(&mut self, _: &mut OpCost) {}
     }
     let lab = Lab::new();
-    let RunInput { snapshots, below, output_level, operator, cut, outputs, context, .. } =
+    let RunInput { snapshots, below, output_level, part, operator, cut, outputs, context, .. } =
         input(&lab, &[], &[9]);
     let cursor = Twice(VecCursor::new(vec![entry("a", 2, Kind::Put, "x")]), false);
     let sources = vec![RunSource::of_memtable(cursor, None)];
@@ -222,6 +225,7 @@ fn a_source_out_of_order_is_damage() {
         snapshots,
         below,
         output_level,
+        part,
         operator,
         cut,
         outputs,
@@ -233,18 +237,18 @@ fn a_source_out_of_order_is_damage() {
 
 /// One write of a random history.
 #[derive(Clone, Debug)]
-enum Op {
+pub(crate) enum Op {
     Put(u8),
     Delete(u8),
     Merge(u8, &'static str),
     DeleteRange(u8, u8),
 }
 
-fn key(n: u8) -> String {
+pub(crate) fn key(n: u8) -> String {
     format!("key{n:02}")
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let k = 0u8..14;
     prop_oneof![
         5 => k.clone().prop_map(Op::Put),
@@ -255,7 +259,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// Writes number `first`, `first + 1`, …
-fn content(ops: &[Op], first: u64) -> Content {
+pub(crate) fn content(ops: &[Op], first: u64) -> Content {
     let mut content = Content::default();
     for (op, seqno) in ops.iter().zip(first..) {
         match op {
@@ -271,7 +275,7 @@ fn content(ops: &[Op], first: u64) -> Content {
 }
 
 /// Bounds of what is below, as tight as a table for each key would make them.
-fn below(content: &Content) -> Below {
+pub(crate) fn below(content: &Content) -> Below {
     let points = content.keys().into_iter().map(|key| KeyBounds {
         smallest: key.clone(),
         largest: key,
@@ -283,7 +287,7 @@ fn below(content: &Content) -> Below {
     Below::of_runs(ranges.chain([points.collect()]).collect())
 }
 
-fn check_outputs(lab: &Lab, tables: &[TableMeta]) -> Result<(), TestCaseError> {
+pub(crate) fn check_outputs(lab: &Lab, tables: &[TableMeta]) -> Result<(), TestCaseError> {
     for pair in tables.windows(2) {
         prop_assert!(pair[0].bounds.ends_before(&pair[1].bounds.smallest), "outputs overlap: {:?}", pair);
     }
@@ -352,7 +356,7 @@ proptest! {
         let (output, after) = {
             let mut run = MergeRun::new(input);
             drive(&mut run, budget).expect("nothing to fail");
-            let output = run.finish();
+            let output = run.finish().expect("the inputs are as described");
             let mut after = Content::default();
             output.tables.iter().for_each(|table| after.add(&lab.content(table)));
             (output, after)

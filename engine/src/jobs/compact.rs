@@ -1,4 +1,5 @@
-//! The compaction job: one plan, carried out in steps, then the next, until nothing needs compacting.
+//! The compaction job: one plan, carried out in steps, then the next, until nothing needs compacting. Of a large
+//! plan, other threads carry out parts ([`subcompaction`](super::subcompaction)).
 //!
 //! Durability order: outputs complete and synced, read back and proven; one manifest edit puts them in
 //! the inputs' place; only then the inputs become garbage, removed when no reader holds them.
@@ -8,17 +9,14 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, Result, SeqNo};
-use esker_compaction::{Chain, JobId, Load, MergeRun, Plan, RunOutput, discard};
+use esker_compaction::{JobId, Load, MergeRun, Plan, RunOutput, discard};
 use esker_manifest::Tree;
-use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
+use super::parts::Parts;
 use super::{AfterFailure, after_failure, collect_garbage};
 use crate::core::Core;
 use crate::table_io;
-
-/// Bytes a step merges.
-const STEP_BYTES: u64 = 256 << 10;
 
 /// One plan being carried out.
 pub(crate) struct Carrying {
@@ -27,14 +25,14 @@ pub(crate) struct Carrying {
     /// Its claim on inputs and key range; given back when this is dropped.
     claim: JobId,
     began: Duration,
-    run: Option<MergeRun<Chain<TableCursor>>>,
+    parts: Option<Arc<Parts>>,
 }
 
 impl Carrying {
     /// Carry out `plan`, whose inputs `claim` holds.
     pub(crate) fn new(core: &Arc<Core>, plan: Plan, claim: JobId) -> Self {
         let began = core.env.clock.monotonic();
-        Carrying { core: Arc::clone(core), plan, claim, began, run: None }
+        Carrying { core: Arc::clone(core), plan, claim, began, parts: None }
     }
 
     /// Do a piece; whether it is done.
@@ -43,19 +41,19 @@ impl Carrying {
             self.install(None)?;
             return Ok(true);
         }
-        let Some(run) = &mut self.run else {
+        let Some(parts) = &self.parts else {
             let output = table_io::Output::new(&self.core, self.plan.keyspace, self.plan.output_level)?;
             // No output: the keyspace was dropped meanwhile.
             let Some(output) = output else { return Ok(true) };
-            self.run = Some(output.compaction_run(&self.plan)?);
+            let parts = Arc::new(Parts::new(output.compaction_runs(&self.plan)?));
+            self.core.jobs.offer(&parts);
+            self.parts = Some(parts);
             return Ok(false);
         };
-        if !run.step(STEP_BYTES)? {
+        if !parts.step(&*self.core.env.scheduler)? {
             return Ok(false);
         }
-        if let Some(run) = self.run.take() {
-            self.install(Some(&run.finish()))?;
-        }
+        self.install(Some(&MergeRun::finish_parts(parts.finish())?))?;
         Ok(true)
     }
 
@@ -114,8 +112,11 @@ impl Carrying {
 
 impl Drop for Carrying {
     fn drop(&mut self) {
-        // A run that was not finished removes what it wrote.
-        self.run = None;
+        // Runs that were not finished remove what they wrote.
+        if let Some(parts) = self.parts.take() {
+            self.core.jobs.withdraw(&parts);
+            parts.abandon(&*self.core.env.scheduler);
+        }
         // The last to hold the inputs, if no reader does: they go now, not with the next garbage.
         self.plan.inputs.clear();
         self.core.jobs.busy().end(self.claim);
@@ -201,6 +202,7 @@ impl Job for Compaction {
                 core.jobs.compaction_ends();
                 // A flush that found every place taken just before has left its work to this one.
                 core.jobs.start_compactions();
+                core.jobs.start_helpers();
                 core.note_progress();
                 return Progress::Done;
             }

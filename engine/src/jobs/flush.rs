@@ -85,7 +85,7 @@ impl Work {
             if run.step(STEP_BYTES)?
                 && let Some(run) = self.run.take()
             {
-                self.tables.extend(run.finish().tables);
+                self.tables.extend(run.finish()?.tables);
             }
             return Ok(true);
         }
