@@ -28,13 +28,16 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
-    /// Find out where a seek to `target` will read, and ask the processor for that: the first of two steps
-    /// by which a merge lets the cache misses of its sources overlap. The cursor's position is lost.
+    /// Find out where a seek to `target` will read, and ask the processor for what leads there: the first of
+    /// three steps by which a merge lets the cache misses of its sources overlap. The cursor's position is lost.
     #[inline]
     fn aim(&mut self, _target: InternalKey<'_>) -> Result<()> {
         Ok(())
     }
-    /// Go where [`aim`](Cursor::aim) pointed, without looking for the entry yet: the second step.
+    /// Ask the processor for what lies where [`aim`](Cursor::aim) pointed: the second step.
+    #[inline]
+    fn ask(&mut self) {}
+    /// Go there, without looking for the entry yet: the third step.
     #[inline]
     fn approach(&mut self) -> Result<()> {
         Ok(())

@@ -314,9 +314,11 @@ impl<C: Cursor> Merge<C> {
     /// Let every source ask for what a seek to `target` will read before any of them waits for it.
     fn approach_all(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.check()?;
-        for source in 0..self.sources.len() {
+        // The last first: the largest, whose misses take longest.
+        for source in (0..self.sources.len()).rev() {
             self.sources[source].aim(target).map_err(|error| self.fail(error))?;
         }
+        self.sources.iter_mut().rev().for_each(C::ask);
         for source in 0..self.sources.len() {
             self.sources[source].approach().map_err(|error| self.fail(error))?;
         }

@@ -189,6 +189,13 @@ impl Cursor for RunCursor {
         })
     }
 
+    #[inline]
+    fn ask(&mut self) {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.ask();
+        }
+    }
+
     fn approach(&mut self) -> Result<()> {
         self.guard(|run| run.cursor.as_mut().map_or(Ok(()), Cursor::approach))
     }

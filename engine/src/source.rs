@@ -79,6 +79,10 @@ impl Cursor for Source {
         each!(self, c => c.aim(target))
     }
     #[inline]
+    fn ask(&mut self) {
+        each!(self, c => c.ask());
+    }
+    #[inline]
     fn approach(&mut self) -> Result<()> {
         each!(self, c => c.approach())
     }

@@ -370,10 +370,13 @@ impl Cursor for TableCursor {
         let block = self.find(target);
         let exists = block < self.table.index().blocks();
         self.aim = exists.then_some(block);
-        if exists && self.block != self.aim {
+        Ok(())
+    }
+
+    fn ask(&mut self) {
+        if let Some(block) = self.aim.filter(|_| self.block != self.aim) {
             self.table.prefetch_block(block);
         }
-        Ok(())
     }
 
     fn approach(&mut self) -> Result<()> {
