@@ -7,6 +7,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known};
 use crate::cache::Fill;
+use crate::index::Index;
 use crate::reader::{CURSOR_LINES, TableReader};
 
 /// The largest piece read ahead, in bytes.
@@ -66,6 +68,8 @@ struct Ahead {
     /// The block read last, and how many neighbours in a row were read before it.
     last: Option<usize>,
     run: u32,
+    /// Whether the last read went backwards.
+    back: bool,
     piece: u64,
 }
 
@@ -174,6 +178,8 @@ impl TableCursor {
         // The block that was walked over lies in the piece before, whose memory is wanted for this one.
         self.at = BlockCursor::default();
         let bytes = self.table.source().read_over(index.offset(first), len, self.ahead.take())?;
+        let further = self.ahead.further(index, first, end);
+        self.table.source().expect(further.start, further.end - further.start);
         self.cost.bytes_from_disk += len as u64;
         self.ahead.first = first;
         self.ahead.end = end;
@@ -277,6 +283,7 @@ impl Ahead {
         let onward = block > 0 && (self.last == Some(block - 1) || self.end == block);
         self.run = if back || onward { self.run + 1 } else { 0 };
         self.last = Some(block);
+        self.back = back;
         self.piece = if eager {
             PIECE_BYTES_MAX
         } else if self.run < 2 {
@@ -296,6 +303,16 @@ impl Ahead {
             }
         }
         (first, end)
+    }
+
+    /// Where in the file the piece lies that will follow the one of the blocks `first..end`.
+    fn further(&self, index: &Index, first: usize, end: usize) -> Range<u64> {
+        let (start, stop) = (index.offset(first), index.offset(end));
+        if self.back {
+            start.saturating_sub(self.piece)..start
+        } else {
+            stop..stop.saturating_add(self.piece).min(index.offset(index.blocks()))
+        }
     }
 }
 

@@ -54,7 +54,15 @@ impl Mapping {
 
 impl Source {
     pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<Source> {
-        Ok(Source { file: fs.open(path)?, mapping: None })
+        let file = fs.open(path)?;
+        // A get wants one block. Whoever wants more in a row says so: `expect`.
+        file.expect_scattered_reads();
+        Ok(Source { file, mapping: None })
+    }
+
+    /// `len` bytes at `offset` will be read before long: the device works on them meanwhile.
+    pub(crate) fn expect(&self, offset: u64, len: u64) {
+        self.file.expect_read(offset, len);
     }
 
     /// Map the file too, which has `blocks` data blocks.

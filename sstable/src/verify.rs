@@ -47,6 +47,11 @@ impl TableReader {
             let len = usize::try_from(index.offset(end) - start).unwrap_or_default();
             let piece = bytes::Bytes::from(self.source().read(start, len)?);
             cost.bytes_from_disk += len as u64;
+            // The device reads the next piece while this one is checked.
+            self.source().expect(
+                index.offset(end),
+                PIECE_BYTES.min(index.offset(index.blocks()) - index.offset(end)),
+            );
             for block in block..end {
                 let at = usize::try_from(index.offset(block) - start).unwrap_or_default();
                 let stored = piece.slice(at..at + index.stored_len(block));

@@ -108,6 +108,13 @@ pub trait File: Send + Sync {
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
+    /// A word to the system: reads through this handle will be here and there, so what lies behind one of
+    /// them is not to be read with it. Promises nothing.
+    fn expect_scattered_reads(&self) {}
+    /// A word to the system: `len` bytes at `offset` will be read before long, through any handle. Promises nothing.
+    fn expect_read(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
     /// Read up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
     /// Write all of `bytes` at `offset`, growing the file as needed.

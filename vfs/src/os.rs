@@ -238,6 +238,14 @@ impl File for OsFile {
         self.check("ask the length of", self.file.metadata().map(|metadata| metadata.len()))
     }
 
+    fn expect_scattered_reads(&self) {
+        sys::expect_scattered_reads(&self.file);
+    }
+
+    fn expect_read(&self, offset: u64, len: u64) {
+        sys::expect_read(&self.file, offset, len);
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let read = |rest: &mut [u8], at| sys::read_at(&self.file, rest, at);
         self.check("read", transfer::read_fully(buffer, offset, read))

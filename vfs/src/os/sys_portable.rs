@@ -62,6 +62,12 @@ pub(super) fn writes_in_place(_file: &File) -> bool {
 }
 
 /// No such word is known here.
+pub(super) fn expect_scattered_reads(_file: &File) {}
+
+/// No such word is known here.
+pub(super) fn expect_read(_file: &File, _offset: u64, _len: u64) {}
+
+/// No such word is known here.
 pub(super) fn start_writeback(_file: &File, _offset: u64, _len: u64) {}
 
 /// A directory, by its path: std opens none here.
