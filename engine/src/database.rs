@@ -309,6 +309,7 @@ impl Core {
             let seen = self.progress.epoch();
             self.health.check()?;
             self.jobs.start_compactions();
+            self.jobs.start_helpers();
             if self.jobs.idle() && self.current.load_full().sealed.is_empty() {
                 return Ok(());
             }

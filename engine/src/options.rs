@@ -98,7 +98,7 @@ pub struct DatabaseOptions {
     /// process that cuts a table short, ends this process with a signal instead of an error.
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, which helps with large compactions while
-    /// no flush is due, and one for upkeep).
+    /// no flush is due and somebody waits for them, and one for upkeep).
     pub compaction_threads: usize,
     /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
     /// seconds; while flushes follow one another, when it is four times as many (or

@@ -27,6 +27,8 @@ fn open(env: Env) -> (Database, Keyspace) {
         memtable_bytes_max: 32 << 10,
         table_bytes: 32 << 10,
         level_base_bytes: 64 << 10,
+        // The thread of flushes helps from here on.
+        l0_tables_slowdown: 4,
         ..DatabaseOptions::default()
     };
     let db = Database::builder(DIR).options(options).env(env).open().expect("opened");

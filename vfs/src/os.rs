@@ -21,6 +21,7 @@
 mod lock;
 mod mapped;
 pub mod memory;
+pub(crate) mod priority;
 pub mod process;
 #[cfg(not(unix))]
 #[path = "os/sys_portable.rs"]

@@ -1,9 +1,11 @@
 //! Helpers: threads of background work that have nothing to do carry out parts of running compactions.
 //!
-//! Towards the end of a load there is often one compaction left, and it is a large one. The thread that flushes
-//! helps it while no flush is due, a compaction's thread while there is nothing else to compact. A helper is a job like any
-//! other and shares its thread step by step; it ends as soon as its lane has work of its own, or nothing
-//! wants help, and is started again when that changes: a compaction begins or ends, a flush ends.
+//! Towards the end of a load there is often one compaction left, and it is a large one. A compaction's thread helps
+//! while there is nothing else to compact; the thread that flushes helps while no flush is due and somebody waits for
+//! compactions, because otherwise it would take from writers a processor that they may need: with two of them, and
+//! writers who did not wait, puts came up to 150 ms late. A helper is a job like any other and shares its thread step
+//! by step; it ends as soon as its lane has work of its own, or nothing wants help, and is started again when that
+//! changes: a compaction begins or ends, a flush ends, somebody begins to wait.
 
 use std::sync::{Arc, Weak};
 
@@ -40,14 +42,15 @@ impl Jobs {
     }
 
     /// Let threads help that have no work of their own.
-    pub(super) fn start_helpers(&self) {
+    pub(crate) fn start_helpers(&self) {
         let Some(core) = self.core() else { return };
         let width = core.env.scheduler.width(Lane::Compaction);
         for lane in [Lane::Flush, Lane::Compaction] {
             loop {
                 {
                     let mut state = self.state.lock();
-                    if !state.may_help(lane, width, 1) || state.wants_help().is_none() {
+                    let awaited = core.compactions_are_awaited(&state);
+                    if !state.may_help(lane, width, 1, awaited) || state.wants_help().is_none() {
                         break;
                     }
                     state.begin_to_help(lane);
@@ -60,11 +63,20 @@ impl Jobs {
     }
 }
 
+impl Core {
+    /// Whether somebody waits for compactions: a caller, or writers, whom the depth of level 0 slows.
+    fn compactions_are_awaited(&self, state: &State) -> bool {
+        self.jobs.settling()
+            || !state.by_hand.is_empty()
+            || self.backlog().l0_depth >= self.options.l0_tables_slowdown
+    }
+}
+
 impl State {
     /// Whether `lane`, `width` threads wide, has no work of its own for `more` helpers beyond those there are.
-    fn may_help(&self, lane: Lane, width: usize, more: usize) -> bool {
+    fn may_help(&self, lane: Lane, width: usize, more: usize, awaited: bool) -> bool {
         let free = match lane {
-            Lane::Flush => !self.flushing && usize::from(self.helping.flush) + more <= 1,
+            Lane::Flush => awaited && !self.flushing && usize::from(self.helping.flush) + more <= 1,
             Lane::Compaction => self.compacting + self.helping.compaction + more <= width,
             Lane::Upkeep => false,
         };
@@ -106,7 +118,9 @@ impl Job for Subcompaction {
         let width = core.env.scheduler.width(Lane::Compaction);
         let parts = {
             let mut state = core.jobs.state.lock();
-            let parts = state.wants_help().filter(|_| state.may_help(self.lane, width, 0)).cloned();
+            let awaited = core.compactions_are_awaited(&state);
+            let parts =
+                state.wants_help().filter(|_| state.may_help(self.lane, width, 0, awaited)).cloned();
             // Under the lock that whoever starts helpers takes: none is missed in between.
             if parts.is_none() {
                 state.end_to_help(self.lane);

@@ -19,6 +19,7 @@ use esker_base::{Error, Result};
 
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};
+use crate::os::priority;
 use crate::os::process::{self, Process};
 
 /// The production scheduler. Dropping it stops it.
@@ -87,7 +88,13 @@ impl Threads {
         queue.state.lock().workers += 1;
         let handle = thread::Builder::new().name(name.clone()).spawn({
             let queue = Arc::clone(&queue);
-            move || work(&queue)
+            move || {
+                // Nobody waits for it for as long as level 0 has room, and a put takes a microsecond.
+                if lane == Lane::Compaction {
+                    priority::go_behind_others();
+                }
+                work(&queue);
+            }
         });
         match handle {
             Ok(handle) => {
