@@ -45,6 +45,12 @@ impl Durability {
 pub use esker_sstable::TableSource;
 
 /// How a commit hands its log record to the system.
+///
+/// ```
+/// use esker::{DatabaseOptions, LogWrites};
+/// let options = DatabaseOptions { log_writes: LogWrites::Mapped, ..DatabaseOptions::default() };
+/// assert_ne!(options.log_writes, DatabaseOptions::default().log_writes);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWrites {
     /// By a call of the system for each group of commits. The default.

@@ -16,7 +16,6 @@ mod plan;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -342,10 +341,6 @@ struct FaultRange {
 }
 
 impl MappedRange for FaultRange {
-    fn range(&self) -> Range<u64> {
-        self.inner.range()
-    }
-
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         let FaultRange { inner, path, control } = self;
         control.write(path, bytes, |bytes| inner.write_at(bytes, offset))

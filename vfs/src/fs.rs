@@ -12,7 +12,6 @@
 //! 5. Nothing follows a symbolic link in the last component of a path.
 //! 6. Paths are those of the database's directory joined with one file name; no call leaves it.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,8 +147,6 @@ pub trait File: Send + Sync {
 /// The hazards: if the device fails under it, or another program cuts the file, the process ends with a
 /// signal where a call would have had an error.
 pub trait MappedRange: Send {
-    /// Where it lies in the file.
-    fn range(&self) -> Range<u64>;
     /// Write all of `bytes` at `offset` of the file. Panics unless they lie within the range.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()>;
 }

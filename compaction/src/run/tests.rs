@@ -274,6 +274,15 @@ pub(crate) fn content(ops: &[Op], first: u64) -> Content {
     content
 }
 
+/// A history of `ops` (not empty) in several contents, oldest first, cut at `splits`.
+pub(crate) fn history(ops: &[Op], splits: &[usize]) -> Vec<Content> {
+    let mut ends: Vec<usize> = splits.iter().map(|end| end % ops.len()).collect();
+    ends.extend([0, ops.len()]);
+    ends.sort_unstable();
+    ends.dedup();
+    ends.windows(2).map(|w| content(&ops[w[0]..w[1]], w[0] as u64 + 1)).collect()
+}
+
 /// Bounds of what is below, as tight as a table for each key would make them.
 pub(crate) fn below(content: &Content) -> Below {
     let points = content.keys().into_iter().map(|key| KeyBounds {
@@ -322,12 +331,7 @@ proptest! {
     ) {
         let lab = Lab::new();
         // The history is cut into parts; the oldest few lie below the run, the newest few above it.
-        let mut ends: Vec<usize> = splits.iter().map(|end| end % ops.len()).collect();
-        ends.extend([0, ops.len()]);
-        ends.sort_unstable();
-        ends.dedup();
-        let parts: Vec<Content> =
-            ends.windows(2).map(|w| content(&ops[w[0]..w[1]], w[0] as u64 + 1)).collect();
+        let parts = history(&ops, &splits);
         let lower = lower.min(parts.len() - 1);
         let upper = (parts.len() - upper).max(lower + 1);
         let (mut beneath, mut above) = (Content::default(), Content::default());

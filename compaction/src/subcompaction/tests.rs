@@ -8,7 +8,7 @@ use super::*;
 use crate::below::Below;
 use crate::chain::Chain;
 use crate::outputs::Cut;
-use crate::run::tests::{below, check_outputs, content, key, op};
+use crate::run::tests::{below, check_outputs, history, key, op};
 use crate::run::{MergeRun, RunInput, RunOutput};
 use crate::testing::{Append, Content, Lab, cover, entry};
 
@@ -119,12 +119,7 @@ proptest! {
         output_level in prop_oneof![Just(0u8), Just(6)],
     ) {
         let lab = Lab::new();
-        let mut ends: Vec<usize> = splits.iter().map(|end| end % ops.len()).collect();
-        ends.extend([0, ops.len()]);
-        ends.sort_unstable();
-        ends.dedup();
-        let history: Vec<Content> =
-            ends.windows(2).map(|w| content(&ops[w[0]..w[1]], w[0] as u64 + 1)).collect();
+        let history = history(&ops, &splits);
         let (beneath, inputs) = history.split_at(lower.min(history.len() - 1));
         let newest = (ops.len() as u64).saturating_sub(unpublished);
         let mut told = Told::of(&lab, inputs);

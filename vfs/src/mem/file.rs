@@ -154,10 +154,6 @@ struct MemRange {
 }
 
 impl MappedRange for MemRange {
-    fn range(&self) -> Range<u64> {
-        self.range.clone()
-    }
-
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         let end = offset.checked_add(bytes.len() as u64);
         let within = offset >= self.range.start && end.is_some_and(|end| end <= self.range.end);

@@ -45,10 +45,6 @@ impl OsRange {
 }
 
 impl MappedRange for OsRange {
-    fn range(&self) -> Range<u64> {
-        self.range.clone()
-    }
-
     #[expect(unsafe_code, reason = "a file's memory is never borrowed: others may change it")]
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         let at = offset.checked_sub(self.range.start).and_then(|at| usize::try_from(at).ok());

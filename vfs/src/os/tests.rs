@@ -78,7 +78,6 @@ fn a_mapped_range_takes_writes_as_calls_do() {
         eprintln!("skipped: the filesystem of {} is none that is known to write in place", path.display());
         return;
     };
-    assert_eq!(range.range(), 5_000..15_000);
     range.write_at(b"first", 5_000).expect("stored");
     range.write_at(b"last", 14_996).expect("stored");
     file.write_at(b"called", 8_000).expect("written");

@@ -241,10 +241,6 @@ struct MemoryRange {
 }
 
 impl MappedRange for MemoryRange {
-    fn range(&self) -> Range<u64> {
-        self.range.clone()
-    }
-
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         let end = offset + bytes.len() as u64;
         assert!(self.range.start <= offset && end <= self.range.end, "within the range");
