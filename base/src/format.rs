@@ -15,5 +15,5 @@ pub const TABLE_MAGIC: [u8; 8] = *b"eskerSST";
 pub const LOG_VERSION: u32 = 1;
 /// The newest manifest format this build reads and writes.
 pub const MANIFEST_VERSION: u32 = 1;
-/// The newest table format this build reads and writes.
-pub const TABLE_VERSION: u32 = 1;
+/// The newest table format this build reads, and the one it writes. Version 2 has blocks that end in zeros.
+pub const TABLE_VERSION: u32 = 2;

@@ -210,8 +210,12 @@ impl<'a> View<'a> {
             }
             end = here;
         }
-        if end.key_end != values || end.value_end != self.bytes.len() {
+        if end.key_end != values {
             return Err(bad("last record of the block", record_at(layout.rows)));
+        }
+        let padding = self.bytes.get(end.value_end..).unwrap_or_default();
+        if padding.iter().any(|&byte| byte != 0) {
+            return Err(DecodeError { what: "padding of the block", at: end.value_end });
         }
         if layout.kind == 0 {
             let kinds = self.bytes.get(layout.kinds as usize..layout.seqnos as usize).unwrap_or_default();

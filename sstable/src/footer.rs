@@ -133,7 +133,7 @@ impl Footer {
                 supported: TABLE_VERSION,
             });
         }
-        if version != TABLE_VERSION || body_len != BODY_BYTES {
+        if version == 0 || body_len != BODY_BYTES {
             return Err(damaged("the footer's version is unknown"));
         }
         let keyspace = KeyspaceId(input.u32("keyspace").map_err(decode)?);

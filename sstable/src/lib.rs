@@ -30,6 +30,7 @@ mod footer;
 mod index;
 mod inspect;
 mod options;
+mod pages;
 mod properties;
 mod reader;
 mod salvage;

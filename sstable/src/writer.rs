@@ -22,6 +22,7 @@ use crate::filter::Filter;
 use crate::footer::{FOOTER_BYTES, Footer, Part};
 use crate::index::IndexBuilder;
 use crate::options::{TableIdentity, TableOptions};
+use crate::pages;
 use crate::properties::Properties;
 use crate::stored::{Codec, TRAILER_BYTES, trailer};
 use crate::tombstones;
@@ -40,6 +41,8 @@ pub struct TableWriter {
     options: TableOptions,
     output: Output,
     block: BlockBuilder,
+    /// Stored bytes of the block that is filled, at most, unless its first row has more.
+    block_bytes_max: usize,
     compressor: Compressor,
     /// The encoded block but its values; with compression, all of it.
     encoded: Vec<u8>,
@@ -93,6 +96,7 @@ impl TableWriter {
             options,
             output: Output { file, seed, piece: Vec::with_capacity(PIECE_BYTES + (64 << 10)), written: 0 },
             block: BlockBuilder::default(),
+            block_bytes_max: pages::block_bytes_max(0, options.block_bytes),
             compressor,
             encoded: Vec::new(),
             index: IndexBuilder::default(),
@@ -140,8 +144,8 @@ impl TableWriter {
         let same_key = behind == Ordering::Equal;
         assert!(!same_key || seqno < self.last_seqno, "versions of a key are added newest first");
         self.totals.entry(key, seqno, kind, value, hash);
-        let full = self.block.raw_bytes_with(key.len(), value.len()) > self.options.block_bytes as usize;
-        if full && !self.block.is_empty() {
+        let with_this = self.block.raw_bytes_with(key.len(), seqno, kind, value.len()) + TRAILER_BYTES;
+        if with_this > self.block_bytes_max && !self.block.is_empty() {
             self.finish_block()?;
         }
         let key_hash = key_hash(key);
@@ -265,26 +269,34 @@ impl TableWriter {
         self.last_key.extend_from_slice(self.block.last_key());
         self.encoded.clear();
         self.block.encode(&mut self.encoded);
-        let raw = self.encoded.len() + self.block.values().len();
-        let raw_len = u32::try_from(raw).expect("a block is below four gigabytes");
-        self.raw_bytes += u64::from(raw_len);
-        let mut stored = None;
+        let stored = self.store_block()?;
+        self.unindexed = Some(stored);
+        self.block.clear();
+        self.block_bytes_max = pages::block_bytes_max(self.output.offset(), self.options.block_bytes);
+        Ok(())
+    }
+
+    /// Write the encoded block: compressed if that saves enough, else padded if that takes little. Its stored length.
+    fn store_block(&mut self) -> Result<u32> {
+        let columns = self.encoded.len();
         if self.compressor.is_active() {
             self.encoded.extend_from_slice(self.block.values());
             if let Some((codec, payload)) = self.compressor.compress(&self.encoded) {
-                stored = Some(self.output.stored([payload, &[]], codec, raw_len)?);
-            } else {
-                self.encoded.truncate(raw - self.block.values().len());
+                self.raw_bytes += self.encoded.len() as u64;
+                return self.output.stored([payload, &[]], codec, fit_u32(self.encoded.len()));
             }
+            self.encoded.truncate(columns);
         }
-        let stored = match stored {
-            Some(len) => len,
-            None => self.output.stored([&self.encoded, self.block.values()], Codec::None, raw_len)?,
-        };
-        self.unindexed = Some(stored);
-        self.block.clear();
-        Ok(())
+        let stored = columns + self.block.values().len() + TRAILER_BYTES;
+        self.block.pad(pages::padding(self.output.offset(), stored));
+        let raw = columns + self.block.values().len();
+        self.raw_bytes += raw as u64;
+        self.output.stored([&self.encoded, self.block.values()], Codec::None, fit_u32(raw))
     }
+}
+
+fn fit_u32(len: usize) -> u32 {
+    u32::try_from(len).expect("a block is below four gigabytes")
 }
 
 /// The file with a buffer before it.
@@ -310,7 +322,7 @@ impl Output {
         self.put(second)?;
         self.put(&trailer)?;
         let len = first.len() + second.len() + TRAILER_BYTES;
-        Ok(u32::try_from(len).expect("a block is below four gigabytes"))
+        Ok(fit_u32(len))
     }
 
     /// A part of the table that is not compressed.

@@ -3,7 +3,7 @@
 //! It has every kind of file, tables on at least three levels, LZ4 and uncompressed blocks, range
 //! tombstones, merges, two keyspaces and one that was dropped, a sealed log and an active one that no
 //! table holds yet. A committed copy of each format version is opened for ever ([`fixture`]); the damage
-//! suites take it apart. The [`history`] of version 1 is frozen: its answers are those of the copy.
+//! suites take it apart. The [`history`] of a version is frozen: its answers are those of the copy.
 
 pub mod fixture;
 
@@ -32,6 +32,9 @@ const ROWS: Name = "rows";
 const LISTS: Name = "lists";
 /// Dropped in the end.
 const GONE: Name = "gone";
+
+/// The newest format version: tables of version 2, whose blocks may be padded, and the rest of version 1.
+pub const VERSION: u32 = 2;
 
 /// The seed of the simulated world in which it is made.
 const SEED: u64 = 13;
@@ -86,26 +89,28 @@ fn value(nth: u64, len: u64) -> Vec<u8> {
     bytes.take(usize::try_from(len).unwrap_or_default()).collect()
 }
 
-fn write(nth: u64) -> Write {
+fn write(nth: u64, version: u32) -> Write {
     let at = draw("key", nth, 200);
+    // Long enough for several pages a table, and for padding at their ends.
+    let row_bytes_max = if version == 1 { 90 } else { 800 };
     match draw("kind", nth, 16) {
         0 => Write::Delete(ROWS, key(at)),
         1 if at < 190 => Write::DeleteRange(ROWS, key(at)..key(at + 4)),
         2..5 => Write::Merge(LISTS, key(at / 4), value(nth, draw("len", nth, 12))),
         5 => Write::Put(LISTS, key(at / 4), value(nth, draw("len", nth, 20))),
         6 => Write::Delete(LISTS, key(at / 4)),
-        _ => Write::Put(ROWS, key(at), value(nth, draw("len", nth, 90))),
+        _ => Write::Put(ROWS, key(at), value(nth, draw("len", nth, row_bytes_max))),
     }
 }
 
-/// The history of format version 1.
-pub fn history() -> Vec<Step> {
+/// The history of format version `version`.
+pub fn history(version: u32) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut nth = 0;
     let mut take = |count: u64| {
         let from = nth;
         nth += count;
-        (from..nth).map(write).collect::<Vec<Write>>()
+        (from..nth).map(|nth| write(nth, version)).collect::<Vec<Write>>()
     };
     for round in 0..ROUNDS {
         for _ in 0..6 {
@@ -138,14 +143,14 @@ pub fn history() -> Vec<Step> {
 }
 
 /// What the database holds after each commit, the empty one first.
-pub fn states() -> Vec<State> {
+pub fn states(version: u32) -> Vec<State> {
     let mut model = Model::default();
     for name in [ROWS, LISTS, GONE] {
         model.create(name);
     }
     let mut last_seqno = 0;
     let mut states = vec![State { last_seqno, contents: model.contents().clone() }];
-    for step in history() {
+    for step in history(version) {
         match step {
             Step::Commit(writes) => {
                 for write in &writes {
@@ -183,8 +188,9 @@ pub fn options() -> DatabaseOptions {
     }
 }
 
-fn keyspace_options(name: Name) -> KeyspaceOptions {
-    let options = KeyspaceOptions { block_bytes: 512, ..KeyspaceOptions::default() };
+fn keyspace_options(name: Name, version: u32) -> KeyspaceOptions {
+    let block_bytes = if version == 1 { 512 } else { 4096 };
+    let options = KeyspaceOptions { block_bytes, ..KeyspaceOptions::default() };
     match name {
         ROWS => KeyspaceOptions { compression: vec![Compression::None, Compression::Lz4], ..options },
         LISTS => options.with_merge_operator("append"),
@@ -208,11 +214,11 @@ fn commit(db: &Database, writes: &[Write]) -> Result<()> {
     batch.commit()
 }
 
-fn live(db: &Database, world: &Simulation) -> Result<()> {
+fn live(db: &Database, world: &Simulation, version: u32) -> Result<()> {
     for name in [ROWS, LISTS, GONE] {
-        db.keyspace(name, keyspace_options(name))?;
+        db.keyspace(name, keyspace_options(name, version))?;
     }
-    for step in history() {
+    for step in history(version) {
         match step {
             Step::Commit(writes) => commit(db, &writes)?,
             Step::Flush => db.flush()?,
@@ -226,15 +232,18 @@ fn live(db: &Database, world: &Simulation) -> Result<()> {
     Ok(())
 }
 
-/// Make it anew in a world of `seed`, with the engine as it is now.
-pub fn make(seed: u64) -> std::result::Result<Made, Violation> {
+/// Make that of version `version` anew in a world of `seed`, with the engine as it is now.
+pub fn make(seed: u64, version: u32) -> std::result::Result<Made, Violation> {
     let world = Simulation::on(MemFs::simulated(), seed);
     let tables: Arc<Mutex<Tables>> = Arc::default();
     let noted = Arc::clone(&tables);
     let listener: Arc<dyn Listener> = Arc::new(move |event: &Event| noted.lock().note(event));
-    let builder = Database::builder(Path::new(DIR)).options(options()).env(world.env());
+    // Tables of version 1 are smaller than a page.
+    let table_bytes = if version == 1 { options().table_bytes } else { 8 << 10 };
+    let options = DatabaseOptions { table_bytes, ..options() };
+    let builder = Database::builder(Path::new(DIR)).options(options).env(world.env());
     let db = builder.listener(listener).open().map_err(|e| format!("open: {e}"))?;
-    live(&db, &world).map_err(|e| format!("the golden history: {e}"))?;
+    live(&db, &world, version).map_err(|e| format!("the golden history: {e}"))?;
     let killed = world.disk.image_at(world.disk.trace_len(), Policy::Everything, 0);
     let files = Files::of_disk(&killed)?;
     drop(db);
@@ -242,7 +251,7 @@ pub fn make(seed: u64) -> std::result::Result<Made, Violation> {
     Ok(Made { files, tables })
 }
 
-/// Other directories to mix files from: a database of another id with the same history, and this one at
+/// Other directories to mix files from: a database of another id with the history of version 1, and this one at
 /// `earlier` moments before its end.
 ///
 /// # Errors
@@ -254,7 +263,7 @@ pub fn others(earlier: usize) -> std::result::Result<Vec<Files>, Violation> {
     let run = |world: &Simulation| {
         let builder = Database::builder(Path::new(DIR)).options(options()).env(world.env());
         let db = builder.open().map_err(|e| format!("open: {e}"))?;
-        live(&db, world).map_err(|e| format!("the golden history: {e}"))?;
+        live(&db, world, 1).map_err(|e| format!("the golden history: {e}"))?;
         // As a kill leaves it.
         let calls = world.disk.trace_len();
         drop(db);
@@ -274,5 +283,5 @@ pub fn others(earlier: usize) -> std::result::Result<Vec<Files>, Violation> {
 
 /// The golden database of the version in force, made anew.
 pub fn golden() -> std::result::Result<Made, Violation> {
-    make(SEED)
+    make(SEED, VERSION)
 }

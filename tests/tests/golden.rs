@@ -11,9 +11,9 @@ use esker_tests::oracle::Contents;
 use esker_tests::setup::DIR;
 use esker_vfs::sim::Simulation;
 
-/// What the golden database of version 1 holds.
-fn contents() -> Contents {
-    golden::states().pop().expect("a history has an end").contents
+/// What the golden database of version `version` holds.
+fn contents(version: u32) -> Contents {
+    golden::states(version).pop().expect("a history has an end").contents
 }
 
 fn open(files: &Files, options: DatabaseOptions) -> Database {
@@ -23,10 +23,14 @@ fn open(files: &Files, options: DatabaseOptions) -> Database {
 }
 
 #[test]
-fn version_1_is_opened_and_gives_every_answer() {
-    let files = fixture::files(1).expect("it is committed");
-    let contents = contents();
-    assert_eq!(fixture::answers(1).expect("they are committed"), fixture::listing(&contents));
+fn every_version_is_opened_and_gives_every_answer() {
+    (1..=golden::VERSION).for_each(opens_and_gives_every_answer);
+}
+
+fn opens_and_gives_every_answer(version: u32) {
+    let files = fixture::files(version).expect("it is committed");
+    let contents = contents(version);
+    assert_eq!(fixture::answers(version).expect("they are committed"), fixture::listing(&contents));
     for (read_only, table_source) in [
         (true, TableSource::Buffered),
         (true, TableSource::Mapped),
@@ -55,8 +59,12 @@ fn version_1_is_opened_and_gives_every_answer() {
 }
 
 #[test]
-fn the_committed_copy_has_everything_in_it() {
-    let files = fixture::files(1).expect("it is committed");
+fn the_committed_copies_have_everything_in_them() {
+    (1..=golden::VERSION).for_each(has_everything_in_it);
+}
+
+fn has_everything_in_it(version: u32) {
+    let files = fixture::files(version).expect("it is committed");
     assert!(files.bytes() <= 256 << 10, "{} bytes", files.bytes());
     let count = |wanted: fn(FileName) -> bool| {
         files.names().iter().filter_map(|name| FileName::parse(name)).filter(|name| wanted(*name)).count()
@@ -79,10 +87,19 @@ fn the_committed_copy_has_everything_in_it() {
     let tables = files.iter().filter(|(name, _)| esker_tests::files::is_table(name));
     let codecs: Vec<u8> = tables.map(|(_, bytes)| codec_of_first_block(bytes)).collect();
     assert!(codecs.contains(&0) && codecs.contains(&1), "raw and LZ4 blocks: {codecs:?}");
+    let mut tables = files.iter().filter(|(name, _)| esker_tests::files::is_table(name));
+    let padded = tables.any(|(_, bytes)| first_block(bytes).len() == 4096);
+    assert_eq!(padded, version > 1, "a block that ends with a page");
 }
 
-/// The codec byte of a table's first block: see the format, footer and index.
+/// The codec byte of a table's first block.
 fn codec_of_first_block(table: &[u8]) -> u8 {
+    let block = first_block(table);
+    block[block.len() - 9]
+}
+
+/// A table's first block as it is stored: see the format, footer and index.
+fn first_block(table: &[u8]) -> &[u8] {
     let footer = table.len() - 104;
     let u32_at = |at: usize| {
         usize::try_from(u32::from_le_bytes(table[at..at + 4].try_into().expect("four bytes")))
@@ -91,7 +108,7 @@ fn codec_of_first_block(table: &[u8]) -> u8 {
     let index = u32_at(footer + 60);
     let prefix = usize::from(u16::from_le_bytes(table[index + 5..index + 7].try_into().expect("two")));
     let stored = u32_at(index + 7 + prefix);
-    table[stored - 9]
+    &table[..stored]
 }
 
 #[test]
@@ -99,7 +116,7 @@ fn the_generator_makes_such_a_database() {
     let (first, second) = (golden::golden().expect("it is made"), golden::golden().expect("it is made"));
     assert!(first.files == second.files, "the same history twice");
     let db = open(&first.files, DatabaseOptions { read_only: true, ..golden::options() });
-    let (found, expected) = (dump(&db).expect("it is read"), contents());
+    let (found, expected) = (dump(&db).expect("it is read"), contents(golden::VERSION));
     assert!(found == expected, "{}", difference(&found, &expected));
 }
 
@@ -108,5 +125,5 @@ fn the_generator_makes_such_a_database() {
 #[ignore = "writes into the source tree"]
 fn commit_a_version_that_is_not_there() {
     let made = golden::golden().expect("it is made");
-    fixture::commit(1, &made.files, &contents()).expect("it is written");
+    fixture::commit(golden::VERSION, &made.files, &contents(golden::VERSION)).expect("it is written");
 }

@@ -5,6 +5,49 @@ use esker_base::{Kind, SeqNo};
 
 use super::{BUNDLE, FLAG_WIDE, HEADER_BYTES, NARROW, WIDE};
 
+/// What decides how wide the columns of numbers and kinds are.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    oldest: u64,
+    /// Below `oldest` while there is no row.
+    newest: u64,
+    /// The kind of all rows, if they have the same.
+    kind: Option<Kind>,
+    /// Bytes of a sequence number: what numbers are above the oldest.
+    seqno_width: usize,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Columns { oldest: u64::MAX, newest: 0, kind: None, seqno_width: 0 }
+    }
+}
+
+impl Columns {
+    /// Whether such a row changes nothing.
+    #[inline]
+    fn cover(&self, seqno: SeqNo, kind: Kind) -> bool {
+        self.oldest <= seqno.0 && seqno.0 <= self.newest && self.kind.is_none_or(|all| all == kind)
+    }
+
+    /// Those of these rows and one more.
+    #[cold]
+    fn and(&self, seqno: SeqNo, kind: Kind) -> Columns {
+        if self.oldest > self.newest {
+            return Columns { oldest: seqno.0, newest: seqno.0, kind: Some(kind), seqno_width: 0 };
+        }
+        let (oldest, newest) = (self.oldest.min(seqno.0), self.newest.max(seqno.0));
+        let seqno_width = (64 - (newest - oldest).leading_zeros() as usize).div_ceil(8);
+        Columns { oldest, newest, kind: self.kind.filter(|&all| all == kind), seqno_width }
+    }
+
+    /// Bytes a row has in these two columns.
+    #[inline]
+    fn width(&self) -> usize {
+        self.seqno_width + usize::from(self.kind.is_none())
+    }
+}
+
 /// A row while its block is being filled.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -30,6 +73,7 @@ pub(crate) struct BlockBuilder {
     first: (usize, usize),
     /// Bytes of all keys as they will be stored, but for the block's prefix.
     key_area: usize,
+    columns: Columns,
 }
 
 impl BlockBuilder {
@@ -37,17 +81,30 @@ impl BlockBuilder {
         self.rows.is_empty()
     }
 
-    /// Bytes that the block takes if it is finished now, or a little less.
+    /// Bytes that the block takes if it is finished now, or a little more.
     #[inline]
     pub(crate) fn raw_bytes(&self) -> usize {
-        self.raw_bytes_with(0, 0)
+        self.bytes_of(self.rows.len(), self.columns.width())
     }
 
-    /// Bytes that the block takes with one more row.
+    /// Bytes that the block takes with one more row, or a little more: what its keys share is known when it is finished.
     #[inline]
-    pub(crate) fn raw_bytes_with(&self, key: usize, value: usize) -> usize {
-        let columns = (self.rows.len() + 1) * (NARROW as usize + 1) + self.rows.len() / 2;
-        HEADER_BYTES as usize + columns + self.key_area + self.values.len() + key + value
+    pub(crate) fn raw_bytes_with(&self, key: usize, seqno: SeqNo, kind: Kind, value: usize) -> usize {
+        let columns = &self.columns;
+        let width =
+            if columns.cover(seqno, kind) { columns.width() } else { columns.and(seqno, kind).width() };
+        self.bytes_of(self.rows.len() + 1, width) + key + value
+    }
+
+    /// Bytes of a block of the keys and values that are here, and of so many rows with `width` bytes each for number and
+    /// kind.
+    #[inline]
+    fn bytes_of(&self, rows: usize, width: usize) -> usize {
+        let wide = self.key_area.max(self.values.len()) > u16::MAX as usize;
+        let record = if wide { WIDE } else { NARROW } as usize;
+        let heads = rows.div_ceil(BUNDLE as usize) * 8;
+        let rows = rows * (1 + record + width);
+        HEADER_BYTES as usize + record + heads + rows + self.key_area + self.values.len()
     }
 
     /// The last key added.
@@ -70,6 +127,9 @@ impl BlockBuilder {
             let (start, len) = self.first;
             shared = shared_prefix(self.keys.get(start..start + len).unwrap_or_default(), key);
         }
+        if !self.columns.cover(seqno, kind) {
+            self.columns = self.columns.and(seqno, kind);
+        }
         self.key_area += key.len() - shared;
         self.keys.extend_from_slice(key);
         self.values.extend_from_slice(value);
@@ -90,29 +150,25 @@ impl BlockBuilder {
         let prefix = first_key.get(..prefix_len).unwrap_or_default();
         let rests: usize = self.rests(prefix_len).map(|(_, remainder)| remainder.len()).sum();
         let wide = rests > u16::MAX as usize || self.values.len() > u16::MAX as usize;
-        let numbers = || self.rows.iter().map(|row| row.seqno.0);
-        let base = numbers().min().unwrap_or_default();
-        let spread = numbers().max().unwrap_or_default() - base;
-        let width = (64 - spread.leading_zeros() as usize).div_ceil(8);
-        let kind = self.rows.first().map_or(Kind::Put, |row| row.kind);
-        let uniform = self.rows.iter().all(|row| row.kind == kind);
+        let columns = self.columns;
+        let width = columns.seqno_width;
 
         out.extend_from_slice(&fit_u32(self.rows.len()).to_le_bytes());
         out.push(if wide { FLAG_WIDE } else { 0 });
         out.push(u8::try_from(width).expect("at most eight"));
-        out.push(if uniform { kind as u8 } else { 0 });
+        out.push(columns.kind.map_or(0, |kind| kind as u8));
         out.push(0);
-        out.extend_from_slice(&base.to_le_bytes());
+        out.extend_from_slice(&columns.oldest.to_le_bytes());
         out.extend_from_slice(&u16::try_from(prefix_len).expect("keys fit 16 bits").to_le_bytes());
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&fit_u32(rests).to_le_bytes());
         out.extend(self.rows.iter().map(|row| row.tag));
-        if !uniform {
+        if columns.kind.is_none() {
             out.extend(self.rows.iter().map(|row| row.kind as u8));
         }
         if width > 0 {
-            for number in numbers() {
-                let bytes = (number - base).to_le_bytes();
+            for row in &self.rows {
+                let bytes = (row.seqno.0 - columns.oldest).to_le_bytes();
                 out.extend_from_slice(bytes.get(..width).unwrap_or_default());
             }
         }
@@ -180,6 +236,11 @@ impl BlockBuilder {
         &self.values
     }
 
+    /// So many zeros behind the values of the block that was encoded.
+    pub(crate) fn pad(&mut self, zeros: usize) {
+        self.values.resize(self.values.len() + zeros, 0);
+    }
+
     /// Make ready for the next block.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
@@ -188,6 +249,7 @@ impl BlockBuilder {
         // One huge value should not stay allocated for the rest of the table.
         self.values.shrink_to(1 << 20);
         self.key_area = 0;
+        self.columns = Columns::default();
         self.first = (0, 0);
     }
 }

@@ -67,6 +67,42 @@ proptest! {
     }
 }
 
+#[test]
+fn zeros_behind_the_values_are_padding_and_nothing_else_is() {
+    let entries = [entry("a", 2, Kind::Put, "one"), entry("b", 1, Kind::Put, "")];
+    let whole = encode(&entries);
+    for zeros in [1, 100, 5_000] {
+        let mut padded = whole.clone();
+        padded.resize(whole.len() + zeros, 0);
+        let block = Block::new(padded.clone().into()).expect("padded");
+        assert_eq!(
+            (block.view().rows(), block.view().value(0), block.view().value(1)),
+            (2, &b"one"[..], &b""[..])
+        );
+        *padded.last_mut().expect("padding") = 1;
+        assert_eq!(Block::new(padded.into()).expect_err("no zero").at, whole.len());
+    }
+}
+
+#[test]
+fn a_block_takes_what_is_foretold_or_a_little_less() {
+    let kinds = [Kind::Put, Kind::Put, Kind::Delete];
+    for (nth, spread) in [1, 300, 70_000].into_iter().enumerate() {
+        let mut builder = BlockBuilder::default();
+        for row in 0..100u64 {
+            let (key, value) = (format!("user{row:06}"), vec![7; 20]);
+            let (seqno, kind) = (SeqNo(5 + row % 2 * spread), kinds[row as usize * nth % 3]);
+            let foretold = builder.raw_bytes_with(key.len(), seqno, kind, value.len());
+            builder.add(key.as_bytes(), 0, seqno, kind, &value);
+            let mut bytes = Vec::new();
+            builder.encode(&mut bytes);
+            let taken = bytes.len() + builder.values().len();
+            assert!(taken <= builder.raw_bytes() && builder.raw_bytes() <= foretold);
+            assert!(foretold - taken <= 10 * (1 + row as usize / 16) + 20, "{foretold} for {taken}");
+        }
+    }
+}
+
 /// Every way to look at a block.
 fn read_everything(bytes: Vec<u8>) {
     let Ok(block) = Block::new(bytes.into()) else { return };

@@ -269,7 +269,7 @@ impl CachedTable {
     /// Whether a block of `len` bytes is to be inserted; under [`Fill::Room`] others may take the room meanwhile.
     pub(crate) fn takes(&self, fill: Fill, len: usize) -> bool {
         let used = || self.cache.used.load(Ordering::Relaxed);
-        let added = len as u64 + OVERHEAD_BYTES;
+        let added = spares::room_bytes(len) as u64 + OVERHEAD_BYTES;
         match fill {
             Fill::No => false,
             Fill::Room => used() + added <= self.cache.capacity,

@@ -37,13 +37,18 @@ struct Kept {
     bytes: usize,
 }
 
+/// Bytes of the room that is made for a block of `len`.
+pub(super) fn room_bytes(len: usize) -> usize {
+    if len > ROOM_BYTES_MAX { len } else { len.next_multiple_of(STEP_BYTES) }
+}
+
 impl Spares {
     /// Room for `len` bytes that is not much longer.
     pub(super) fn take(&self, len: usize) -> Blank {
         if len > ROOM_BYTES_MAX {
             return Blank::new(len);
         }
-        let wanted = len.next_multiple_of(STEP_BYTES);
+        let wanted = room_bytes(len);
         let mut kept = self.kept.lock();
         let fits = |room: &Blank| (len..=wanted + wanted / 8).contains(&room.bytes().len());
         let found = kept.rooms.iter().rev().take(LOOKS_MAX).position(fits);

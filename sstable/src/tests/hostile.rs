@@ -165,14 +165,14 @@ fn a_newer_version_is_told_from_damage() {
     .expect("memory");
     let mut bytes = bytes_of(&*fs, &path());
     let at = bytes.len() - FOOTER_BYTES;
-    bytes[at + 88] = 2;
+    bytes[at + 88] = 3;
     let decode = |bytes: &[u8]| {
         Footer::decode(&path(), bytes, bytes.len() as u64, Some((IDENTITY.database, IDENTITY.number)))
-            .expect_err("version 2")
+            .expect_err("version 3")
     };
     assert!(decode(&bytes).is_corruption(), "a version that no checksum covers is damage");
     repair_footer(&mut bytes);
-    assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 2, supported: 1, .. }));
+    assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 3, supported: 2, .. }));
 }
 
 #[test]

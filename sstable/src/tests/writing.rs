@@ -128,6 +128,36 @@ fn an_empty_table_is_a_mistake() {
 }
 
 #[test]
+fn blocks_lie_on_pages_of_their_own() {
+    for (block_bytes, value_bytes, of_hundred) in
+        [(4_096, 100, 100), (4_096, 24, 100), (16_384, 1_000, 100), (4_096, 400, 33), (1_024, 100, 0)]
+    {
+        let fs = memory();
+        let value = |row: u32| vec![b'v'; value_bytes + row as usize % 8];
+        let entries: Vec<_> = (0..5_000u32)
+            .map(|row| entry(format!("{row:08}"), row.into(), Kind::Put, value(row)))
+            .collect();
+        let options = TableOptions { block_bytes, ..TableOptions::default() };
+        let meta = write(&fs, options, &entries, &[]).expect("memory");
+        let reader = TableReader::open(&context(&fs, TableSource::Buffered, 0), &meta).expect("open");
+        reader.verify(&mut OpCost::default()).expect("verify");
+        let index = reader.index();
+        let stored: usize = (0..index.blocks()).map(|block| index.stored_len(block)).sum();
+        let pages = |block: usize| {
+            let end = index.offset(block) + index.stored_len(block) as u64;
+            end.div_ceil(4_096) - index.offset(block) / 4_096
+        };
+        let alone =
+            (0..index.blocks()).filter(|&block| pages(block) * 4_096 <= u64::from(block_bytes)).count();
+        assert!(alone * 100 >= index.blocks() * of_hundred, "{block_bytes}, {value_bytes}: {alone}");
+        assert!(
+            stored < 5_000 * (value_bytes + 8 + 18) * 107 / 100,
+            "{block_bytes}, {value_bytes}: {stored}"
+        );
+    }
+}
+
+#[test]
 fn incompressible_blocks_stay_raw_and_compressible_ones_shrink() {
     let size = |compression, noisy: bool| {
         let fs = memory();

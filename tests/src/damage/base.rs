@@ -133,7 +133,7 @@ impl Base {
     /// If the committed copy is gone or does not open.
     pub fn new(moment: Moment) -> Result<Base, Violation> {
         let files = files_at(moment)?;
-        Ok(Base { moment, tables: needed(&files)?.0, files, states: golden::states() })
+        Ok(Base { moment, tables: needed(&files)?.0, files, states: golden::states(1) })
     }
 
     /// Everything that it holds.
