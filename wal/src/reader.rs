@@ -283,7 +283,11 @@ impl LogReader {
             let what = format!("{why} (at byte {bad}), and the log was closed with {closed} bytes");
             return Err(Error::corruption(path, start, what));
         }
-        if let Some((later, header)) = find_header(&mut self.window, self.seed, bad, Some(start))? {
+        // The rest of an allocated log is zeros, and may be long: it is read once.
+        self.tail.torn = bad > start || self.window.first_nonzero(start)?.is_some();
+        if self.tail.torn
+            && let Some((later, header)) = find_header(&mut self.window, self.seed, bad, Some(start))?
+        {
             let what = format!(
                 "{why} (at byte {bad}), and it had been durable: so says the record at byte {later}, \
                  written when all before byte {} was",
@@ -291,7 +295,6 @@ impl LogReader {
             );
             return Err(Error::corruption(path, start, what));
         }
-        self.tail.torn = bad > start || self.window.first_nonzero(start)?.is_some();
         Ok(None)
     }
 }
