@@ -27,7 +27,7 @@ use esker_wal::{LogWriter, WriteFailure};
 
 use crate::batch::{Op, Ops};
 use crate::core::Core;
-use crate::memtable::MemtableWriter;
+use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
 use crate::options::Durability;
 use crate::sync_lane::LogPosition;
@@ -45,10 +45,6 @@ const SPINS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
 /// How many numbers [`Turn::firsts`] keeps room for: more than a group of threads that wait mostly has.
 const FIRSTS_KEPT_MAX: usize = 64;
-
-/// For how many operations of a batch at a time the memtable is told what comes, so that their cache misses
-/// overlap: about as many lines as a core can wait for at once.
-const EXPECTED: usize = 8;
 
 const CLOSING: &str = "close() was called on this handle or a clone of it";
 
@@ -163,14 +159,6 @@ impl Work<'_> {
             }
             (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
         })
-    }
-
-    /// The operations, if there may be several.
-    fn batched(&self) -> Option<&Ops> {
-        match self {
-            Work::One(_) => None,
-            Work::Batch(ops) | Work::Transaction(ops, _) => (ops.count() > 1).then_some(ops),
-        }
     }
 
     pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
@@ -435,6 +423,7 @@ fn commit_group(
     };
     // Published together below.
     turn.memtable.begin_group(turn.last_seqno.plus(1));
+    let mut writes = turn.memtable.writes();
     for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
         let Some(first) = *first else { continue };
         let mut seqno = first;
@@ -444,30 +433,20 @@ fn commit_group(
                 Kind::Delete | Kind::RangeDelete => {}
             });
         }
-        let mut expected = work.batched().map(|ops| (ops.iter(), 0));
         work.for_each(|op| {
-            if let Some((ahead, asked)) = &mut expected {
-                if *asked == 0 {
-                    for op in ahead.by_ref().take(EXPECTED) {
-                        turn.memtable.expect(op.keyspace, op.key);
-                    }
-                    *asked = EXPECTED;
-                }
-                *asked -= 1;
-            }
-            match (op.kind == Kind::Merge).then(|| core.fold_early(turn, op, seqno)).flatten() {
-                Some(folded) => {
-                    turn.memtable.insert(op.keyspace, op.key, seqno, Kind::Put, &folded);
-                }
-                None => apply(&mut turn.memtable, op, seqno),
+            match (op.kind == Kind::Merge).then(|| core.fold_early(writes.settled(), op, seqno)).flatten() {
+                Some(folded) => writes.insert(op.keyspace, op.key, seqno, Kind::Put, &folded),
+                None => apply(&mut writes, op, seqno),
             }
             if planted::is(Planted::TornGroup) {
+                writes.settled();
                 core.snapshots().publish(seqno);
             }
             seqno = SeqNo(seqno.0 + 1);
         });
         results[index] = Some(Ok(Committed { position }));
     }
+    drop(writes);
     turn.last_seqno = SeqNo(next.0 - 1);
     core.snapshots().publish(turn.last_seqno);
     firsts.shrink_to(FIRSTS_KEPT_MAX);
@@ -556,8 +535,8 @@ fn write_log(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
     }
 }
 
-/// Put one operation into the memtable.
-pub(crate) fn apply(memtable: &mut MemtableWriter, op: Op<'_>, seqno: SeqNo) {
+/// Put one operation into a memtable.
+pub(crate) fn apply(memtable: &mut Writes<'_>, op: Op<'_>, seqno: SeqNo) {
     match op.kind {
         Kind::RangeDelete => memtable.delete_range(op.keyspace, op.key, op.value, seqno),
         kind => memtable.insert(op.keyspace, op.key, seqno, kind, op.value),

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use esker_base::{KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 
 use crate::batch::Op;
-use crate::commit::Turn;
 use crate::core::Core;
+use crate::memtable::Memtable;
 use crate::operators;
 use crate::read::View;
 
@@ -53,10 +53,9 @@ impl Core {
     }
 
     /// What to write for the merge `op` numbered `seqno`: the folded value, or `None` for the operand
-    /// itself. Called by the leader of the commit lane, whose `turn` has everything older applied.
-    pub(crate) fn fold_early(&self, turn: &Turn, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
+    /// itself. Called by the leader of the commit lane, whose `memtable` has everything older applied.
+    pub(crate) fn fold_early(&self, memtable: &Memtable, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
         let operator = self.merge_operators.load().get(&op.keyspace).cloned()?;
-        let memtable = turn.memtable.memtable();
         let cover = memtable.newest_cover(op.keyspace, op.key);
         let mut upper = SeqNo::MAX;
         for _ in 0..CHAIN_MAX {

@@ -289,6 +289,7 @@ impl Replay<'_> {
     fn read(&self, number: FileNumber, marks: &Marks, after: SeqNo) -> Result<(RecoveredLog, Ending)> {
         let mut reader = self.open(number, marks)?;
         let (memtable, mut writer) = Memtable::new();
+        let mut writes = writer.writes();
         let mut last = after;
         while let Some(record) = reader.next()? {
             let damaged = |what: String| Error::corruption(self.path(number), record.offset, what);
@@ -317,12 +318,13 @@ impl Replay<'_> {
                 }
                 // What a dropped keyspace held is gone with it.
                 if self.version.keyspace(op.keyspace).is_some() {
-                    apply(&mut writer, op, seqno);
+                    apply(&mut writes, op, seqno);
                 }
                 last = seqno;
                 seqno = SeqNo(seqno.0 + 1);
             }
         }
+        drop(writes);
         memtable.finish();
         let tail = reader.tail();
         let len = tail.valid_len;

@@ -396,7 +396,7 @@ impl Transaction {
         let seqno = OWN.plus(self.ops.count());
         memory::probe(key.len() + value.len(), "a transaction's own copy of its writes")?;
         self.ops.push(op)?;
-        apply(&mut self.writer, op, seqno);
+        apply(&mut self.writer.writes(), op, seqno);
         Ok(())
     }
 

@@ -274,6 +274,12 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The entry's internal key.
+    #[inline]
+    pub(super) fn internal_key(self) -> InternalKey<'a> {
+        InternalKey::new(self.key(), self.seqno())
+    }
+
     /// How `target` compares with this entry's internal key.
     #[inline]
     pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {

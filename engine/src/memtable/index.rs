@@ -37,6 +37,7 @@
 
 mod insert;
 mod node;
+mod pending;
 
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ use esker_base::key::head;
 use super::arena::{Arena, Entry, prefetch};
 pub(super) use insert::IndexWriter;
 use node::{Link, NodeRef, Order};
+pub(super) use pending::Pending;
 
 /// The entries of one keyspace, in order.
 #[derive(Debug)]
@@ -88,19 +90,11 @@ impl Index {
         Some((node, order))
     }
 
-    /// Ask for the leaf of `key`, unless keys come in order. For the writer.
-    #[inline]
-    pub(super) fn expect(&self, key: &[u8]) {
-        let _leaf = self.expected_leaf(key);
-    }
-
     /// The leaf where the newest version of `key` will go, which is asked for; none if keys come in order.
     #[inline]
     fn expected_leaf(&self, key: &[u8]) -> Option<NodeRef<'_>> {
         let target = InternalKey::before_all(key);
-        let last = self.last.get()?;
-        let order = last.order();
-        if last.entry(order, order.count() - 1).compare(target).is_gt() {
+        if self.last.get()?.ends_before(target) {
             return None;
         }
         let mut node = self.root.get()?;
@@ -108,7 +102,7 @@ impl Index {
             let order = node.order();
             node = node.child(order, node.find_after(order, target));
         }
-        node.prefetch_all();
+        node.prefetch_all(0);
         Some(node)
     }
 
@@ -245,7 +239,7 @@ impl<'a> Place<'a> {
         if let Some(ahead) = leaf.next() {
             prefetch_entries(ahead);
             if let Some(further) = ahead.next() {
-                further.prefetch_all();
+                further.prefetch_all(0);
             }
         }
         Some(first_of(leaf))
@@ -261,7 +255,7 @@ impl<'a> Place<'a> {
         if let Some(ahead) = leaf.previous() {
             prefetch_entries(ahead);
             if let Some(further) = ahead.previous() {
-                further.prefetch_all();
+                further.prefetch_all(0);
             }
         }
         Some(last_of(leaf))

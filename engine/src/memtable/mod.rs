@@ -38,7 +38,7 @@ use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
 use filter::KeyFilter;
-use index::IndexWriter;
+use index::{IndexWriter, Pending};
 use tombstones::Tombstones;
 
 /// A filter takes one byte for so many of its memtable: about eight bits a key for entries of 116 bytes.
@@ -195,37 +195,15 @@ impl Memtable {
 }
 
 impl MemtableWriter {
-    /// Insert one entry. `key` and `seqno` together are new to the keyspace; the key is at most
-    /// 65,535 bytes and the value at most 1 GiB long, or this panics.
+    /// Begin to write. What is written is complete once the result is dropped or settled.
     #[inline]
-    pub(crate) fn insert(
-        &mut self,
-        keyspace: KeyspaceId,
-        key: &[u8],
-        seqno: SeqNo,
-        kind: Kind,
-        value: &[u8],
-    ) {
+    pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
-        let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
-        if let Some(filter) = &memtable.filter {
-            filter.add(keyspace, key_hash(key));
-        }
-        self.index.insert(&found.index, InternalKey::new(key, seqno), kind, value);
-        // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
-        let entries = memtable.entries.load(Ordering::Relaxed);
-        memtable.entries.store(entries + 1, Ordering::Relaxed);
+        Writes { memtable, index: &mut self.index, group: self.group, pending: Pending::default() }
     }
 
-    /// An entry for `key` comes soon: ask for the memory that its insertion will look at.
-    #[inline]
-    pub(crate) fn expect(&self, keyspace: KeyspaceId, key: &[u8]) {
-        if let Some(found) = self.memtable.directory.get(keyspace) {
-            found.index.expect(key);
-        }
-    }
-
-    /// The same for the very next insertion, whose way to its place is then known.
+    /// The very next write will be an insertion for `key`: ask for the memory that it will look at, and remember
+    /// its place.
     #[inline]
     pub(crate) fn expect_next(&mut self, keyspace: KeyspaceId, key: &[u8]) {
         if let Some(filter) = &self.memtable.filter {
@@ -243,12 +221,71 @@ impl MemtableWriter {
         self.group = Some(first);
     }
 
+    /// The memtable this writes to.
+    #[inline]
+    pub(crate) fn memtable(&self) -> &Arc<Memtable> {
+        &self.memtable
+    }
+}
+
+#[cfg(test)]
+impl MemtableWriter {
+    pub(crate) fn insert(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+    ) {
+        self.writes().insert(keyspace, key, seqno, kind, value);
+    }
+
+    pub(crate) fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8], seqno: SeqNo) {
+        self.writes().delete_range(keyspace, start, end, seqno);
+    }
+}
+
+/// Writes to one memtable, one after another: insertions come into the index a few at a time, for speed.
+#[derive(Debug)]
+
+pub(crate) struct Writes<'a> {
+    memtable: &'a Memtable,
+    index: &'a mut IndexWriter,
+    /// See [`MemtableWriter::begin_group`].
+    group: Option<SeqNo>,
+    pending: Pending<'a>,
+}
+
+impl<'a> Writes<'a> {
+    /// Insert one entry. `key` and `seqno` together are new to the keyspace; the key is at most
+    /// 65,535 bytes and the value at most 1 GiB long, or this panics.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+    ) {
+        let memtable = self.memtable;
+        let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
+        if let Some(filter) = &memtable.filter {
+            filter.add(keyspace, key_hash(key));
+        }
+        self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
+        // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
+        let entries = memtable.entries.load(Ordering::Relaxed);
+        memtable.entries.store(entries + 1, Ordering::Relaxed);
+    }
+
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
     pub(crate) fn delete_range(&mut self, keyspace: KeyspaceId, start: &[u8], end: &[u8], seqno: SeqNo) {
         if start >= end {
             return;
         }
-        let memtable = &*self.memtable;
+        let memtable = self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
         found.tombstones.add(start, end, seqno, self.group.unwrap_or(seqno));
         memtable.arena.count(Tombstones::bytes(start, end));
@@ -256,9 +293,17 @@ impl MemtableWriter {
         memtable.range_tombstones.store(count + 1, Ordering::Release);
     }
 
-    /// The memtable this writes to.
+    /// The memtable, with all that was written so far.
     #[inline]
-    pub(crate) fn memtable(&self) -> &Arc<Memtable> {
-        &self.memtable
+    pub(crate) fn settled(&mut self) -> &'a Memtable {
+        self.pending.settle(self.index);
+        self.memtable
+    }
+}
+
+impl Drop for Writes<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.settled();
     }
 }

@@ -103,6 +103,22 @@ proptest! {
         prop_assert!(!cursor.valid());
         walk_both_ways(&mut cursor, &model);
 
+        // Together they come to the same places, though each may split the leaf that another was on its way to.
+        let (together, mut writer) = Memtable::new();
+        let mut writes = writer.writes();
+        for (at, (key, kind, value)) in inserts.iter().enumerate() {
+            // Some way into a group of another keyspace's, too.
+            writes.insert(KeyspaceId(if at % 2 == 0 { 2 } else { 3 }), key, SeqNo(at as u64 + 1), *kind, value);
+            writes.insert(SPACE, key, SeqNo(at as u64 + 1), *kind, value);
+            if at % 50 == 7 {
+                let found = writes.settled().get(SPACE, key, SeqNo::MAX).map(owned);
+                prop_assert_eq!(found, Some((SeqNo(at as u64 + 1), *kind, value.clone())));
+            }
+        }
+        drop(writes);
+        prop_assert_eq!(together.entries(), 2 * model.len() as u64);
+        walk_both_ways(&mut together.cursor(SPACE), &model);
+
         for (key, upper, turns) in &probes {
             let upper = SeqNo(*upper);
             prop_assert_eq!(memtable.get(SPACE, key, upper).map(owned), model_get(&model, key, upper));

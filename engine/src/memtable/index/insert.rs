@@ -94,37 +94,46 @@ impl IndexWriter {
         }
     }
 
-    /// Insert an entry. No entry of the index has the same internal key.
+    /// Write an entry where it stays, for [`link`](Self::link).
     #[inline]
-    pub(in super::super) fn insert(
+    pub(super) fn write<'a>(
         &mut self,
-        index: &Index,
+        index: &'a Index,
         key: InternalKey<'_>,
         kind: Kind,
         value: &[u8],
-    ) {
+    ) -> Entry<'a> {
         assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
-        // SAFETY: the entry is used while `index`, which holds the arena, is borrowed.
-        let entry = unsafe { Entry::write(&mut self.entries, key, kind, value) };
-        let expected = self.expected.take(index, key.user);
+        // SAFETY: `index`, which is borrowed for `'a`, holds the arena.
+        unsafe { Entry::write(&mut self.entries, key, kind, value) }
+    }
+
+    /// The leaf for `entry`, the next to be linked, if that is what was expected.
+    #[inline]
+    pub(super) fn take_expected<'a>(&mut self, index: &'a Index, entry: Entry<'a>) -> Option<NodeRef<'a>> {
+        self.expected.take(index, entry.key())
+    }
+
+    /// Let `entry`, which was written for `index`, be found. No entry there has the same internal key. `leaf`,
+    /// if any, was once the one for it, and is still if it is not full: only full ones are replaced, or give
+    /// range away.
+    #[inline]
+    pub(super) fn link<'a>(&mut self, index: &'a Index, entry: Entry<'a>, leaf: Option<NodeRef<'a>>) {
+        self.expected.index = None;
         let Some(last) = index.last.get() else {
             return self.plant(index, entry);
         };
+        let key = entry.internal_key();
         // Keys often arrive in order: look at the end first.
-        let order = last.order();
-        let (leaf, rank) = if let Some(leaf) = expected {
-            (leaf, leaf.find(leaf.order(), key).0)
-        } else if follows(last, order, key) {
-            (last, order.count())
-        } else {
-            let (leaf, order) = index.leaf(key).expect("an index with a last leaf has a root");
-            (leaf, leaf.find(order, key).0)
-        };
-        if leaf.order().count() < SLOTS {
-            leaf.add(rank, leaf.head_of(key.user), entry, None);
-        } else {
-            self.split(index, key, entry);
+        let follows = leaf.is_none() && last.ends_before(key);
+        let leaf = leaf.or_else(|| follows.then_some(last)).or_else(|| Some(index.leaf(key)?.0));
+        let leaf = leaf.expect("an index with a last leaf has a root");
+        let order = leaf.order();
+        if order.count() == SLOTS {
+            return self.split(index, key, entry);
         }
+        let rank = if follows { order.count() } else { leaf.find(order, key).0 };
+        leaf.add(rank, leaf.head_of(key.user), entry, None);
     }
 
     /// The first entry: a root that is a leaf.
@@ -142,14 +151,15 @@ impl IndexWriter {
         unsafe { NodeRef::new(&mut self.nodes, level, prefix_len) }
     }
 
-    /// Insert `entry` where the leaf is full.
+    /// Insert `entry` where the leaf is full, or was when it was looked for.
     #[cold]
-    fn split(&mut self, index: &Index, key: InternalKey<'_>, entry: Entry<'_>) {
-        // SAFETY: the entry lies in the arena that `index` holds.
-        let entry = unsafe { Entry::from_ptr(entry.as_ptr()) };
+    fn split<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) {
         let (path, depth) = path(index, key);
         let (leaf, above) = path[..depth].split_last().expect("the path ends in a leaf");
         let leaf = leaf.as_ref().expect("the path is filled up to its depth");
+        if leaf.order.count() < SLOTS {
+            return leaf.node.add(leaf.rank, leaf.node.head_of(key.user), entry, None);
+        }
         let (split, in_order) = self.split_leaf(index, leaf, entry);
         link_leaves(index, leaf.node, split);
 
@@ -283,12 +293,6 @@ fn prefix_for(
     let shared = shared_prefix(start?.key(), end?.key());
     let shared = u16::try_from(shared).expect("keys are at most 65,535 bytes");
     (shared > like.prefix_len()).then_some(shared)
-}
-
-/// Whether `key` comes after everything in `leaf`, the last one.
-#[inline]
-fn follows(leaf: NodeRef<'_>, order: Order, key: InternalKey<'_>) -> bool {
-    leaf.entry(order, order.count() - 1).compare(key).is_gt()
 }
 
 /// Put the leaves that replace `old` between its neighbours.

@@ -284,6 +284,13 @@ impl<'a> NodeRef<'a> {
         }
     }
 
+    /// Whether `target` comes after everything in this leaf.
+    #[inline]
+    pub(super) fn ends_before(self, target: InternalKey<'_>) -> bool {
+        let order = self.order();
+        self.entry(order, order.count() - 1).compare(target).is_gt()
+    }
+
     /// Fill the next free slot, put it at `rank`, and (last) let readers see it. For the writer, on a
     /// node that is not full.
     #[inline]
@@ -361,10 +368,10 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Ask for all of this leaf.
+    /// Ask for all that a search in this node of level `level` reads.
     #[inline]
-    pub(super) fn prefetch_all(self) {
+    pub(super) fn prefetch_all(self, level: u8) {
         prefetch(self.at.as_ptr().cast_const());
-        self.prefetch(0);
+        self.prefetch(level);
     }
 }
