@@ -248,7 +248,6 @@ impl MemtableWriter {
 
 /// Writes to one memtable, one after another: insertions come into the index a few at a time, for speed.
 #[derive(Debug)]
-
 pub(crate) struct Writes<'a> {
     memtable: &'a Memtable,
     index: &'a mut IndexWriter,

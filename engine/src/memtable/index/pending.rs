@@ -34,7 +34,7 @@ struct Descent<'a> {
 }
 
 impl<'a> Pending<'a> {
-    /// As [`IndexWriter::insert`], by the time of [`settle`](Self::settle).
+    /// Insert an entry, by the time of [`settle`](Self::settle). No entry of `index` has the same internal key.
     #[inline]
     pub(in super::super) fn insert(
         &mut self,
