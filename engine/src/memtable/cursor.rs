@@ -91,12 +91,12 @@ impl Cursor for MemtableCursor {
     // Not inlined: it would crowd the step of a table beside it.
     #[inline(never)]
     fn next_distinct(&mut self) -> Option<EntryFacts> {
-        self.position.next_distinct().then(|| self.entry_view().facts())
+        self.position.next_distinct().map(Entry::facts)
     }
 
     #[inline(never)]
     fn prev_distinct(&mut self) -> Option<EntryFacts> {
-        self.position.prev_distinct().then(|| self.entry_view().facts())
+        self.position.prev_distinct().map(Entry::facts)
     }
 
     #[inline]

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use esker_base::InternalKey;
 use esker_base::key::head;
 
-use super::arena::{Arena, Entry, prefetch};
+use super::arena::{Arena, Entry};
 pub(super) use insert::IndexWriter;
 use node::{Link, NodeRef, Order};
 pub(super) use pending::Pending;
@@ -235,14 +235,7 @@ impl<'a> Place<'a> {
         if rank < self.order.count() {
             return Some(at(self.leaf, self.order, rank));
         }
-        let leaf = self.leaf.next()?;
-        if let Some(ahead) = leaf.next() {
-            prefetch_entries(ahead);
-            if let Some(further) = ahead.next() {
-                further.prefetch_all(0);
-            }
-        }
-        Some(first_of(leaf))
+        first_of_next(self.leaf)
     }
 
     /// The preceding entry.
@@ -251,24 +244,34 @@ impl<'a> Place<'a> {
         if let Some(rank) = self.rank.checked_sub(1) {
             return Some(at(self.leaf, self.order, rank));
         }
-        let leaf = self.leaf.previous()?;
-        if let Some(ahead) = leaf.previous() {
-            prefetch_entries(ahead);
-            if let Some(further) = ahead.previous() {
-                further.prefetch_all(0);
-            }
-        }
-        Some(last_of(leaf))
+        last_of_previous(self.leaf)
     }
 }
 
-/// Ask for the entries of a leaf that a walk is about to enter.
-#[inline]
-fn prefetch_entries(leaf: NodeRef<'_>) {
-    let order = leaf.order();
-    for rank in 0..order.count() {
-        prefetch(leaf.entry(order, rank).as_ptr().as_ptr());
+/// The first entry of the leaf behind `leaf`, for a walk that goes on there.
+#[inline(never)]
+fn first_of_next(leaf: NodeRef<'_>) -> Option<Place<'_>> {
+    let leaf = leaf.next()?;
+    if let Some(ahead) = leaf.next() {
+        ahead.prefetch_entries();
+        if let Some(further) = ahead.next() {
+            further.prefetch_all(0);
+        }
     }
+    Some(first_of(leaf))
+}
+
+/// The last entry of the leaf before `leaf`, for a walk that goes on there.
+#[inline(never)]
+fn last_of_previous(leaf: NodeRef<'_>) -> Option<Place<'_>> {
+    let leaf = leaf.previous()?;
+    if let Some(ahead) = leaf.previous() {
+        ahead.prefetch_entries();
+        if let Some(further) = ahead.previous() {
+            further.prefetch_all(0);
+        }
+    }
+    Some(last_of(leaf))
 }
 
 /// A place, or nowhere, that keeps the memory it points into alive.
@@ -314,27 +317,27 @@ impl Pinned {
         self.place = self.place.and_then(Place::prev);
     }
 
-    /// Go to the following entry if there is one and it has another user key; whether it has.
+    /// Go to the following entry if there is one and it has another user key, which entry then is given.
     #[inline]
-    pub(super) fn next_distinct(&mut self) -> bool {
+    pub(super) fn next_distinct(&mut self) -> Option<Entry<'_>> {
         self.step_to_distinct(Place::next)
     }
 
     /// The same for the preceding entry.
     #[inline]
-    pub(super) fn prev_distinct(&mut self) -> bool {
+    pub(super) fn prev_distinct(&mut self) -> Option<Entry<'_>> {
         self.step_to_distinct(Place::prev)
     }
 
     #[inline]
-    fn step_to_distinct(&mut self, step: impl FnOnce(Place<'static>) -> Option<Place<'static>>) -> bool {
-        let Some(here) = self.place else { return false };
-        let there = step(here).filter(|there| there.has_other_key(here));
-        let moves = there.is_some();
-        if moves {
-            self.place = there;
-        }
-        moves
+    fn step_to_distinct(
+        &mut self,
+        step: impl FnOnce(Place<'static>) -> Option<Place<'static>>,
+    ) -> Option<Entry<'_>> {
+        let here = self.place?;
+        let there = step(here).filter(|there| there.has_other_key(here))?;
+        self.place = Some(there);
+        Some(there.entry)
     }
 
     /// Whether there is a preceding entry, with another user key.

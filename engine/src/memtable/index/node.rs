@@ -374,4 +374,13 @@ impl<'a> NodeRef<'a> {
         prefetch(self.at.as_ptr().cast_const());
         self.prefetch(level);
     }
+
+    /// Ask for the entries of a leaf that a walk is about to enter.
+    #[inline]
+    pub(super) fn prefetch_entries(self) {
+        // Also for slots that are still empty: that costs less than to look which are.
+        for entry in &self.node().entries {
+            prefetch(entry.load(Ordering::Relaxed));
+        }
+    }
 }
