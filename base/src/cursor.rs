@@ -196,6 +196,14 @@ impl Cursor for VecCursor {
         self.at = self.at.checked_sub(1).unwrap_or(self.entries.len());
         Ok(())
     }
+    fn next_distinct(&mut self) -> Option<EntryFacts> {
+        let [here, next] = self.entries.get(self.at..)?.first_chunk()?;
+        if here.key == next.key {
+            return None;
+        }
+        self.at += 1;
+        Some(self.entry().facts())
+    }
     fn valid(&self) -> bool {
         self.at < self.entries.len()
     }

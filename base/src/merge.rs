@@ -22,8 +22,11 @@ use crate::cursor::{EntryFacts, EntryView};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
+mod hidden;
 #[cfg(test)]
 mod tests;
+
+pub use hidden::Passed;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Direction {
@@ -111,6 +114,12 @@ impl<C: Cursor> Merge<C> {
     #[inline]
     pub fn leader(&self) -> Option<usize> {
         self.valid.then(|| self.order[0].source)
+    }
+
+    /// Whether the merge stands on an entry whose source is one of these.
+    #[inline]
+    pub fn leads(&self, such: impl FnOnce(&C) -> bool) -> bool {
+        self.valid && such(self.leading())
     }
 
     #[inline]

@@ -34,6 +34,10 @@ use crate::read::{CHAIN_BYTES_MAX, count_operand};
 use crate::source::{Source, SourceInfo};
 use crate::transaction::OWN;
 
+/// After this many tombstones in a row more are expected: what it takes to pass them faster ([`Merge::pass_hiding`]) costs
+/// as much as passing two.
+const LONG_RUN: u32 = 8;
+
 /// Which writes a reader sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight {
@@ -484,8 +488,23 @@ impl Rows {
     /// Pass the merge's entry, a tombstone, with what it hides, and the tombstones that follow, up to `dead_max` in all; how
     /// many, and whether `self.key` is the last one's key, of which there may be more.
     fn pass_dead(&mut self, dead_max: u32) -> Result<(u32, bool)> {
+        let sight = self.sight;
+        let bounds = self.bounded.then(|| Arc::clone(&self.bounds));
+        let is_dead = |source: &Source| {
+            source.kind() == Kind::Delete
+                && sight.sees(source.seqno())
+                && !bounds.as_ref().is_some_and(|bounds| bounds.past_end(source.key()))
+        };
         let mut dead = 0;
         loop {
+            if dead >= LONG_RUN {
+                let passed = self.merge.pass_hiding(dead_max - dead - 1, is_dead)?;
+                self.cost.entries_skipped += passed.hidden;
+                dead += passed.leading;
+                if !self.merge.leads(is_dead) {
+                    break;
+                }
+            }
             self.cost.entries_skipped += self.merge.pass_older()?;
             dead += 1;
             if dead == dead_max || self.merge.next_in_run() == RunStep::Stays {
@@ -495,15 +514,12 @@ impl Rows {
                 self.merge.next()?;
                 return Ok((dead, true));
             }
-            let goes_on = self.merge.valid()
-                && self.merge.kind() == Kind::Delete
-                && self.sight.sees(self.merge.seqno())
-                && !(self.bounded && self.bounds.past_end(self.merge.key()));
-            if !goes_on {
-                self.cost.tombstones_skipped += u64::from(dead);
-                return Ok((dead, false));
+            if !self.merge.leads(is_dead) {
+                break;
             }
         }
+        self.cost.tombstones_skipped += u64::from(dead);
+        Ok((dead, false))
     }
 
     /// The newest visible range tombstone that hides the merge's entry, and where it ends.

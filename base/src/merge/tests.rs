@@ -301,4 +301,38 @@ proptest! {
         prop_assert!(!expected.valid());
         prop_assert_eq!(entries, all.len() as u64);
     }
+
+    #[test]
+    fn passing_what_hides_leaves_the_newest_of_each_other_key(
+        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        sources in 1usize..9,
+        max in 0u32..9,
+        hides in prop::collection::vec(any::<bool>(), 61),
+    ) {
+        let hides = |seqno: SeqNo| hides[usize::try_from(seqno.0).expect("few")];
+        let (mut merge, mut all) = dealt(rows, sources);
+        merge.seek_first().expect("memory");
+        let (mut seen, mut entries) = (Vec::new(), 0);
+        while merge.valid() {
+            let passed = merge.pass_hiding(max, |source| hides(source.seqno())).expect("memory");
+            prop_assert!(passed.leading <= max);
+            entries += u64::from(passed.leading) + passed.hidden;
+            if !merge.valid() {
+                break;
+            }
+            let newest = (merge.key().to_vec(), merge.seqno());
+            while merge.valid() && merge.key() == newest.0 {
+                entries += 1;
+                merge.next().expect("memory");
+            }
+            if !hides(newest.1) {
+                seen.push(newest);
+            }
+        }
+        prop_assert_eq!(entries, all.len() as u64);
+        all.sort_by(|a, b| a.internal_key().cmp(&b.internal_key()));
+        all.dedup_by(|older, newer| older.key == newer.key);
+        let left = all.into_iter().filter(|entry| !hides(entry.seqno));
+        prop_assert_eq!(seen, left.map(|entry| (entry.key, entry.seqno)).collect::<Vec<_>>());
+    }
 }

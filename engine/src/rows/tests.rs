@@ -1,4 +1,4 @@
-//! The limit of a chain of operands in a scan.
+//! The limit of a chain of operands in a scan, and rows among many that were deleted.
 
 use std::ops::Bound;
 
@@ -52,5 +52,40 @@ fn a_scan_holds_no_endless_chain_from_tables() -> Result<()> {
         }
     }
     drop(parted);
+    Ok(())
+}
+
+/// Tombstones in a memtable and in tables, over rows in two older sources; what was put back since shows, and a
+/// snapshot from before shows all.
+#[test]
+fn a_row_among_many_tombstones_is_seen() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let key = |n: u32| format!("row {n:06}");
+    let keys = |back: &[u32]| -> Vec<Vec<u8>> { back.iter().map(|n| key(*n).into_bytes()).collect() };
+    let seen = |range: std::ops::Range<u32>| -> Result<Vec<Vec<u8>>> {
+        map.range(key(range.start)..key(range.end)).map(|row| Ok(row?.0.to_vec())).collect()
+    };
+    for step in [1, 3] {
+        for n in (0..400).step_by(step) {
+            map.put(key(n), "value")?;
+        }
+        db.flush()?;
+    }
+    let before = db.snapshot();
+    for n in 0..200 {
+        map.delete(key(n))?;
+    }
+    db.flush()?;
+    for n in 200..390 {
+        map.delete(key(n))?;
+    }
+    assert_eq!(seen(0..395)?, keys(&[390, 391, 392, 393, 394]));
+    assert_eq!(seen(0..300)?, keys(&[]), "the bounds end among tombstones");
+    for n in [60, 61, 300] {
+        map.put(key(n), "back")?;
+    }
+    assert_eq!(seen(0..390)?, keys(&[60, 61, 300]));
+    assert_eq!(map.at(&before)?.range(key(0)..key(400)).count(), 400);
     Ok(())
 }
