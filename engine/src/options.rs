@@ -185,7 +185,8 @@ fn millis(time: Duration) -> u64 {
 /// Settings of a keyspace, stored when it is created and checked at every later open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// Raw size at which a data block is cut, in bytes. 256 … 1 MiB. Default: 4096.
+    /// Size at which a data block is cut, in bytes, before compression. 256 … 1 MiB. Default: 4096. Whole pages are best:
+    /// a block that is not compressed then lies on pages of its own, and is read from the device without its neighbours.
     pub block_bytes: u32,
     /// Bits a key in the bloom filters; 0 for none. 0 … 32. Default: 10.
     pub filter_bits_per_key: u8,

@@ -28,7 +28,7 @@ pub enum Compression {
 pub struct TableOptions {
     /// The size in bytes at which a data block is cut, before compression; a longer row gets a block
     /// of its own. Default 4,096. From 32 to 1 MiB. Larger blocks compress better and cost more for
-    /// each uncached get.
+    /// each uncached get; whole pages lie on pages of their own (FORMAT.md, "Data block").
     pub block_bytes: u32,
     /// Compression of data blocks. Default none.
     pub compression: Compression,
