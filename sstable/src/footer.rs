@@ -33,6 +33,8 @@ impl Part {
 /// The footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
+    /// That of the format, 1 to [`TABLE_VERSION`].
+    pub(crate) version: u32,
     pub(crate) identity: TableIdentity,
     pub(crate) file_bytes: u64,
     pub(crate) tombstones: Part,
@@ -78,7 +80,7 @@ impl Footer {
             out.extend_from_slice(&part.len.to_le_bytes());
         }
         out.extend_from_slice(&BODY_BYTES.to_le_bytes());
-        out.extend_from_slice(&TABLE_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         let crc = self.seed().checksum(self.offset(), &[&out]);
         out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(&TABLE_MAGIC);
@@ -143,6 +145,7 @@ impl Footer {
         };
         let mut next = || part().map_err(decode);
         let footer = Footer {
+            version,
             identity: TableIdentity { database, number, keyspace },
             file_bytes: length,
             tombstones: next()?,

@@ -207,8 +207,8 @@ impl Inspection {
         let id = footer.identity;
         let database = u128::from_be_bytes(id.database.0);
         let value = format!(
-            "table {} of keyspace {} in database {database:032x}, version 1",
-            id.number, id.keyspace.0
+            "table {} of keyspace {} in database {database:032x}, version {}",
+            id.number, id.keyspace.0, footer.version
         );
         self.push(FOOTER_BYTES as u64, "footer", value, Verdict::Ok);
         Ok(())

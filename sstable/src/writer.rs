@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use esker_base::checksum::{ChecksumSeed, entry_hash, key_hash};
 use esker_base::filename::FileName;
+use esker_base::format::TABLE_VERSION;
 use esker_base::range_tombstone::Fragment;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, InternalKey, Kind, Result, SeqNo, limits};
@@ -240,6 +241,7 @@ impl TableWriter {
         let part = self.output.part(&properties.encode())?;
         properties.meta.file_bytes = self.output.offset() + FOOTER_BYTES as u64;
         let footer = Footer {
+            version: TABLE_VERSION,
             identity: self.identity,
             file_bytes: properties.meta.file_bytes,
             tombstones,
