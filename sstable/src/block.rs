@@ -23,7 +23,7 @@ use esker_vfs::os::memory::prefetch_front;
 
 use crate::cache::CachedBlock;
 
-pub(crate) use builder::BlockBuilder;
+pub(crate) use builder::{BlockBuilder, fit_u32};
 pub(crate) use cursor::{BlockCursor, Known};
 pub(crate) use search::Found;
 

@@ -17,7 +17,7 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{Error, InternalKey, Kind, Result, SeqNo, limits};
 use esker_vfs::fs::{File, Fs};
 
-use crate::block::{BlockBuilder, tag};
+use crate::block::{BlockBuilder, fit_u32, tag};
 use crate::compression::Compressor;
 use crate::filter::Filter;
 use crate::footer::{FOOTER_BYTES, Footer, Part};
@@ -295,10 +295,6 @@ impl TableWriter {
         self.raw_bytes += raw as u64;
         self.output.stored([&self.encoded, self.block.values()], Codec::None, fit_u32(raw))
     }
-}
-
-fn fit_u32(len: usize) -> u32 {
-    u32::try_from(len).expect("a block is below four gigabytes")
 }
 
 /// The file with a buffer before it.

@@ -255,6 +255,6 @@ impl BlockBuilder {
 }
 
 /// A block's sizes fit 32 bits: the writer cuts blocks at a megabyte, a longer row stands alone.
-fn fit_u32(len: usize) -> u32 {
+pub(crate) fn fit_u32(len: usize) -> u32 {
     u32::try_from(len).expect("a block is below four gigabytes")
 }
