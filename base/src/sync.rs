@@ -9,9 +9,9 @@
 //! all threads are one thread of the system: whoever held a lock of another kind than these across a call that
 //! may switch threads would hang the model.
 
-pub use arc_swap::Guard;
 #[cfg(not(any(loom, shuttle)))]
 pub use arc_swap::{ArcSwap, ArcSwapAny, ArcSwapOption};
+pub use arc_swap::{Guard, RefCnt};
 #[cfg(not(any(loom, shuttle)))]
 pub use parking_lot::{
     Condvar, Mutex, MutexGuard, ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard,

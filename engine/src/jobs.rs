@@ -2,8 +2,8 @@
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step
 //! mode. There is at most one flush, as many compactions as the scheduler's lane is wide, one upkeep
-//! job, beside it what makes the log's next part ready, and on threads without work of their own,
-//! helpers of compactions ([`subcompaction`]). A failed job is contained: its output is removed, its
+//! job, beside it what makes the log's next part ready and what puts the cache on huge pages, and on
+//! threads without work of their own, helpers of compactions ([`subcompaction`]). A failed job is contained: its output is removed, its
 //! inputs stay, reads go on. A full disk is tried again for as long as it takes; any other error of a
 //! call, and a panic of a merge operator, a few times in a row; what does not pass by then stops
 //! writes, and damage does at once.
@@ -17,6 +17,7 @@ mod compact;
 mod flush;
 mod parts;
 mod prepare;
+mod settle;
 mod subcompaction;
 mod upkeep;
 
@@ -165,6 +166,12 @@ impl Jobs {
         if let Some(job) = upkeep::Upkeep::new(&core) {
             core.env.scheduler.spawn(Lane::Upkeep, Box::new(job));
         }
+    }
+
+    /// Start what puts the cache on huge pages.
+    pub(crate) fn start_settling(&self) {
+        let Some(core) = self.core() else { return };
+        core.env.scheduler.spawn(Lane::Upkeep, Box::new(settle::Settle::new(&core)));
     }
 
     /// Have the next part of the log made ready. Called by the leader of the commit lane.

@@ -201,6 +201,7 @@ impl Opening {
             core.jobs.start_flush();
             core.jobs.start_compactions();
         }
+        core.jobs.start_settling();
         Ok(Database::new(Handle::new(core)))
     }
 

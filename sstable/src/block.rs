@@ -367,7 +367,7 @@ impl Label {
 /// The rows of a cached block. Its room may be longer than the block: a layout leads to no byte behind that.
 #[inline]
 pub(crate) fn view_of(cached: &CachedBlock) -> View<'_> {
-    View { bytes: &cached.slice, layout: &cached.header.header.label.layout }
+    View { bytes: cached.bytes(), layout: &cached.label.layout }
 }
 
 /// A block to hold on to.
@@ -394,7 +394,7 @@ impl Block {
     #[inline]
     fn label(&self) -> &Label {
         match self {
-            Block::Cached(block) => &block.header.header.label,
+            Block::Cached(block) => &block.label,
             Block::Lone(label, _) => label,
         }
     }
@@ -403,7 +403,7 @@ impl Block {
     #[inline]
     fn room(&self) -> &[u8] {
         match self {
-            Block::Cached(block) => &block.slice,
+            Block::Cached(block) => block.bytes(),
             Block::Lone(_, bytes) => bytes,
         }
     }
@@ -416,7 +416,7 @@ impl Block {
     /// Its length in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Block::Cached(block) => block.header.header.len,
+            Block::Cached(block) => block.len,
             Block::Lone(_, bytes) => bytes.len(),
         }
     }

@@ -23,6 +23,7 @@ mod mapped;
 pub mod memory;
 pub(crate) mod priority;
 pub mod process;
+pub mod rooms;
 #[cfg(not(unix))]
 #[path = "os/sys_portable.rs"]
 mod sys;

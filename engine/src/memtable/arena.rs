@@ -25,6 +25,7 @@ use esker_base::key::head;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
 use esker_base::{InternalKey, Kind, SeqNo};
+use esker_vfs::os::memory::expect_huge_pages;
 
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = 64;
@@ -97,7 +98,7 @@ impl Arena {
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         if bytes == CHUNK_BYTES_MAX {
-            ask_for_huge_pages(start, bytes);
+            expect_huge_pages(start, bytes);
         }
         self.chunks.lock().push(Chunk { start, layout });
         self.count(bytes);
@@ -293,29 +294,4 @@ impl<'a> Entry<'a> {
     pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {
         target.user.cmp(self.key()).then_with(|| self.seqno().cmp(&target.seqno))
     }
-}
-
-/// Ask the system to back `bytes` bytes at `start`, both multiples of a huge page, with huge pages. It
-/// may refuse, and nothing but speed depends on it: 512 page faults cost about 0.7 ms, one huge one
-/// 0.1 ms, and a lookup that misses the caches then finds its translation.
-fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
-    #[cfg(all(target_os = "linux", not(any(miri, loom))))]
-    // SAFETY: the range is a fresh allocation that nobody uses yet, and this advice changes no bytes.
-    unsafe {
-        let _refused = rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage);
-    }
-    #[cfg(not(all(target_os = "linux", not(any(miri, loom)))))]
-    let _ = (start, bytes);
-}
-
-/// As `vfs::os::memory::prefetch`: the models take this module without that crate.
-#[inline]
-pub(super) fn prefetch<T>(at: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing the program can observe, and faults on no address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
 }

@@ -9,8 +9,7 @@
 
 use esker_base::KeyspaceId;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
-
-use super::arena::prefetch;
+use esker_vfs::os::memory::prefetch;
 
 /// See the module.
 #[derive(Debug)]

@@ -1,14 +1,16 @@
-//! A cached block: what is known of it and its bytes, in one allocation. A get that finds it in its slot can ask for
-//! the bytes at once: it need not wait for a header that says where they are, which lay in another page.
+//! A cached block: what is known of it and its bytes, in one piece of memory. A get that finds it in its slot can
+//! ask for the bytes at once: it need not wait for a header that says where they are, which lay in another page.
+
+use std::sync::Arc;
 
 use esker_base::ledger::Held;
 use esker_base::sync::atomic::{AtomicBool, Ordering};
-use triomphe::{Arc, ThinArc};
+use esker_vfs::os::rooms::{Room, Rooms};
 
 use crate::block::Label;
 
 /// A block in the cache, or that was there: a handle, cheap to clone.
-pub(crate) type CachedBlock = ThinArc<Head, u8>;
+pub(crate) type CachedBlock = Room<Head>;
 
 /// What lies before the bytes.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ pub(crate) struct Head {
     pub(crate) len: usize,
     /// Used since the clock's hand last passed.
     referenced: AtomicBool,
-    /// The room's debit; `None` while it is a [`Blank`].
-    held: Option<Held>,
+    /// The room's debit.
+    _held: Held,
 }
 
 impl Head {
@@ -43,41 +45,31 @@ impl Head {
 pub(crate) struct Blank(CachedBlock);
 
 impl Blank {
-    /// Room for `len` bytes, all zero.
-    pub(super) fn new(len: usize) -> Blank {
-        let head = Head { label: Label::default(), len: 0, referenced: AtomicBool::new(false), held: None };
-        Blank(ThinArc::from_header_and_slice(head, &vec![0; len]))
+    /// Room for `len` bytes, debited by `held`: first `bytes`, then whatever lies there.
+    pub(super) fn new(rooms: &Arc<Rooms>, bytes: &[u8], len: usize, held: Held) -> Blank {
+        let head =
+            Head { label: Label::default(), len: 0, referenced: AtomicBool::new(false), _held: held };
+        Blank(Room::new(rooms, head, bytes, len))
     }
 
-    /// The room of `block`, unless somebody still reads it. Its debit is given back.
-    pub(super) fn of(mut block: CachedBlock) -> Option<Blank> {
-        let is_free = block.with_arc_mut(|block| match Arc::get_mut(block) {
-            Some(block) => {
-                block.header_mut().held = None;
-                true
-            }
-            None => false,
-        });
-        is_free.then_some(Blank(block))
+    fn alone(&mut self) -> (&mut Head, &mut [u8]) {
+        self.0.alone().expect("nobody else has seen it")
     }
 
     /// All the bytes there is room for.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0.slice
+        self.0.bytes()
     }
 
-    /// Let `write` write to them.
-    pub(crate) fn write<R>(&mut self, write: impl FnOnce(&mut [u8]) -> R) -> R {
-        self.0
-            .with_arc_mut(|block| write(Arc::get_mut(block).expect("nobody else has seen it").slice_mut()))
+    /// Them, to write to.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.alone().1
     }
 
-    /// The block whose first `len` bytes were written, read as `label` says, with its debit.
-    pub(super) fn finish(mut self, label: Label, len: usize, held: Held) -> CachedBlock {
-        self.0.with_arc_mut(|block| {
-            let head = Arc::get_mut(block).expect("nobody else has seen it").header_mut();
-            *head = Head { label, len, referenced: AtomicBool::new(false), held: Some(held) };
-        });
+    /// The block whose first `len` bytes were written, to be read as `label` says.
+    pub(crate) fn finish(mut self, label: Label, len: usize) -> CachedBlock {
+        let head = self.alone().0;
+        (head.label, head.len) = (label, len);
         self.0
     }
 }

@@ -16,7 +16,6 @@
 //! the ledger too, after the block left the cache.
 
 mod cached;
-mod spares;
 mod stripes;
 
 #[cfg(all(test, loom))]
@@ -31,14 +30,16 @@ use esker_base::ledger::{Ledger, Purpose};
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::sync::{ArcSwapAny, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
+use esker_vfs::os::rooms::Rooms;
 
-use crate::block::Label;
 pub(crate) use cached::{Blank, CachedBlock};
-use spares::Spares;
 use stripes::Striped;
 
-/// What a cached block costs beside its room: head, counts, allocator.
+/// What a cached block costs beside its room: head, slot, allocator.
 const OVERHEAD_BYTES: u64 = size_of::<cached::Head>() as u64 + 32;
+
+/// Rooms are made this much longer at most, so that blocks of about the same length fit into the places that others left.
+const STEP_BYTES: usize = 256;
 
 /// Cache lines of a block that a get asks for at once, behind the one with its head.
 const GET_LINES: usize = 5;
@@ -77,7 +78,7 @@ pub struct BlockCache {
     ledger: Arc<Ledger>,
     used: AtomicU64,
     clock: Mutex<Clock>,
-    spares: Arc<Spares>,
+    rooms: Arc<Rooms>,
     hits: Striped,
     misses: Striped,
     evictions: AtomicU64,
@@ -101,7 +102,7 @@ impl BlockCache {
             ledger,
             used: AtomicU64::new(0),
             clock: Mutex::new(Clock::default()),
-            spares: Arc::default(),
+            rooms: Arc::default(),
             hits: Striped::default(),
             misses: Striped::default(),
             evictions: AtomicU64::new(0),
@@ -119,6 +120,12 @@ impl BlockCache {
         }
     }
 
+    /// Better the place of some of its memory, for a few milliseconds ([`Rooms::settle`]); whether there was any to better.
+    /// For a thread in the background.
+    pub fn settle(&self) -> bool {
+        self.rooms.settle()
+    }
+
     /// Slots for a table of `blocks` blocks.
     pub(crate) fn open_table(self: &Arc<Self>, blocks: usize) -> CachedTable {
         let slots = Arc::new(Slots {
@@ -132,7 +139,7 @@ impl BlockCache {
     /// `block` was taken out of its slot.
     fn let_go(&self, block: CachedBlock) {
         self.used.fetch_sub(charge(&block), Ordering::Relaxed);
-        self.spares.give(block);
+        drop(block);
     }
 
     /// Evict until the cache fits its capacity again.
@@ -199,7 +206,7 @@ impl Slots {
     /// Take block `block` out unless it was used.
     fn evict(&self, block: usize) -> Option<CachedBlock> {
         let slot = self.blocks.get(block)?;
-        let used = slot.load().as_ref().is_some_and(|block| block.header.header.unmark());
+        let used = slot.load().as_ref().is_some_and(|block| block.unmark());
         if used { None } else { self.take(block) }
     }
 
@@ -222,15 +229,20 @@ pub(crate) struct CachedTable {
 /// A block that is in the cache, or was when it was looked up.
 pub(crate) type Cached = Guard<Option<CachedBlock>>;
 
+/// Bytes of the room that is made for a block of `len`.
+fn room_bytes(len: usize) -> usize {
+    len.next_multiple_of(STEP_BYTES)
+}
+
 /// What a cached block is charged.
 fn charge(block: &CachedBlock) -> u64 {
-    block.slice.len() as u64 + OVERHEAD_BYTES
+    block.bytes().len() as u64 + OVERHEAD_BYTES
 }
 
 /// Ask for these cache lines of `block`, counted from its head, without looking at it.
 #[inline]
 fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
-    let start: *const u8 = CachedBlock::as_ptr(block).cast();
+    let start = block.as_ptr();
     lines.for_each(|line| prefetch(start.wrapping_add(64 * line)));
 }
 
@@ -260,7 +272,7 @@ impl CachedTable {
         };
         prefetch_lines(block, 1..GET_LINES + 1);
         if mark {
-            block.header.header.mark();
+            block.mark();
         }
         self.cache.hits.add(1);
         Some(guard)
@@ -269,7 +281,7 @@ impl CachedTable {
     /// Whether a block of `len` bytes is to be inserted; under [`Fill::Room`] others may take the room meanwhile.
     pub(crate) fn takes(&self, fill: Fill, len: usize) -> bool {
         let used = || self.cache.used.load(Ordering::Relaxed);
-        let added = spares::room_bytes(len) as u64 + OVERHEAD_BYTES;
+        let added = room_bytes(len) as u64 + OVERHEAD_BYTES;
         match fill {
             Fill::No => false,
             Fill::Room => used() + added <= self.cache.capacity,
@@ -277,16 +289,12 @@ impl CachedTable {
         }
     }
 
-    /// Room for a block of `len` bytes that will be inserted.
-    pub(crate) fn blank(&self, len: usize) -> Blank {
-        self.cache.spares.take(len)
-    }
-
-    /// The block of `len` bytes that was written into `blank`, debited to the cache's account for as long as anything
-    /// holds on to it.
-    pub(crate) fn finish(&self, blank: Blank, label: Label, len: usize) -> CachedBlock {
-        let held = self.cache.ledger.hold(Purpose::Cache, blank.bytes().len() as u64 + OVERHEAD_BYTES);
-        blank.finish(label, len, held)
+    /// Room for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
+    /// account for as long as anything holds on to it.
+    pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Blank {
+        let room = room_bytes(len);
+        let held = self.cache.ledger.hold(Purpose::Cache, room as u64 + OVERHEAD_BYTES);
+        Blank::new(&self.cache.rooms, bytes, room, held)
     }
 
     /// Cache block `index`.

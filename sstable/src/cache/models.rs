@@ -5,12 +5,13 @@
 use loom::thread;
 
 use super::*;
+use crate::block::Label;
 
 /// What a block of the models is charged.
 const CHARGE: u64 = 256 + OVERHEAD_BYTES;
 
 fn block(table: &CachedTable) -> CachedBlock {
-    table.finish(table.blank(256), Label, 256)
+    table.blank(&[], 256).finish(Label, 256)
 }
 
 /// A cache for `blocks` blocks and a table of two.

@@ -1,7 +1,7 @@
 //! The cache stays within its capacity, keeps what is used, and accounts for every byte.
 
 use super::*;
-use crate::block::BlockBuilder;
+use crate::block::{BlockBuilder, Label};
 
 /// A block of about `bytes`, as `table` would cache it.
 fn block(table: &CachedTable, bytes: usize) -> CachedBlock {
@@ -10,9 +10,7 @@ fn block(table: &CachedTable, bytes: usize) -> CachedBlock {
     let mut raw = Vec::new();
     builder.encode(&mut raw);
     raw.extend_from_slice(builder.values());
-    let mut blank = table.blank(raw.len());
-    blank.write(|room| room[..raw.len()].copy_from_slice(&raw));
-    table.finish(blank, Label::new(&raw).expect("ours"), raw.len())
+    table.blank(&raw, raw.len()).finish(Label::new(&raw).expect("ours"), raw.len())
 }
 
 fn cache(capacity: u64) -> (Arc<BlockCache>, Arc<Ledger>) {
@@ -62,7 +60,7 @@ fn a_block_in_use_survives_its_eviction_and_stays_in_the_ledger() {
     let pinned = table.get(0, false).expect("inserted").clone().expect("a block");
     table.insert(1, &block(&table, 2_000));
     assert!(table.get(0, false).is_none(), "evicted");
-    assert!(pinned.header.header.len > 2_000);
+    assert!(pinned.len > 2_000);
     assert!(ledger.held(Purpose::Cache) > 4_000, "the pinned block is still accounted for");
     drop(pinned);
     assert_eq!(ledger.held(Purpose::Cache), cache.stats().bytes);

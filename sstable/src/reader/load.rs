@@ -116,8 +116,8 @@ impl TableReader {
             cost.bytes_from_disk += len as u64;
             return self.open_slice(block, &stored, Fill::No, cost);
         }
-        let mut blank = self.cached.blank(len);
-        blank.write(|room| self.source.read_into(offset, room.get_mut(..len).unwrap_or_default()))?;
+        let mut blank = self.cached.blank(&[], len);
+        self.source.read_into(offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
         let place = self.place(block);
         let checked = check(place, "block", blank.bytes().get(..len).unwrap_or_default())?;
@@ -166,9 +166,7 @@ impl TableReader {
 
     /// [`keep`](Self::keep) block `block` with a copy of `raw`.
     fn keep_copy(&self, block: usize, raw: &[u8], cost: &mut OpCost) -> Result<Block> {
-        let mut blank = self.cached.blank(raw.len());
-        blank.write(|room| room.get_mut(..raw.len()).unwrap_or_default().copy_from_slice(raw));
-        self.keep(block, blank, raw.len(), cost)
+        self.keep(block, self.cached.blank(raw, raw.len()), raw.len(), cost)
     }
 
     /// Open block `block`, the first `len` bytes in `blank`, and cache it.
@@ -176,7 +174,7 @@ impl TableReader {
         let bytes = blank.bytes().get(..len).unwrap_or_default();
         let mut label = Label::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
         label.look_for_versions(bytes);
-        let opened = self.cached.finish(blank, label, len);
+        let opened = blank.finish(label, len);
         cost.blocks_from_disk += 1;
         self.cached.insert(block, &opened);
         Ok(Block::Cached(opened))

@@ -22,6 +22,9 @@ mod memtable;
 #[cfg(loom)]
 pub mod os;
 #[cfg(loom)]
+#[path = "../../../vfs/src/os/rooms/mod.rs"]
+pub mod rooms;
+#[cfg(loom)]
 #[path = "../../../wal/src/syncer/mod.rs"]
 mod syncer;
 

@@ -1,7 +1,18 @@
 //! What the models have of the system.
 
-/// Words to the processor.
+pub use crate::rooms;
+
+/// Words to the processor and the system.
 pub mod memory {
     /// A model has no caches.
     pub fn prefetch<T>(_at: *const T) {}
+
+    /// Nor pages, but regions have a length.
+    pub const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+    /// As above.
+    pub fn make_huge_page(_start: usize) {}
+
+    /// As above.
+    pub fn expect_huge_pages(_start: std::ptr::NonNull<u8>, _bytes: usize) {}
 }

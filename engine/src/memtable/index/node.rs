@@ -10,8 +10,9 @@ use std::ptr::NonNull;
 use esker_base::InternalKey;
 use esker_base::key::head;
 use esker_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use esker_vfs::os::memory::prefetch;
 
-use super::super::arena::{ArenaWriter, Entry, prefetch};
+use super::super::arena::{ArenaWriter, Entry};
 
 /// Entries of a leaf, separators of an inner node. Models explore a smaller tree.
 pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 14 };

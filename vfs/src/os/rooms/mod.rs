@@ -1,0 +1,133 @@
+//! Memory for pieces of some KiB that come and go by the hundred thousand, as cached blocks do: regions of 2 MiB,
+//! divided by an allocator of their own.
+//!
+//! An access that misses the processor's caches waits for the translation of its address too, unless one entry
+//! covers 2 MiB. So a region gets a huge page, but not at once: bringing one in takes 0.1 ms, and 5 ms in a
+//! virtual machine whose memory is found on first use, for which whoever caches a block would have to wait. A region
+//! is filled page by page, and once it is, [`Rooms::settle`] has a huge page put in their place.
+//!
+//! That the memory is not the program's heap has one more reason: allocators for everybody keep memory by thread, and
+//! what one thread took and another gives goes back to the first, which may not need it any more.
+//!
+//! A region in which nothing is left goes back to the system.
+//!
+//! Locks: the allocator's, once for each piece that comes and each that goes; under it, that of the pages.
+#![expect(unsafe_code, reason = "memory is handed out by hand and counted by hand")]
+
+#[cfg(all(test, loom))]
+mod models;
+mod region;
+mod room;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::collections::VecDeque;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use allocator_api2::alloc::{AllocError, Allocator};
+use esker_base::sync::Mutex;
+use talc::DefaultBinning;
+use talc::base::Talc;
+use talc::source::AllocatorSource;
+
+use crate::os::memory::{HUGE_PAGE_BYTES, make_huge_page};
+pub use room::Room;
+
+/// Memory for [`Room`]s. It lives until the last of them is gone.
+///
+/// ```
+/// use std::sync::Arc;
+/// use esker_vfs::os::rooms::{Room, Rooms};
+/// let rooms = Arc::new(Rooms::default());
+/// let mut room = Room::new(&rooms, "head", b"a", 3);
+/// let (head, bytes) = room.alone().expect("nobody else has it");
+/// (*head, bytes[1], bytes[2]) = ("first", b'b', b'c');
+/// let other = room.clone();
+/// assert!(room.alone().is_none());
+/// assert_eq!((*other, other.bytes()), ("first", &b"abc"[..]));
+/// ```
+pub struct Rooms {
+    allocator: Mutex<Talc<AllocatorSource<Regions>, DefaultBinning>>,
+    pages: Pages,
+}
+
+/// The addresses at which regions have place for a huge page that was not asked for yet, the newest at the end.
+type Pages = Arc<Mutex<VecDeque<usize>>>;
+
+impl Default for Rooms {
+    fn default() -> Self {
+        let pages = Pages::default();
+        let regions = Regions { pages: Arc::clone(&pages) };
+        let source = AllocatorSource::with_block_size(regions, HUGE_PAGE_BYTES);
+        Rooms { allocator: Mutex::new(Talc::new(source)), pages }
+    }
+}
+
+impl fmt::Debug for Rooms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rooms").finish_non_exhaustive()
+    }
+}
+
+impl Rooms {
+    /// Memory for `layout` (not empty). Its bytes are initialised, whatever they are: regions come so, the allocator
+    /// writes whole words between the pieces and into those it has, and rooms leave it so.
+    fn take(&self, layout: Layout) -> NonNull<u8> {
+        assert!(layout.size() > 0, "a room has a front");
+        // SAFETY: the size is not 0.
+        let room = unsafe { self.allocator.lock().allocate(layout) };
+        room.unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    /// Have a huge page put in the place of the small ones of one region that was filled since; whether there was
+    /// one. For a thread in the background: see [`make_huge_page`].
+    pub fn settle(&self) -> bool {
+        let filled = {
+            let mut pages = self.pages.lock();
+            // The last one is being filled.
+            if pages.len() > 1 { pages.pop_front() } else { None }
+        };
+        // Should the region be gone by now: what is there instead is as good, and stays what it is.
+        filled.inspect(|page| make_huge_page(*page)).is_some()
+    }
+
+    /// Take `room` back.
+    ///
+    /// # Safety
+    /// `room` came from [`take`](Self::take) of these rooms for this `layout`, and nobody uses it any more.
+    unsafe fn give(&self, room: NonNull<u8>, layout: Layout) {
+        // SAFETY: what this function asks for.
+        unsafe { self.allocator.lock().deallocate(room.as_ptr(), layout) }
+    }
+}
+
+/// Regions for the allocator. One has the length of a huge page, or of several for a piece that is longer.
+#[derive(Debug)]
+struct Regions {
+    pages: Pages,
+}
+
+// SAFETY: a region is memory that nobody else has, stays where it is until it is given back, and nothing else ends its
+// life; `Regions` cannot be cloned.
+unsafe impl Allocator for Regions {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        assert!(
+            layout.align() <= HUGE_PAGE_BYTES && layout.size().is_multiple_of(HUGE_PAGE_BYTES),
+            "the allocator takes what it was told to"
+        );
+        let start = region::map(layout.size()).ok_or(AllocError)?;
+        let places = (0..layout.size()).step_by(HUGE_PAGE_BYTES).map(|at| start.addr().get() + at);
+        self.pages.lock().extend(places);
+        Ok(NonNull::slice_from_raw_parts(start, layout.size()))
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        let first = start.addr().get();
+        self.pages.lock().retain(|page| !(first..first + layout.size()).contains(page));
+        // SAFETY: by the caller's word it came from `allocate` for this layout.
+        unsafe { region::unmap(start, layout.size()) }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a room promises: its bytes are its own, it is gone with its last handle, and memory that nobody has goes back.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// A head that counts how many of its kind are left.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(left: &Arc<AtomicUsize>) -> Counted {
+        left.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(left))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A room of `len` bytes, each `byte`.
+fn filled(rooms: &Arc<Rooms>, left: &Arc<AtomicUsize>, len: usize, byte: u8) -> Room<Counted> {
+    let half = vec![byte; len / 2];
+    let mut room = Room::new(rooms, Counted::new(left), &half, len);
+    assert_eq!(room.bytes().split_at(half.len()).0, half);
+    room.alone().expect("new").1.fill(byte);
+    room
+}
+
+#[test]
+fn a_head_is_dropped_once_with_the_last_handle() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    let mut first = filled(&rooms, &left, 10, 7);
+    let second = first.clone();
+    assert!(first.alone().is_none(), "there are two");
+    drop(second);
+    assert!(first.alone().is_some());
+    assert_eq!((first.bytes(), left.load(Ordering::Relaxed)), (&[7; 10][..], 1));
+    drop(first);
+    assert_eq!(left.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_room_outlives_the_rooms_it_came_from() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    let room = filled(&rooms, &left, 4096, 3);
+    drop(rooms);
+    assert!(room.bytes().iter().all(|&byte| byte == 3));
+}
+
+#[test]
+fn a_room_may_have_no_bytes_or_more_than_a_region() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    assert_eq!(filled(&rooms, &left, 0, 1).bytes(), b"");
+    let large = filled(&rooms, &left, 3 * HUGE_PAGE_BYTES, 2);
+    assert!(large.bytes().len() == 3 * HUGE_PAGE_BYTES && large.bytes().iter().all(|&byte| byte == 2));
+}
+
+#[test]
+fn rooms_of_many_lengths_keep_their_bytes_apart() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    let mut random = fastrand::Rng::with_seed(1);
+    let (turns, kept) = if cfg!(miri) { (100, 10) } else { (20_000, 1_000) };
+    let mut all: Vec<(u8, Room<Counted>)> = Vec::new();
+    for _ in 0..turns {
+        let (len, byte) = (random.usize(0..9_000), random.u8(1..));
+        all.push((byte, filled(&rooms, &left, len, byte)));
+        if all.len() > kept {
+            let (byte, room) = all.swap_remove(random.usize(0..kept));
+            assert!(room.bytes().iter().all(|&other| other == byte));
+        }
+        rooms.settle();
+    }
+    assert_eq!(left.load(Ordering::Relaxed), kept);
+    assert!(all.iter().all(|(byte, room)| room.bytes().iter().all(|other| other == byte)));
+}
+
+/// All but the one that is being filled, each once; a page of a region that is gone is not asked for.
+#[test]
+fn filled_regions_are_settled() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    let count = 3 * HUGE_PAGE_BYTES / 8_192;
+    let mut all: Vec<_> = (0..count).map(|_| filled(&rooms, &left, 8_192, 5)).collect();
+    let regions = rooms.pages.lock().len();
+    assert!((4..=5).contains(&regions), "{regions}");
+    assert!(rooms.settle());
+    assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)), "settling changes no byte");
+    all.truncate(10);
+    while rooms.settle() {}
+    assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)));
+    drop(all);
+    assert!(rooms.pages.lock().len() <= 1, "regions in which nothing is left went back");
+}
