@@ -20,6 +20,8 @@ pub(crate) struct RunCursor {
     /// What the scan asks for and sees; see [`TableCursor::serving`].
     bounds: Arc<Bounds>,
     upto: SeqNo,
+    /// See [`TableCursor::keep`].
+    keeps: bool,
     /// The table that `cursor` walks over.
     at: usize,
     /// Moved from table to table, so that its buffers are made once. `None` before the first seek and after
@@ -45,11 +47,20 @@ impl RunCursor {
             at: range.end,
             range,
             options,
+            keeps: true,
             bounds,
             upto,
             cursor: None,
             failed: None,
             tables: 0,
+        }
+    }
+
+    /// As [`TableCursor::keep`].
+    pub(crate) fn keep(&mut self, keeps: bool) {
+        self.keeps = keeps;
+        if let Some(cursor) = &mut self.cursor {
+            cursor.keep(keeps);
         }
     }
 
@@ -74,7 +85,10 @@ impl RunCursor {
         let reader = self.run.tables()[at].reader()?;
         match &mut self.cursor {
             Some(cursor) => cursor.move_to(reader),
-            none => *none = Some(reader.cursor(self.options).serving(&self.bounds, self.upto)),
+            none => {
+                let cursor = none.insert(reader.cursor(self.options).serving(&self.bounds, self.upto));
+                cursor.keep(self.keeps);
+            }
         }
         self.at = at;
         Ok(true)

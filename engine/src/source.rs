@@ -28,6 +28,13 @@ impl Source {
             Source::Run(run) => run.path(),
         }
     }
+
+    /// Whether what it reads from now on is kept in the cache.
+    pub(crate) fn keep(&mut self, keeps: bool) {
+        if let Source::Run(run) = self {
+            run.keep(keeps);
+        }
+    }
 }
 
 /// What a scan knows of a source besides its entries.

@@ -51,6 +51,8 @@ pub struct TableCursor {
     aim: Option<usize>,
     table: Arc<TableReader>,
     options: CursorOptions,
+    /// See [`TableCursor::keep`].
+    keeps: bool,
     /// See [`TableCursor::serving`].
     scan: Option<(Arc<Bounds>, SeqNo)>,
     ahead: Ahead,
@@ -81,6 +83,7 @@ impl TableCursor {
             aim: None,
             table,
             options,
+            keeps: true,
             scan: None,
             ahead: Ahead::default(),
             error: None,
@@ -95,6 +98,12 @@ impl TableCursor {
     pub fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> TableCursor {
         self.scan = Some((Arc::clone(bounds), upto));
         self
+    }
+
+    /// Whether blocks that have to be read from now on are kept as the options say (the default), or not at all: what is
+    /// only passed, because it is dead, nobody will look for again.
+    pub fn keep(&mut self, keeps: bool) {
+        self.keeps = keeps;
     }
 
     /// The table.
@@ -154,7 +163,7 @@ impl TableCursor {
     /// Whether blocks that have to be read are cached. A long walk takes what room there is and pushes nothing out:
     /// it would push out all there is, and what it has just read it needs last.
     fn fill(&self) -> Fill {
-        match self.options.fill_cache {
+        match self.options.fill_cache && self.keeps {
             false => Fill::No,
             true if self.ahead.piece == PIECE_BYTES_MAX => Fill::Room,
             true => Fill::Yes,

@@ -156,6 +156,43 @@ fn a_second_scan_crosses_what_was_deleted_at_once() -> Result<()> {
     Ok(())
 }
 
+/// Nobody will look for what is deleted: the walk over it leaves the cache to others, and what comes behind is kept
+/// again.
+#[test]
+fn a_walk_over_what_was_deleted_is_not_cached() -> Result<()> {
+    let key = |n: u32| format!("row {n:06}");
+    for forward in [true, false] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let open = || -> Result<(Database, crate::Keyspace)> {
+            let db = Database::open(dir.path())?;
+            let map = db.keyspace("map", KeyspaceOptions::default())?;
+            Ok((db, map))
+        };
+        let (db, map) = open()?;
+        for n in 0..40_000 {
+            map.put(key(n), [b'v'; 100])?;
+        }
+        drop(map);
+        db.close()?;
+        let (db, map) = open()?;
+        for n in 10_000..30_000 {
+            map.delete(key(n))?;
+        }
+        let cached =
+            || db.metrics().memory.iter().find(|(what, _)| *what == "cache").expect("an account").1;
+        let mut cursor = map.cursor()?;
+        assert!(if forward { cursor.seek(key(10_000))? } else { cursor.seek_for_prev(key(29_999))? });
+        assert_eq!(cursor.key(), key(if forward { 30_000 } else { 9_999 }).as_bytes());
+        assert!(cursor.cost().bytes_from_disk > 2_000_000, "{:?}", cursor.cost());
+        assert!(cached() < 200_000, "{} bytes of what is deleted are cached", cached());
+        for _ in 0..9_000 {
+            assert!(if forward { cursor.next()? } else { cursor.prev()? });
+        }
+        assert!(cached() > 900_000, "{} bytes of rows are cached", cached());
+    }
+    Ok(())
+}
+
 const ROWS: u32 = 400;
 
 /// Whoever began to read after a put was acknowledged sees it, whatever was known to be dead before, while

@@ -39,26 +39,34 @@ impl Rows {
                 .map(drop);
         };
         let from = self.key.clone();
+        self.merge.sources_mut().iter_mut().for_each(|source| source.keep(false));
+        let crossed = self.cross(&core, keyspace, &from, forward);
+        self.merge.sources_mut().iter_mut().for_each(|source| source.keep(true));
+        crossed?;
+        core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.bound);
+        Ok(())
+    }
+
+    /// Walk to the next row, leaving out what is known to be dead, and have what lies ahead of `from` watched.
+    fn cross(&mut self, core: &Core, keyspace: KeyspaceId, from: &[u8], forward: bool) -> Result<()> {
         let bound = self.sight.bound;
         let mut passed = 1;
         loop {
-            if passed >= REMEMBERED_AFTER && !core.dead_ranges.watched(keyspace, &from, &self.key, bound) {
-                self.watch(&core, keyspace, &from, forward);
+            if passed >= REMEMBERED_AFTER && !core.dead_ranges.watched(keyspace, from, &self.key, bound) {
+                self.watch(core, keyspace, from, forward);
             }
             if let Some(range) = core.dead_ranges.dead(keyspace, &self.key, bound)
                 && !self.leave(&range, forward)?
             {
-                break;
+                return Ok(());
             }
             let stride = self.dead_run.saturating_mul(REMEMBERED_AFTER - 1);
             let walk = if forward { self.walk_forward(true, stride)? } else { self.walk_reverse(stride)? };
             if walk == Walk::Done {
-                break;
+                return Ok(());
             }
             passed = REMEMBERED_AFTER;
         }
-        core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), bound);
-        Ok(())
     }
 
     /// Move the merge out of a dead range; whether there is anything behind it.
