@@ -29,6 +29,9 @@ impl Job for Settle {
 
     fn step(&mut self) -> Progress {
         let Some(core) = self.core.upgrade() else { return Progress::Done };
+        if core.health.check().is_err() {
+            return Progress::Done;
+        }
         let began = core.env.clock.monotonic();
         if !core.cache.settle() {
             return Progress::After(EVERY);

@@ -39,10 +39,7 @@ impl Rows {
                 .map(drop);
         };
         let from = self.key.clone();
-        self.merge.sources_mut().iter_mut().for_each(|source| source.keep(false));
-        let crossed = self.cross(&core, keyspace, &from, forward);
-        self.merge.sources_mut().iter_mut().for_each(|source| source.keep(true));
-        crossed?;
+        self.cross(&core, keyspace, &from, forward)?;
         core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.bound);
         Ok(())
     }
@@ -61,12 +58,22 @@ impl Rows {
                 return Ok(());
             }
             let stride = self.dead_run.saturating_mul(REMEMBERED_AFTER - 1);
-            let walk = if forward { self.walk_forward(true, stride)? } else { self.walk_reverse(stride)? };
-            if walk == Walk::Done {
+            // Nobody will look again for what is walked through once it is remembered.
+            let once =
+                passed >= REMEMBERED_AFTER && core.dead_ranges.watched(keyspace, from, &self.key, bound);
+            self.keep(!once);
+            let walk = if forward { self.walk_forward(true, stride) } else { self.walk_reverse(stride) };
+            self.keep(true);
+            if walk? == Walk::Done {
                 return Ok(());
             }
             passed = REMEMBERED_AFTER;
         }
+    }
+
+    /// Whether the cache keeps what is read from now on.
+    fn keep(&mut self, keeps: bool) {
+        self.merge.sources_mut().iter_mut().for_each(|source| source.keep(keeps));
     }
 
     /// Move the merge out of a dead range; whether there is anything behind it.

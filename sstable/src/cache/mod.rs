@@ -35,8 +35,8 @@ use esker_vfs::os::rooms::Rooms;
 pub(crate) use cached::{Blank, CachedBlock};
 use stripes::Striped;
 
-/// What a cached block costs beside its room: head, slot, allocator.
-const OVERHEAD_BYTES: u64 = size_of::<cached::Head>() as u64 + 32;
+/// What a cached block costs beside its room.
+const OVERHEAD_BYTES: u64 = CachedBlock::OVERHEAD_BYTES as u64;
 
 /// Rooms are made this much longer at most, so that blocks of about the same length fit into the places that others left.
 const STEP_BYTES: usize = 256;
@@ -137,14 +137,15 @@ impl BlockCache {
     }
 
     /// `block` was taken out of its slot.
-    fn let_go(&self, block: CachedBlock) {
-        self.used.fetch_sub(charge(&block), Ordering::Relaxed);
-        drop(block);
+    fn let_go(&self, block: &CachedBlock) {
+        self.used.fetch_sub(charge(block), Ordering::Relaxed);
     }
 
     /// Evict until the cache fits its capacity again.
     #[cold]
     fn make_room(&self) {
+        // Declared before the lock, so that memory goes back when that is free again.
+        let mut evicted = Vec::new();
         let mut clock = self.clock.lock();
         // The first round clears marks, the second finds blocks without; a third that finds none means
         // that readers mark as fast as the hand unmarks: leave it to the next insert.
@@ -159,9 +160,10 @@ impl BlockCache {
                 }
                 Some(block) => {
                     clock.block = block + 1;
-                    if let Some(evicted) = slots.evict(block) {
-                        self.let_go(evicted);
+                    if let Some(block) = slots.evict(block) {
+                        self.let_go(&block);
                         self.evictions.fetch_add(1, Ordering::Relaxed);
+                        evicted.push(block);
                     }
                 }
             }
@@ -307,7 +309,7 @@ impl CachedTable {
         let used = self.cache.used.fetch_add(added, Ordering::Relaxed) + added;
         if let Some(before) = slot.swap(Some(block.clone())) {
             // Two readers missed at the same time.
-            self.cache.let_go(before);
+            self.cache.let_go(&before);
         }
         if let Some(word) = self.slots.present.get(index / 64) {
             word.fetch_or(1 << (index % 64), Ordering::AcqRel);
@@ -331,7 +333,7 @@ impl Drop for CachedTable {
         let mut block = 0;
         while let Some(present) = self.slots.next_present(block) {
             if let Some(block) = self.slots.take(present) {
-                self.cache.let_go(block);
+                self.cache.let_go(&block);
             }
             block = present + 1;
         }

@@ -2,6 +2,8 @@
 #![expect(unsafe_code, reason = "std has no safe form of these hints")]
 
 use std::ptr::NonNull;
+#[cfg(all(target_os = "linux", not(miri)))]
+use std::sync::LazyLock;
 
 /// Ask for the cache line at `at`: the program goes on while it is under way. Never faults, whatever `at` is;
 /// does nothing where the processor has no such instruction.
@@ -40,16 +42,29 @@ pub fn expect_huge_pages(start: NonNull<u8>, bytes: usize) {
     let _ = (start, bytes);
 }
 
+/// Whether whoever looks after this system wants no huge pages in it, which [`make_huge_page`] would not be told.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn unwanted() -> bool {
+    static UNWANTED: LazyLock<bool> = LazyLock::new(|| {
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        setting.is_ok_and(|setting| setting.contains("[never]"))
+    });
+    *UNWANTED
+}
+
 /// Ask the system to put a huge page in the place of the small ones at the address `start`, a multiple of
-/// [`HUGE_PAGE_BYTES`], while the memory is in use (Linux 6.1 and later; others refuse). Who touches it meanwhile waits, and so does every
-/// page fault of the process: half a millisecond here, for the copy. Bringing in a huge page can take ten
-/// times as long, where a hypervisor has to find the memory first: so one is brought in beforehand, with nobody
-/// waiting, and given back for the system to take.
+/// [`HUGE_PAGE_BYTES`], while the memory is in use (Linux 6.1 and later; others refuse, and one that is set up to have
+/// no huge pages is not asked). Who touches it meanwhile waits, and so does every page fault of the process: half a
+/// millisecond here, for the copy. Bringing in a huge page can take ten times as long, where a hypervisor has to find
+/// the memory first: so one is brought in beforehand, with nobody waiting, and given back for the system to take.
 pub fn make_huge_page(start: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         /// `MADV_COLLAPSE` of Linux's `asm-generic/mman-common.h`.
         const COLLAPSE: libc::c_int = 25;
+        if unwanted() {
+            return;
+        }
         drop(bring_in_huge_page());
         // SAFETY: as in `expect_huge_pages`: the bytes are the same after as before, also for those who use them
         // meanwhile; a range that is not memory, or not the program's own, is refused.

@@ -1,5 +1,5 @@
 //! Memory for pieces of some KiB that come and go by the hundred thousand, as cached blocks do: regions of 2 MiB,
-//! divided by an allocator of their own.
+//! divided by an allocator of their own. Long pieces, which are few, come from the allocator of the program.
 //!
 //! An access that misses the processor's caches waits for the translation of its address too, unless one entry
 //! covers 2 MiB. So a region gets a huge page, but not at once: bringing one in takes 0.1 ms, and 5 ms in a
@@ -21,7 +21,7 @@ mod room;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ptr::NonNull;
@@ -35,6 +35,10 @@ use talc::source::AllocatorSource;
 
 use crate::os::memory::{HUGE_PAGE_BYTES, make_huge_page};
 pub use room::Room;
+
+/// Longer pieces are not taken from regions, in bytes: the places that are too short for them would stay empty, and a
+/// huge page takes memory for those too.
+const PIECE_BYTES_MAX: usize = HUGE_PAGE_BYTES / 16;
 
 /// Memory for [`Room`]s. It lives until the last of them is gone.
 ///
@@ -77,8 +81,13 @@ impl Rooms {
     /// writes whole words between the pieces and into those it has, and rooms leave it so.
     fn take(&self, layout: Layout) -> NonNull<u8> {
         assert!(layout.size() > 0, "a room has a front");
-        // SAFETY: the size is not 0.
-        let room = unsafe { self.allocator.lock().allocate(layout) };
+        let room = if layout.size() > PIECE_BYTES_MAX {
+            // SAFETY: the size is not 0.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        } else {
+            // SAFETY: as above.
+            unsafe { self.allocator.lock().allocate(layout) }
+        };
         room.unwrap_or_else(|| handle_alloc_error(layout))
     }
 
@@ -99,12 +108,17 @@ impl Rooms {
     /// # Safety
     /// `room` came from [`take`](Self::take) of these rooms for this `layout`, and nobody uses it any more.
     unsafe fn give(&self, room: NonNull<u8>, layout: Layout) {
-        // SAFETY: what this function asks for.
-        unsafe { self.allocator.lock().deallocate(room.as_ptr(), layout) }
+        if layout.size() > PIECE_BYTES_MAX {
+            // SAFETY: what this function asks for: by its layout `take` had it from the same place.
+            unsafe { dealloc(room.as_ptr(), layout) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.allocator.lock().deallocate(room.as_ptr(), layout) }
+        }
     }
 }
 
-/// Regions for the allocator. One has the length of a huge page, or of several for a piece that is longer.
+/// Regions for the allocator. Each has the length of a huge page.
 #[derive(Debug)]
 struct Regions {
     pages: Pages,
@@ -114,20 +128,15 @@ struct Regions {
 // life; `Regions` cannot be cloned.
 unsafe impl Allocator for Regions {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        assert!(
-            layout.align() <= HUGE_PAGE_BYTES && layout.size().is_multiple_of(HUGE_PAGE_BYTES),
-            "the allocator takes what it was told to"
-        );
-        let start = region::map(layout.size()).ok_or(AllocError)?;
-        let places = (0..layout.size()).step_by(HUGE_PAGE_BYTES).map(|at| start.addr().get() + at);
-        self.pages.lock().extend(places);
-        Ok(NonNull::slice_from_raw_parts(start, layout.size()))
+        assert!(layout.size() == HUGE_PAGE_BYTES, "the allocator takes what it was told to");
+        let start = region::map().ok_or(AllocError)?;
+        self.pages.lock().push_back(start.addr().get());
+        Ok(NonNull::slice_from_raw_parts(start, HUGE_PAGE_BYTES))
     }
 
-    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        let first = start.addr().get();
-        self.pages.lock().retain(|page| !(first..first + layout.size()).contains(page));
-        // SAFETY: by the caller's word it came from `allocate` for this layout.
-        unsafe { region::unmap(start, layout.size()) }
+    unsafe fn deallocate(&self, start: NonNull<u8>, _layout: Layout) {
+        self.pages.lock().retain(|page| *page != start.addr().get());
+        // SAFETY: by the caller's word it came from `allocate`.
+        unsafe { region::unmap(start) }
     }
 }

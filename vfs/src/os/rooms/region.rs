@@ -1,37 +1,38 @@
-//! Regions: memory from the system, all zero until it is written to, that begins where a huge page may.
+//! A region: memory from the system, all zero until it is written to, that begins where a huge page may.
 
 use std::ptr::NonNull;
 
 use crate::os::memory::HUGE_PAGE_BYTES;
 
-/// A region of `bytes` bytes, a multiple of [`HUGE_PAGE_BYTES`] and not 0. `None` if the system has none to give.
+/// A region of [`HUGE_PAGE_BYTES`] bytes. `None` if the system has none to give.
 #[cfg(all(unix, not(any(miri, loom))))]
-pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
+pub(super) fn map() -> Option<NonNull<u8>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-    let mapped = bytes.checked_add(HUGE_PAGE_BYTES)?;
+    let mapped = 2 * HUGE_PAGE_BYTES;
     let wanted = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: memory at a place that the system chooses is nobody else's.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, wanted, MapFlags::PRIVATE) }.ok()?;
-    let before = start.cast::<u8>().align_offset(HUGE_PAGE_BYTES);
-    // SAFETY: `before` is at most `HUGE_PAGE_BYTES`, by which the mapping is longer than the region: all three parts lie
-    // in it, and nobody knows of the first and the last.
+    let start = start.cast::<u8>();
+    let before = start.align_offset(HUGE_PAGE_BYTES);
+    // SAFETY: a mapping begins with a page, so `before` is less than the region's length: all three parts lie in it,
+    // and nobody knows of the first and the last.
     unsafe {
-        let region = start.cast::<u8>().add(before);
-        give_back(start.cast(), before);
-        give_back(region.add(bytes), mapped - before - bytes);
+        let region = start.add(before);
+        give_back(start, before);
+        give_back(region.add(HUGE_PAGE_BYTES), mapped - before - HUGE_PAGE_BYTES);
         NonNull::new(region)
     }
 }
 
-/// Give the region of `bytes` bytes at `start` back.
+/// Give the region at `start` back.
 ///
 /// # Safety
 /// It came from [`map`], and nobody uses it any more.
 #[cfg(all(unix, not(any(miri, loom))))]
-pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+pub(super) unsafe fn unmap(start: NonNull<u8>) {
     // SAFETY: what this function asks for.
-    unsafe { give_back(start.as_ptr(), bytes) }
+    unsafe { give_back(start.as_ptr(), HUGE_PAGE_BYTES) }
 }
 
 /// # Safety
@@ -39,30 +40,29 @@ pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
 #[cfg(all(unix, not(any(miri, loom))))]
 unsafe fn give_back(start: *mut u8, bytes: usize) {
     if bytes > 0 {
+        // It refuses only to cut a mapping in two where a process has too many of them: then the bytes stay.
         // SAFETY: what this function asks for.
-        let outcome = unsafe { rustix::mm::munmap(start.cast(), bytes) };
-        // It refuses what is no mapping, and to cut one in two when there are too many: then the memory stays.
-        debug_assert!(outcome.is_ok(), "{outcome:?}");
+        let _refused = unsafe { rustix::mm::munmap(start.cast(), bytes) };
     }
 }
 
-/// As above, from the allocator of the program.
+/// What a region is of where it comes from the allocator of the program: a huge page is not asked for there.
 #[cfg(not(all(unix, not(any(miri, loom)))))]
-pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
-    let layout = std::alloc::Layout::from_size_align(bytes, HUGE_PAGE_BYTES).ok()?;
-    assert!(bytes > 0, "a region is not empty");
+const LAYOUT: std::alloc::Layout = std::alloc::Layout::new::<[u64; HUGE_PAGE_BYTES / 8]>();
+
+/// A region of [`HUGE_PAGE_BYTES`] bytes. `None` if the program has no memory left.
+#[cfg(not(all(unix, not(any(miri, loom)))))]
+pub(super) fn map() -> Option<NonNull<u8>> {
     // SAFETY: the size is not 0.
-    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+    NonNull::new(unsafe { std::alloc::alloc_zeroed(LAYOUT) })
 }
 
-/// Give the region of `bytes` bytes at `start` back.
+/// Give the region at `start` back.
 ///
 /// # Safety
 /// It came from [`map`], and nobody uses it any more.
 #[cfg(not(all(unix, not(any(miri, loom)))))]
-pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
-    let layout = std::alloc::Layout::from_size_align(bytes, HUGE_PAGE_BYTES);
-    let layout = layout.expect("`map` has made a layout of it");
+pub(super) unsafe fn unmap(start: NonNull<u8>) {
     // SAFETY: by the caller's word it came from `alloc_zeroed` with this layout.
-    unsafe { std::alloc::dealloc(start.as_ptr(), layout) }
+    unsafe { std::alloc::dealloc(start.as_ptr(), LAYOUT) }
 }
