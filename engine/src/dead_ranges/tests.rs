@@ -189,6 +189,13 @@ fn a_walk_over_what_was_deleted_is_not_cached() -> Result<()> {
             assert!(if forward { cursor.next()? } else { cursor.prev()? });
         }
         assert!(cached() > 900_000, "{} bytes of rows are cached", cached());
+        // Whoever comes again crosses at once, and finds where it comes out cached, the one after it at the latest.
+        for missing in [1, 0] {
+            let mut again = map.cursor()?;
+            assert!(if forward { again.seek(key(10_000))? } else { again.seek_for_prev(key(29_999))? });
+            assert_eq!(again.key(), key(if forward { 30_000 } else { 9_999 }).as_bytes());
+            assert!(again.cost().blocks_from_disk <= missing, "{:?}", again.cost());
+        }
     }
     Ok(())
 }
