@@ -10,6 +10,10 @@ use crate::core::Core;
 /// How often it is looked for memory of the cache that was filled since.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// How many times as long as it worked the job rests: readers of a full cache may want all processors. A thread that the
+/// system prefers less is no answer, for it could be put aside while page faults wait for it.
+const PAUSE: u32 = 3;
+
 /// See the module. Whatever becomes of it, readers can do without.
 pub(super) struct Settle {
     core: Weak<Core>,
@@ -36,8 +40,8 @@ impl Job for Settle {
         if !core.cache.settle() {
             return Progress::After(EVERY);
         }
-        // Half of a thread's time at most: others have work to do.
-        Progress::After(core.env.clock.monotonic().saturating_sub(began))
+        let took = core.env.clock.monotonic().saturating_sub(began);
+        Progress::After(took * PAUSE)
     }
 
     fn panicked(&mut self, _message: &str) {}
