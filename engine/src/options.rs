@@ -96,7 +96,9 @@ pub struct DatabaseOptions {
     pub memtable_bytes_max: u64,
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
-    /// Block cache, shared by all keyspaces. Default: 256 MiB.
+    /// Block cache, shared by all keyspaces: what its blocks take. With the places that are left between blocks of
+    /// different lengths its memory may be a third larger, more after most blocks have changed their length.
+    /// Default: 256 MiB.
     pub cache_bytes: u64,
     /// Where table blocks are read from. Default: [`TableSource::Buffered`].
     ///
