@@ -1,12 +1,12 @@
 //! Background work: which jobs run, and what happens when one fails.
 //!
-//! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step
-//! mode. There is at most one flush, as many compactions as the scheduler's lane is wide, one upkeep
-//! job, beside it what makes the log's next part ready and what puts the cache on huge pages, and on
-//! threads without work of their own, helpers of compactions ([`subcompaction`]). A failed job is contained: its output is removed, its
-//! inputs stay, reads go on. A full disk is tried again for as long as it takes; any other error of a
-//! call, and a panic of a merge operator, a few times in a row; what does not pass by then stops
-//! writes, and damage does at once.
+//! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step mode.
+//! There is at most one flush, as many compactions as the scheduler's lane is wide, one upkeep job,
+//! beside it what makes the log's next part ready and what puts the cache on huge pages, and on threads
+//! without work of their own, helpers of compactions ([`subcompaction`]). A failed job is contained:
+//! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
+//! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does
+//! not pass by then stops writes, and damage does at once.
 //!
 //! Why a compaction that cannot be done stops writes, instead of being left alone: what lies above it could
 //! not be merged either, and writers would wait for ever, later, at level 0. And a panic of the engine's

@@ -120,8 +120,8 @@ impl BlockCache {
         }
     }
 
-    /// Better the place of some of its memory, for a few milliseconds ([`Rooms::settle`]); whether there was any to better.
-    /// For a thread in the background.
+    /// Put a part of its memory that was filled since on a huge page, which takes some milliseconds; whether there was such a
+    /// part. For a thread in the background: see [`Rooms::settle`].
     pub fn settle(&self) -> bool {
         self.rooms.settle()
     }
