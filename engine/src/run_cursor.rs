@@ -20,8 +20,6 @@ pub(crate) struct RunCursor {
     /// What the scan asks for and sees; see [`TableCursor::serving`].
     bounds: Arc<Bounds>,
     upto: SeqNo,
-    /// See [`TableCursor::keep`].
-    keeps: bool,
     /// The table that `cursor` walks over.
     at: usize,
     /// Moved from table to table, so that its buffers are made once. `None` before the first seek and after
@@ -47,7 +45,6 @@ impl RunCursor {
             at: range.end,
             range,
             options,
-            keeps: true,
             bounds,
             upto,
             cursor: None,
@@ -56,9 +53,8 @@ impl RunCursor {
         }
     }
 
-    /// As [`TableCursor::keep`].
+    /// As [`TableCursor::keep`], from where it stands on.
     pub(crate) fn keep(&mut self, keeps: bool) {
-        self.keeps = keeps;
         if let Some(cursor) = &mut self.cursor {
             cursor.keep(keeps);
         }
@@ -85,10 +81,7 @@ impl RunCursor {
         let reader = self.run.tables()[at].reader()?;
         match &mut self.cursor {
             Some(cursor) => cursor.move_to(reader),
-            none => {
-                let cursor = none.insert(reader.cursor(self.options).serving(&self.bounds, self.upto));
-                cursor.keep(self.keeps);
-            }
+            none => *none = Some(reader.cursor(self.options).serving(&self.bounds, self.upto)),
         }
         self.at = at;
         Ok(true)

@@ -25,14 +25,14 @@ use esker_base::key::head;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
 use esker_base::{InternalKey, Kind, SeqNo};
-use esker_vfs::os::memory::expect_huge_pages;
+use esker_vfs::os::memory::{HUGE_PAGE_BYTES, expect_huge_pages};
 
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = 64;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// The largest shared chunk, in bytes: a huge page. A larger piece gets a chunk of its own.
-const CHUNK_BYTES_MAX: usize = 2 << 20;
+/// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.
+const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 
 /// Owns the chunks of one memtable.
 #[derive(Debug)]

@@ -103,6 +103,20 @@ impl<H> Room<H> {
     pub fn as_ptr(&self) -> *const u8 {
         self.front.cast().as_ptr()
     }
+
+    /// The last handle goes.
+    #[cold]
+    fn end(&mut self) {
+        // SAFETY: (1) invariant 1; (2) nobody else reaches the front, and it is taken out once: a drop ends here and
+        // has no second; (3) the memory came from these rooms for this layout, and is initialised again.
+        unsafe {
+            let Front { len, rooms, head, .. } = self.front.read();
+            drop(head);
+            // What a front leaves where it has no fields counts as uninitialised.
+            self.front.cast::<u8>().write_bytes(0, size_of::<Front<H>>());
+            rooms.give(self.front.cast(), whole::<H>(len));
+        }
+    }
 }
 
 impl<H> Deref for Room<H> {
@@ -141,22 +155,6 @@ impl<H> Drop for Room<H> {
             // Acquire: so does what the others did.
             fence(Ordering::Acquire);
             self.end();
-        }
-    }
-}
-
-impl<H> Room<H> {
-    /// The last handle goes.
-    #[cold]
-    fn end(&mut self) {
-        // SAFETY: (1) invariant 1; (2) nobody else reaches the front, and it is taken out once: a drop ends here and
-        // has no second; (3) the memory came from these rooms for this layout, and is initialised again.
-        unsafe {
-            let Front { len, rooms, head, .. } = self.front.read();
-            drop(head);
-            // What a front leaves where it has no fields counts as uninitialised.
-            self.front.cast::<u8>().write_bytes(0, size_of::<Front<H>>());
-            rooms.give(self.front.cast(), whole::<H>(len));
         }
     }
 }
