@@ -5,6 +5,8 @@
 //! after it. So the first version found decides, a range tombstone found in a source decides over all
 //! sources after it, and only merge operands make the walk go on.
 
+pub(crate) mod ahead;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,6 +21,7 @@ use esker_manifest::{Level, TableHandle, Tree};
 use crate::memtable::Memtable;
 use crate::operators;
 use crate::superversion::SuperVersion;
+use ahead::Tables;
 
 /// Bytes of one key's operands in tables that a read or scan holds at once before it gives up: tables may
 /// be hostile. What lies in memtables is in memory already; after a crash that may be a chain which the
@@ -169,14 +172,19 @@ impl View<'_> {
             }
         }
         walk.in_tables = true;
+        let tables = Tables::of(self.tree, key, hash);
+        let mut number = 0;
         for level in &self.tree.levels {
             let mut consulted = false;
-            for table in level.runs().iter().filter_map(|run| run.find(key)) {
-                cost.levels += u64::from(!consulted);
-                consulted = true;
-                if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
-                    return Ok(end);
+            for run in level.runs() {
+                if let Some(table) = tables.of_run(number, run, key) {
+                    cost.levels += u64::from(!consulted);
+                    consulted = true;
+                    if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
+                        return Ok(end);
+                    }
                 }
+                number += 1;
             }
         }
         self.end(walk, None)

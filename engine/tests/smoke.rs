@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions};
+use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, OpCost};
 
 fn small() -> DatabaseOptions {
     DatabaseOptions {
@@ -380,4 +380,42 @@ fn a_full_disk_is_survived_without_reopening() {
     let env = Env { fs, ..Env::memory().unwrap() };
     let db = Database::builder("/db").env(env).open().unwrap();
     assert_eq!(db.existing_keyspace("map").unwrap().iter().count(), written as usize + 1);
+}
+
+/// Gets find what lies in any run of a deep level 0, one by one and several at a time.
+#[test]
+fn every_run_of_a_deep_level_0_is_asked() {
+    const RUNS: u8 = 40;
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::builder(dir.path())
+        .options(DatabaseOptions {
+            l0_tables_trigger: 64,
+            l0_tables_slowdown: 100,
+            l0_tables_stop: 200,
+            ..DatabaseOptions::default()
+        })
+        .open()
+        .unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let own = |run: u8| format!("own {run:02}");
+    for run in 0..RUNS {
+        for key in ["first", "shared", &own(run)] {
+            map.put(key, [run]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let mut keys: Vec<String> = (0..RUNS).map(own).collect();
+    keys.extend(["shared".to_owned(), "none".to_owned()]);
+    let mut expected: Vec<Option<Vec<u8>>> = (0..RUNS).map(|run| Some(vec![run])).collect();
+    expected.extend([Some(vec![RUNS - 1]), None]);
+    for (key, expected) in keys.iter().zip(&expected) {
+        assert_eq!(map.get(key).unwrap().as_deref(), expected.as_deref(), "{key}");
+    }
+    let together = map.multi_get(&keys).unwrap();
+    assert!(
+        together.iter().zip(&expected).all(|(found, expected)| found.as_deref() == expected.as_deref())
+    );
+    let mut cost = OpCost::default();
+    map.get_with_costed(own(0), &mut cost, <[u8]>::len).unwrap();
+    assert_eq!((cost.tables, cost.levels), (u64::from(RUNS), 1));
 }

@@ -98,9 +98,10 @@ impl TableHandle {
         Ok(self.reader.get_or_init(|| reader))
     }
 
-    /// Whether the table has been opened: what [`reader`](TableHandle::reader) then costs is one load.
-    pub fn is_open(&self) -> bool {
-        self.reader.get().is_some()
+    /// The table, if it was opened before: nothing is read.
+    #[inline]
+    pub fn opened(&self) -> Option<&Arc<TableReader>> {
+        self.reader.get()
     }
 
     /// The file's number.
@@ -133,7 +134,7 @@ impl fmt::Debug for TableHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableHandle")
             .field("meta", &self.meta)
-            .field("open", &self.is_open())
+            .field("open", &self.opened().is_some())
             .field("obsolete", &self.is_obsolete())
             .finish_non_exhaustive()
     }

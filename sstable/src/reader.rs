@@ -73,6 +73,10 @@ pub struct TableReader {
     _held: Held,
 }
 
+/// Where an entry would lie in a table; see [`TableReader::locate`].
+#[derive(Clone, Copy, Debug)]
+pub struct Located(usize);
+
 /// An entry found by [`TableReader::get`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
@@ -192,7 +196,7 @@ impl TableReader {
             cost.filter_negatives += 1;
             return Ok(None);
         }
-        let block = self.index.find_telling(InternalKey::new(key, upper), |near| self.expect_blocks(near));
+        let Located(block) = self.locate(key, upper);
         let found = if block == self.index.blocks() {
             Err(Found::Absent)
         } else {
@@ -213,6 +217,18 @@ impl TableReader {
                 Ok(None)
             }
         }
+    }
+
+    /// Where an entry of `key` not after `upper` would lie, whether or not the filter thinks that there is one. What says
+    /// where the block is cached is then on its way.
+    #[inline]
+    pub fn locate(&self, key: &[u8], upper: SeqNo) -> Located {
+        Located(self.index.find_telling(InternalKey::new(key, upper), |near| self.expect_blocks(near)))
+    }
+
+    /// Start loading the block in which an entry was `located`, if it is cached.
+    pub fn expect(&self, located: Located) {
+        self.prefetch_block(located.0);
     }
 
     /// Whether a key with this hash may be in the table; a table without a filter never says no.

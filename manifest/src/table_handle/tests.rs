@@ -30,9 +30,9 @@ fn files(disk: &Disk) -> Arc<TableFiles> {
 fn a_table_is_opened_by_the_first_read_and_once() {
     let disk = Disk::default();
     let handle = TableHandle::new(real_table(&disk, 4), &files(&disk));
-    assert!(!handle.is_open());
+    assert!(handle.opened().is_none());
     let reader = Arc::clone(handle.reader().expect("it opens"));
-    assert!(handle.is_open());
+    assert!(handle.opened().is_some());
     let calls = disk.calls();
     assert!(Arc::ptr_eq(&reader, handle.reader().expect("it is open")));
     assert_eq!(disk.calls(), calls);
