@@ -23,6 +23,7 @@ use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::sync::{Condvar, Mutex, MutexGuard};
 use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
+use esker_vfs::os::memory::prefetch_front;
 use esker_wal::{LogWriter, WriteFailure};
 
 use crate::batch::{Op, Ops};
@@ -45,6 +46,10 @@ const SPINS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
 /// How many numbers [`Turn::firsts`] keeps room for: more than a group of threads that wait mostly has.
 const FIRSTS_KEPT_MAX: usize = 64;
+
+/// Cache lines of a lone put's value that are asked for before anything is done with it; the processor asks for the rest
+/// once it is read.
+const LONE_VALUE_LINES: usize = 4;
 
 const CLOSING: &str = "close() was called on this handle or a clone of it";
 
@@ -378,6 +383,15 @@ fn commit_group(
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }
+    let lone = match group {
+        [Work::One(op)] if turn.log.is_some() => Some(op),
+        _ => None,
+    };
+    if let Some(op) = lone {
+        // What the insertion below looks at comes nearer while the record is made,
+        prefetch_front(op.value, LONE_VALUE_LINES);
+        turn.memtable.expect_next(op.keyspace, op.key);
+    }
     // Numbers and log records. A transaction is checked against everything published and against
     // the members of this group before it, which are not applied yet: those it meets in `earlier`.
     let mut next = turn.last_seqno.plus(1);
@@ -408,9 +422,9 @@ fn commit_group(
     if firsts.iter().all(Option::is_none) {
         return;
     }
-    if let ([Work::One(op)], true) = (group, turn.log.is_some()) {
-        // What the insertion below looks at comes nearer while the system writes the log.
-        turn.memtable.expect_next(op.keyspace, op.key);
+    if let Some(op) = lone {
+        // and the last of it while the system writes the log.
+        turn.memtable.expect_leaf(op.keyspace, op.key);
     }
     let position = match write_log(core, turn) {
         Ok(position) => position,

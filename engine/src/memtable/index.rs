@@ -56,7 +56,8 @@ pub(super) struct Index {
     root: Link,
     /// The last leaf. The writer's own.
     last: Link,
-    /// The leaf of the insertion that [`IndexWriter::expect_next`] was told of. The writer's own.
+    /// How far the way of the insertion is known that [`IndexWriter::expect_next`] was told of: up to its leaf or the
+    /// node above that. The writer's own.
     expected: Link,
     /// Where nodes and entries lie: alive for at least as long as any pointer in the tree.
     arena: Arc<Arena>,
@@ -90,19 +91,19 @@ impl Index {
         Some((node, order))
     }
 
-    /// The leaf where the newest version of `key` will go, which is asked for; none if keys come in order.
+    /// The node above the leaf where the newest version of `key` will go, or that leaf if it is the root. It is asked
+    /// for. None if keys come in order. For the writer.
     #[inline]
-    fn expected_leaf(&self, key: &[u8]) -> Option<NodeRef<'_>> {
+    fn above_leaf(&self, key: &[u8]) -> Option<NodeRef<'_>> {
         let target = InternalKey::before_all(key);
         if self.last.get()?.ends_before(target) {
             return None;
         }
         let mut node = self.root.get()?;
-        for _ in 0..node.level() {
-            let order = node.order();
-            node = node.child(order, node.find_after(order, target));
+        for level in (1..node.level()).rev() {
+            node = node.child_for(target);
+            node.prefetch_all(level);
         }
-        node.prefetch_all(0);
         Some(node)
     }
 

@@ -203,7 +203,7 @@ impl MemtableWriter {
     }
 
     /// The very next write will be an insertion for `key`: ask for the memory that it will look at, and remember
-    /// its place.
+    /// the way to its place. [`expect_leaf`](Self::expect_leaf) does so for the last step of it.
     #[inline]
     pub(crate) fn expect_next(&mut self, keyspace: KeyspaceId, key: &[u8]) {
         if let Some(filter) = &self.memtable.filter {
@@ -211,6 +211,15 @@ impl MemtableWriter {
         }
         if let Some(found) = self.memtable.directory.get(keyspace) {
             self.index.expect_next(&found.index, key);
+        }
+    }
+
+    /// What [`expect_next`](Self::expect_next) asked for may have come, and the write is the same. Does nothing if it
+    /// is not.
+    #[inline]
+    pub(crate) fn expect_leaf(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        if let Some(found) = self.memtable.directory.get(keyspace) {
+            self.index.expect_leaf(&found.index, key);
         }
     }
 

@@ -89,11 +89,21 @@ proptest! {
             let seqno = SeqNo(at as u64 + 1);
             // What is expected comes, or is overtaken by another key, or is of another keyspace: the place is right each
             // time.
-            match at % 5 {
-                0 | 1 => writer.expect_next(SPACE, key),
-                2 => writer.expect_next(SPACE, &inserts[(at + 1) % inserts.len()].0),
-                3 => {}
-                _ => writer.expect_next(KeyspaceId(2), key),
+            match at % 6 {
+                0 | 1 => {
+                    writer.expect_next(SPACE, key);
+                    writer.expect_leaf(SPACE, key);
+                }
+                2 => writer.expect_next(SPACE, key),
+                3 => {
+                    writer.expect_next(SPACE, &inserts[(at + 1) % inserts.len()].0);
+                    writer.expect_leaf(SPACE, if at % 4 == 1 { key } else { &inserts[(at + 1) % inserts.len()].0 });
+                }
+                4 => {}
+                _ => {
+                    writer.expect_next(KeyspaceId(2), key);
+                    writer.expect_leaf(SPACE, key);
+                }
             }
             writer.insert(SPACE, key, seqno, *kind, value);
             model.insert((key.clone(), Reverse(seqno)), (*kind, value.clone()));

@@ -22,7 +22,7 @@ pub(in super::super) struct IndexWriter {
     expected: Expected,
 }
 
-/// For which insertion an index's `expected` is the leaf.
+/// For which insertion an index's `expected` is on the way.
 #[derive(Debug, Default)]
 struct Expected {
     /// The address of the index. None as soon as anything has been inserted: that may have replaced the leaf.
@@ -31,11 +31,11 @@ struct Expected {
 }
 
 impl Expected {
-    /// The leaf for `key` in `index`, if that is what was expected. Nothing is expected afterwards.
+    /// As far as the way to `key` in `index` is known.
     #[inline]
-    fn take<'a>(&mut self, index: &'a Index, key: &[u8]) -> Option<NodeRef<'a>> {
-        let of = self.index.take()?;
-        if of == std::ptr::from_ref(index).addr() && self.key == key { index.expected.get() } else { None }
+    fn of<'a>(&self, index: &'a Index, key: &[u8]) -> Option<NodeRef<'a>> {
+        let expected = self.index? == std::ptr::from_ref(index).addr() && self.key == key;
+        if expected { index.expected.get() } else { None }
     }
 }
 
@@ -81,16 +81,27 @@ impl IndexWriter {
         (arena, writer)
     }
 
-    /// The next insertion will be one of `key` into `index`: ask for what it looks at, and remember the way.
+    /// The next insertion will be one of `key` into `index`: ask for what it looks at, and remember the way, but for
+    /// the leaf.
     #[inline]
     pub(in super::super) fn expect_next(&mut self, index: &Index, key: &[u8]) {
         assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
         self.expected.index = None;
-        if let Some(leaf) = index.expected_leaf(key) {
-            index.expected.set(leaf);
+        if let Some(node) = index.above_leaf(key) {
+            index.expected.set(node);
             self.expected.index = Some(std::ptr::from_ref(index).addr());
             self.expected.key.clear();
             self.expected.key.extend_from_slice(key);
+        }
+    }
+
+    /// The same for the leaf, once the node above it had time to come.
+    #[inline]
+    pub(in super::super) fn expect_leaf(&mut self, index: &Index, key: &[u8]) {
+        if let Some(node) = self.expected.of(index, key) {
+            let leaf = if node.is_leaf() { node } else { node.child_for(InternalKey::before_all(key)) };
+            leaf.prefetch_all(0);
+            index.expected.set(leaf);
         }
     }
 
@@ -110,8 +121,8 @@ impl IndexWriter {
 
     /// The leaf for `entry`, the next to be linked, if that is what was expected.
     #[inline]
-    pub(super) fn take_expected<'a>(&mut self, index: &'a Index, entry: Entry<'a>) -> Option<NodeRef<'a>> {
-        self.expected.take(index, entry.key())
+    pub(super) fn expected_leaf<'a>(&self, index: &'a Index, entry: Entry<'a>) -> Option<NodeRef<'a>> {
+        self.expected.of(index, entry.key()).filter(|node| node.is_leaf())
     }
 
     /// Let `entry`, which was written for `index`, be found. No entry there has the same internal key. `leaf`,

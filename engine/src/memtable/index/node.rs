@@ -245,6 +245,14 @@ impl<'a> NodeRef<'a> {
         self.child_link(order, rank).get().expect("an inner node has one child more than separators")
     }
 
+    /// The child whose range holds `target`. For the writer, or where no replaced child can be met: see the module
+    /// above for readers.
+    #[inline]
+    pub(super) fn child_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
+        let order = self.order();
+        self.child(order, self.find_after(order, target))
+    }
+
     /// Replace the child before the separator of `rank`.
     pub(super) fn set_child(self, order: Order, rank: usize, child: NodeRef<'_>) {
         self.child_link(order, rank).set(child);

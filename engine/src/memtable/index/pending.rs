@@ -57,7 +57,7 @@ impl<'a> Pending<'a> {
         let pending = &mut self.descents[..self.count];
         self.count = 0;
         if let [Some(only)] = pending {
-            let leaf = writer.take_expected(only.index, only.entry);
+            let leaf = writer.expected_leaf(only.index, only.entry);
             return writer.link(only.index, only.entry, leaf);
         }
         for descent in pending.iter_mut().flatten() {
@@ -85,8 +85,7 @@ impl Descent<'_> {
     #[inline]
     fn step(&mut self) {
         let Some(node) = self.node.filter(|_| self.level > 0) else { return };
-        let order = node.order();
-        let child = node.child(order, node.find_after(order, self.key()));
+        let child = node.child_for(self.key());
         self.level -= 1;
         child.prefetch_all(self.level);
         self.node = Some(child);
