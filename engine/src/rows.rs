@@ -13,7 +13,7 @@
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
 //! single tombstones is crossed with the help of what earlier scans have found ([`dead`]).
 
-mod dead;
+pub(crate) mod dead;
 mod progress;
 
 use std::ops::Bound;

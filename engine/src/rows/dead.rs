@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::dead_ranges::{KeyRange, after};
 
 /// After this many times [`Rows`]'s `dead_run` a run is worth remembering.
-const REMEMBERED_AFTER: u32 = 4;
+pub(crate) const REMEMBERED_AFTER: u32 = 4;
 
 /// Where dead ranges are known.
 pub(super) struct KnownDead {
