@@ -7,6 +7,9 @@
 //! 3. A slot that holds a block has its bit in `present` set, or about to be set by the inserter; a
 //!    bit over an empty slot is allowed and costs the clock one look.
 //!
+//! A full cache takes a block in when it is missed for the second time since the hand was there last: what is read
+//! once would push out what is read often. While there is room, the first miss is enough.
+//!
 //! Threads and locks: a hit takes no lock and writes no memory that another reader writes, but for the
 //! block's `referenced` mark, which is only written while it is unset. The clock's mutex is taken to
 //! insert beyond the capacity, and to open or close a table; nothing else is locked under it and no
@@ -15,6 +18,7 @@
 //! Memory: the ledger is debited for a block until its last user lets go: a cursor keeps the block it stands in, in
 //! the ledger too, after the block left the cache.
 
+mod bits;
 mod cached;
 mod stripes;
 
@@ -32,6 +36,7 @@ use esker_base::sync::{ArcSwapAny, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
 use esker_vfs::os::rooms::Rooms;
 
+use bits::Bits;
 pub(crate) use cached::{Blank, CachedBlock};
 use stripes::Striped;
 
@@ -51,7 +56,7 @@ pub(crate) enum Fill {
     No,
     /// If nothing has to leave for it.
     Room,
-    /// Yes.
+    /// Yes; into a full cache at the second miss.
     Yes,
 }
 
@@ -71,7 +76,7 @@ pub struct CacheStats {
 }
 
 /// A cache of data blocks, shared by all tables of a database. Eviction is by clock: a block that was
-/// used since the hand last passed stays for another round.
+/// used since the hand last passed stays for another round. Into a full cache a block comes at its second miss of a round.
 #[derive(Debug)]
 pub struct BlockCache {
     capacity: u64,
@@ -130,7 +135,8 @@ impl BlockCache {
     pub(crate) fn open_table(self: &Arc<Self>, blocks: usize) -> CachedTable {
         let slots = Arc::new(Slots {
             blocks: (0..blocks).map(|_| ArcSwapAny::new(None)).collect(),
-            present: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            present: Bits::new(blocks),
+            missed: Bits::new(blocks),
         });
         self.clock.lock().tables.push(Arc::clone(&slots));
         CachedTable { slots, cache: Arc::clone(self) }
@@ -152,7 +158,9 @@ impl BlockCache {
         let mut turns = clock.tables.len() * 3 + 1;
         while self.used.load(Ordering::Relaxed) > self.capacity && turns > 0 {
             let Some(slots) = clock.current() else { return };
-            match slots.next_present(clock.block) {
+            let next = slots.present.next(clock.block);
+            slots.missed.forget(clock.block, next.unwrap_or(usize::MAX));
+            match next {
                 None => {
                     clock.table += 1;
                     clock.block = 0;
@@ -187,24 +195,13 @@ const SLOTS_A_LINE: usize = 64 / size_of::<usize>();
 #[derive(Debug)]
 struct Slots {
     blocks: Vec<ArcSwapAny<Option<CachedBlock>>>,
-    /// One bit a block, so that the hand skips 64 empty slots at a time.
-    present: Vec<AtomicU64>,
+    /// Which slots hold a block.
+    present: Bits,
+    /// Which blocks were missed since the hand was there last, while the cache was full.
+    missed: Bits,
 }
 
 impl Slots {
-    /// The first block from `from` on that is present.
-    fn next_present(&self, from: usize) -> Option<usize> {
-        let mut mask = u64::MAX << (from % 64);
-        for (word, bits) in self.present.iter().enumerate().skip(from / 64) {
-            let bits = bits.load(Ordering::Relaxed) & mask;
-            if bits != 0 {
-                return Some(word * 64 + bits.trailing_zeros() as usize);
-            }
-            mask = u64::MAX;
-        }
-        None
-    }
-
     /// Take block `block` out unless it was used.
     fn evict(&self, block: usize) -> Option<CachedBlock> {
         let slot = self.blocks.get(block)?;
@@ -215,8 +212,7 @@ impl Slots {
     /// Take block `block` out, if it is there.
     fn take(&self, block: usize) -> Option<CachedBlock> {
         // The bit goes first: a block inserted in between sets it again after this.
-        let (word, bit) = (block / 64, 1u64 << (block % 64));
-        self.present.get(word)?.fetch_and(!bit, Ordering::AcqRel);
+        self.present.clear(block);
         self.blocks.get(block)?.swap(None)
     }
 }
@@ -280,14 +276,16 @@ impl CachedTable {
         Some(guard)
     }
 
-    /// Whether a block of `len` bytes is to be inserted; under [`Fill::Room`] others may take the room meanwhile.
-    pub(crate) fn takes(&self, fill: Fill, len: usize) -> bool {
-        let used = || self.cache.used.load(Ordering::Relaxed);
+    /// Whether block `block`, of `len` bytes, is to be inserted, now that it was missed; others may take the room there
+    /// is meanwhile.
+    pub(crate) fn takes(&self, block: usize, fill: Fill, len: usize) -> bool {
         let added = room_bytes(len) as u64 + OVERHEAD_BYTES;
+        let fits = |used: u64| used + added <= self.cache.capacity;
+        let has_room = || fits(self.cache.used.load(Ordering::Relaxed));
         match fill {
             Fill::No => false,
-            Fill::Room => used() + added <= self.cache.capacity,
-            Fill::Yes => added <= self.cache.capacity,
+            Fill::Room => has_room(),
+            Fill::Yes => fits(0) && (has_room() || self.slots.missed.set(block)),
         }
     }
 
@@ -311,9 +309,7 @@ impl CachedTable {
             // Two readers missed at the same time.
             self.cache.let_go(&before);
         }
-        if let Some(word) = self.slots.present.get(index / 64) {
-            word.fetch_or(1 << (index % 64), Ordering::AcqRel);
-        }
+        self.slots.present.set(index);
         if used > self.cache.capacity {
             self.cache.make_room();
         }
@@ -331,7 +327,7 @@ impl Drop for CachedTable {
         }
         // Nobody else reaches the slots any more.
         let mut block = 0;
-        while let Some(present) = self.slots.next_present(block) {
+        while let Some(present) = self.slots.present.next(block) {
             if let Some(block) = self.slots.take(present) {
                 self.cache.let_go(&block);
             }

@@ -33,8 +33,7 @@ fn check(cache: &BlockCache, slots: &Slots) {
     for (index, slot) in slots.blocks.iter().enumerate() {
         if let Some(block) = slot.load().as_ref() {
             charged += charge(block);
-            let bits = slots.present[index / 64].load(Ordering::Acquire);
-            assert!(bits >> (index % 64) & 1 == 1, "the hand passes block {index} by for ever");
+            assert_eq!(slots.present.next(index), Some(index), "the hand passes block {index} by for ever");
         }
     }
     assert_eq!(cache.used.load(Ordering::Acquire), charged, "bytes used are not those of the blocks");

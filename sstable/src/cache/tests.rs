@@ -52,6 +52,32 @@ fn a_used_block_outlives_unused_ones() {
     assert!(table.get(0, false).is_none());
 }
 
+/// Whether `table` caches block `index` after a miss.
+fn misses(table: &CachedTable, index: usize) -> bool {
+    let missed = block(table, 1000);
+    let takes = table.takes(index, Fill::Yes, missed.len);
+    if takes {
+        table.insert(index, &missed);
+    }
+    takes
+}
+
+#[test]
+fn a_full_cache_takes_a_block_in_at_its_second_miss() {
+    let (cache, _) = cache(20_000);
+    let table = cache.open_table(1000);
+    let fits = (0..1000).find(|index| !misses(&table, *index)).expect("it is full some time");
+    assert!(fits > 10, "only {fits} came in while there was room");
+    assert!((500..600).all(|index| !misses(&table, index)), "read once");
+    assert_eq!(cache.stats().evictions, 0);
+    assert!(misses(&table, 500), "read twice");
+    assert!(table.get(500, false).is_some());
+    // While the hand goes round once or more, what was missed before is forgotten.
+    assert!((600..800).all(|index| !misses(&table, index) && misses(&table, index)));
+    assert!(!misses(&table, 501), "the other miss was a round ago");
+    assert!(misses(&table, 501));
+}
+
 #[test]
 fn a_block_in_use_survives_its_eviction_and_stays_in_the_ledger() {
     let (cache, ledger) = cache(3_000);

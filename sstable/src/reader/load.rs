@@ -111,7 +111,7 @@ impl TableReader {
     #[cold]
     pub(crate) fn read_block(&self, block: usize, fill: Fill, cost: &mut OpCost) -> Result<Block> {
         let (offset, len) = (self.index.offset(block), self.index.stored_len(block));
-        if !self.cached.takes(fill, len) {
+        if !self.cached.takes(block, fill, len) {
             let stored = Bytes::from(self.source.read(offset, len)?);
             cost.bytes_from_disk += len as u64;
             return self.open_slice(block, &stored, Fill::No, cost);
@@ -141,7 +141,7 @@ impl TableReader {
         let checked = check(place, "block", stored)?;
         match checked.codec {
             Codec::Lz4 | Codec::Zstd => self.open_raw(block, decompress(place, checked)?, fill, cost),
-            Codec::None if self.cached.takes(fill, checked.raw_len) => {
+            Codec::None if self.cached.takes(block, fill, checked.raw_len) => {
                 self.keep_copy(block, checked.payload, cost)
             }
             Codec::None => self.open_lone(block, stored.slice(..checked.raw_len), cost),
@@ -150,7 +150,7 @@ impl TableReader {
 
     /// Open block `block`, which was decompressed to `raw`, and cache it as `fill` says: it is longer now.
     fn open_raw(&self, block: usize, raw: Vec<u8>, fill: Fill, cost: &mut OpCost) -> Result<Block> {
-        if self.cached.takes(fill, raw.len()) {
+        if self.cached.takes(block, fill, raw.len()) {
             self.keep_copy(block, &raw, cost)
         } else {
             self.open_lone(block, Bytes::from(raw), cost)
