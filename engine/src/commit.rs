@@ -20,7 +20,7 @@ use std::sync::Arc;
 use esker_base::event::Event;
 use esker_base::memory::{self, SMALL_BYTES};
 use esker_base::planted::{self, Planted};
-use esker_base::sync::atomic::{AtomicBool, Ordering};
+use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{Condvar, Mutex, MutexGuard};
 use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
@@ -44,6 +44,10 @@ const GROUPS_MAX: usize = 8;
 /// woken takes, 14 µs where a pause takes 55 ns. A group takes one or two microseconds.
 const SPINS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
+/// How often a leader looks whether as many have queued as were in the group before, until it goes without them: whoever
+/// was in that needs about a microsecond to come back, and every group costs a call of the system.
+const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 24 };
+
 /// How many numbers [`Turn::firsts`] keeps room for: more than a group of threads that wait mostly has.
 const FIRSTS_KEPT_MAX: usize = 64;
 
@@ -60,6 +64,8 @@ pub(crate) struct Turn {
     pub(crate) log_number: FileNumber,
     pub(crate) memtable: MemtableWriter,
     pub(crate) last_seqno: SeqNo,
+    /// How many had queued for the last group.
+    pub(crate) followers: usize,
     /// Room for a group's first numbers, kept from group to group.
     pub(crate) firsts: Vec<Option<SeqNo>>,
     /// The database is being closed: what is written by now is the last of it.
@@ -126,6 +132,8 @@ struct Queue {
 /// See the module.
 pub(crate) struct Lane {
     queue: Mutex<Queue>,
+    /// How many wait in `queue`, for whoever only looks: changed under its lock.
+    waiting: AtomicUsize,
     turn: Mutex<Turn>,
 }
 
@@ -176,7 +184,7 @@ impl Work<'_> {
 
 impl Lane {
     pub(crate) fn new(turn: Turn) -> Self {
-        Lane { queue: Mutex::new(Queue::default()), turn: Mutex::new(turn) }
+        Lane { queue: Mutex::new(Queue::default()), waiting: AtomicUsize::new(0), turn: Mutex::new(turn) }
     }
 
     /// The leader's state, for rotation and closing.
@@ -205,6 +213,7 @@ impl Lane {
             }
             if let Some(request) = copied.take() {
                 queue.waiting.push(Arc::clone(&request));
+                self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
                 drop(queue);
                 return self.follow(core, &request);
             }
@@ -249,7 +258,9 @@ impl Lane {
         let mut groups = 0;
         let next = loop {
             let mut turn = self.turn.lock();
+            self.wait_for_followers(turn.followers);
             let followers = self.take_followers(own);
+            turn.followers = followers.len();
             let outcome = commit_and_wake(core, &mut turn, own.take(), &followers);
             events.append(&mut turn.events);
             drop(turn);
@@ -271,13 +282,25 @@ impl Lane {
         result.unwrap_or_else(unanswered)
     }
 
+    /// Wait until `hoped` have queued, but not for long.
+    #[inline]
+    fn wait_for_followers(&self, hoped: usize) {
+        for _ in 0..PATIENCE {
+            if self.waiting.load(Ordering::Relaxed) >= hoped {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
     /// Those who go with `own`, or without it: at least one then.
     fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
-        let mut bytes = own.map_or(0, |own| own.bytes());
-        let mut queue = self.queue.lock();
-        if queue.waiting.is_empty() {
+        // Whoever queues now is found at the end: a lone put need not ask for the lock twice.
+        if self.waiting.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
+        let mut bytes = own.map_or(0, |own| own.bytes());
+        let mut queue = self.queue.lock();
         let fits = queue
             .waiting
             .iter()
@@ -287,7 +310,9 @@ impl Lane {
             })
             .count();
         let least = usize::from(own.is_none()).min(queue.waiting.len());
-        queue.waiting.drain(..fits.max(least)).collect()
+        let followers = queue.waiting.drain(..fits.max(least)).collect();
+        self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+        followers
     }
 
     /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
@@ -299,7 +324,9 @@ impl Lane {
         } else if patient {
             Leaving::Stay
         } else {
-            Leaving::To(queue.waiting.remove(0))
+            let next = queue.waiting.remove(0);
+            self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+            Leaving::To(next)
         }
     }
 }

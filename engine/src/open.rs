@@ -328,6 +328,7 @@ impl Opening {
             log_number,
             memtable: writer,
             last_seqno: logs.last_seqno,
+            followers: 0,
             firsts: Vec::new(),
             closing: false,
             events: Vec::new(),
