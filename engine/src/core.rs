@@ -30,6 +30,7 @@ use esker_manifest::{Edit, Marks, VersionSet};
 use esker_sstable::BlockCache;
 use esker_vfs::Env;
 use esker_vfs::fs::FileLock;
+use esker_wal::stretch::stretch_bytes;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Predecessor};
 
 use crate::commit::{Lane, Turn};
@@ -249,29 +250,26 @@ impl Core {
         Ok(())
     }
 
-    /// A new log file with room for a memtable's worth of records.
+    /// A new log file that will have room for a memtable's worth of records, and has some now.
     pub(crate) fn create_log(
         &self,
         number: FileNumber,
         predecessor: Option<Predecessor>,
     ) -> Result<LogWriter> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
-        let room = self.options.memtable_bytes_max.min(LOG_ALLOCATION_MAX);
+        let room = self.options.memtable_bytes_max;
         let mapped =
             self.options.log_writes == LogWrites::Mapped && self.options.durability != Durability::Sync;
-        let create = |room| -> Result<LogWriter> {
-            let mut log = LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, room)?;
-            if mapped {
-                log.write_mapped(room);
-            }
-            Ok(log)
-        };
-        match create(room) {
+        let create =
+            |allocated| LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, allocated);
+        let mut log = match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {
             // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
             // space that was not reserved might be that of a deleted log after a crash.
             Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
             made => made,
-        }
+        }?;
+        log.prepare_ahead(room, mapped);
+        Ok(log)
     }
 
     /// Make everything acknowledged so far durable.
@@ -362,9 +360,6 @@ impl Core {
 /// builds the fragments of all of them anew, and a fragment has a number of each commit that covers it. More
 /// than these come from one commit group alone, which counts as one.
 const RANGE_TOMBSTONES_MAX: u64 = 1_000;
-
-/// The most a log is allocated ahead: a memtable of several GiB must not claim that much disk at once.
-const LOG_ALLOCATION_MAX: u64 = 128 << 20;
 
 /// The least a log is allocated, for its header to stand in.
 const LOG_ALLOCATION_MIN: u64 = 4 << 10;

@@ -276,6 +276,11 @@ impl File for LyingFile {
         broken(self.lie, self.path(), self.inner.allocate(len))
     }
 
+    fn reserve(&self, len: u64) -> Result<bool> {
+        let len = if self.lie == Lie::Moody { len + mood() } else { len };
+        broken(self.lie, self.path(), self.inner.reserve(len))
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.sync_with(|| self.inner.sync_data())
     }

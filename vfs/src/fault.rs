@@ -318,6 +318,10 @@ impl File for FaultFile {
         self.run(Operation::Allocate, || self.inner.allocate(len))
     }
 
+    fn reserve(&self, len: u64) -> Result<bool> {
+        self.run(Operation::Allocate, || self.inner.reserve(len))
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.run(Operation::SyncData, || self.inner.sync_data())
     }

@@ -124,6 +124,12 @@ pub trait File: Send + Sync {
     /// and make the file at least that long (new bytes read as zeros). Where the system cannot
     /// reserve, only the length changes.
     fn allocate(&self, len: u64) -> Result<()>;
+    /// As [`File::allocate`], from a thread beside the one that writes: whether the space is reserved. Where the
+    /// system cannot reserve, nothing happens, because setting a length might cut off what is written meanwhile.
+    fn reserve(&self, len: u64) -> Result<bool> {
+        let _ = len;
+        Ok(false)
+    }
     /// A word to the system: what was written at `offset`, `len` bytes, will be synced before long and may go to
     /// the device at once. Promises nothing, and what fails is for the sync to tell.
     fn start_writeback(&self, offset: u64, len: u64) {

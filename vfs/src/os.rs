@@ -266,6 +266,10 @@ impl File for OsFile {
         self.check("reserve space for", sys::allocate(&self.file, len))
     }
 
+    fn reserve(&self, len: u64) -> Result<bool> {
+        self.check("reserve space for", sys::reserve(&self.file, len))
+    }
+
     fn start_writeback(&self, offset: u64, len: u64) {
         sys::start_writeback(&self.file, offset, len);
     }

@@ -1,15 +1,17 @@
-//! Writes to a log without a call: what is written next goes to memory that was made ready beforehand.
+//! What a log has ready for the writes to come: space of its file and, where the log is written through memory, that.
 //!
-//! The log's reserved space is taken in stretches. The writer stores into the current one; a [`Preparation`] maps the next and brings its pages in, on some other thread, because that may wait
-//! for the filesystem's journal.
+//! A log may take as much room as its owner expects it to, but takes it in stretches, so that one with little in it is
+//! short on the disk too. A [`Preparation`] makes the next stretch ready on some other thread, because that may wait for
+//! the filesystem's journal. With less than half a stretch ahead of the writer, the next one is reserved. In a mapped log it
+//! is mapped and its pages brought in as well, and the writer stores into the current one without a call.
 //!
 //! Invariants:
-//! 1. The writer never maps, brings in or unmaps a page, and never waits: a group that does not fit into
-//!    what is left of its stretch, or comes before the next one is ready, goes by a call. Both ways reach
-//!    the same pages of the system's cache, so a reader or a sync cannot tell them apart.
-//! 2. At most one preparation is under way.
-//! 3. A stretch lies within the space that was reserved, and none is used after a failed write, whose
-//!    undoing may have cut the file.
+//! 1. The writer never reserves, maps, brings in or unmaps, and never waits: a group that comes before space is ready
+//!    makes the file longer by its call; in a mapped log one that does not fit into what is left of its stretch, or
+//!    comes before the next is ready, goes by a call. Both ways reach the same pages of the system's cache, so a reader or
+//!    a sync cannot tell them apart.
+//! 2. At most one preparation of a mapped log is under way.
+//! 3. What is mapped was reserved, and none of it is used after a failed write, whose undoing may have cut the file.
 
 use std::ops::Range;
 use std::sync::Arc as StdArc;
@@ -17,11 +19,24 @@ use std::sync::Arc as StdArc;
 use esker_base::sync::{Arc, Mutex};
 use esker_vfs::fs::{File, MappedRange};
 
-/// The most that is mapped at a time, in bytes: some 7,000 small records, 7 ms of a busy writer, before whose
-/// end the next has to be ready. Two are mapped at a time.
-const STRETCH_BYTES_MAX: u64 = 1 << 20;
+/// The longest stretch, in bytes: some 28,000 small records. Where one MiB was reserved at a time, random fills took 2 %
+/// longer.
+const STRETCH_BYTES_MAX: u64 = 4 << 20;
+/// The longest that is mapped, in bytes: some 7,000 small records, 7 ms of a busy writer, before whose end the next has
+/// to be ready. Two are mapped at a time.
+const MAPPED_BYTES_MAX: u64 = 1 << 20;
 /// A small log has as many stretches as this, so that it meets every way of going from one to the next.
 const STRETCHES: u64 = 8;
+
+/// How much of a log with `room` bytes of room is reserved at a time, in bytes: not 0.
+///
+/// ```
+/// assert_eq!(esker_wal::stretch::stretch_bytes(64 << 20), 4 << 20);
+/// assert_eq!(esker_wal::stretch::stretch_bytes(64 << 10), 8 << 10);
+/// ```
+pub fn stretch_bytes(room: u64) -> u64 {
+    (room / STRETCHES).clamp(1, STRETCH_BYTES_MAX)
+}
 
 /// A mapped part of the log, and where it lies.
 struct Stretch {
@@ -31,20 +46,24 @@ struct Stretch {
 
 /// The writer's side. See the module.
 pub(crate) struct Stretches {
+    /// Whether stretches are mapped, or only reserved.
+    mapped: bool,
     current: Option<Stretch>,
     next: Next,
     handover: Arc<Mutex<Handover>>,
-    /// The end of the reserved space.
+    /// The end of what is reserved, or was asked to be.
     reserved: u64,
+    /// The most that is reserved.
+    room: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
     /// Nobody was asked for it.
     Wanted,
-    /// A preparation is under way.
+    /// A preparation of a mapped log is under way.
     Asked,
-    /// There will be none: the reserved space ends, or the system has no such memory.
+    /// There will be none: the room ends, or the system has no such memory.
     Never,
 }
 
@@ -65,23 +84,29 @@ enum Answer {
 pub struct Preparation {
     file: StdArc<dyn File>,
     range: Range<u64>,
-    handover: Arc<Mutex<Handover>>,
+    /// `None`: it is reserved, and that is all.
+    handover: Option<Arc<Mutex<Handover>>>,
 }
 
 impl Stretches {
-    /// Of a log whose first `reserved` bytes are reserved.
-    pub(crate) fn new(reserved: u64) -> Stretches {
+    /// Of a log whose first `reserved` bytes are reserved, and that is to have `room` bytes at most.
+    pub(crate) fn new(reserved: u64, room: u64, mapped: bool) -> Stretches {
         Stretches {
+            mapped,
             current: None,
             next: Next::Wanted,
             handover: Arc::new(Mutex::new(Handover::default())),
             reserved,
+            room,
         }
     }
 
     /// The memory that holds `group`, where the writer is now, if it is ready.
     #[inline]
     pub(crate) fn holding(&mut self, group: &Range<u64>) -> Option<&mut (dyn MappedRange + 'static)> {
+        if !self.mapped {
+            return None;
+        }
         if !self.holds(group) {
             self.advance(group.end);
             if !self.holds(group) {
@@ -117,33 +142,47 @@ impl Stretches {
         }
     }
 
-    /// The preparation of what comes after the current stretch, or else after `written`; `None` while one is
-    /// under way, and where there is nothing to prepare.
+    /// The preparation of what comes after the current stretch, or else after `written`; `None` while it is not needed
+    /// yet, while one is under way, and where there is nothing to prepare.
     #[inline]
     pub(crate) fn preparation(&mut self, file: &StdArc<dyn File>, written: u64) -> Option<Preparation> {
-        if self.next != Next::Wanted {
+        let len = stretch_bytes(self.room).min(if self.mapped { MAPPED_BYTES_MAX } else { u64::MAX });
+        let enough = !self.mapped && written.saturating_add(len / 2) <= self.reserved;
+        if self.next != Next::Wanted || enough {
             return None;
         }
-        let start = self.current.as_ref().map_or(written, |stretch| stretch.range.end);
-        let len = (self.reserved / STRETCHES).clamp(1, STRETCH_BYTES_MAX);
-        let range = start..start.saturating_add(len).min(self.reserved);
+        let start = match &self.current {
+            Some(stretch) => stretch.range.end,
+            None if self.mapped => written,
+            None => self.reserved.max(written),
+        };
+        let range = start..start.saturating_add(len).min(self.room);
         if range.is_empty() {
             self.next = Next::Never;
             return None;
         }
-        self.next = Next::Asked;
-        Some(Preparation { file: StdArc::clone(file), range, handover: Arc::clone(&self.handover) })
+        self.reserved = range.end;
+        let handover = self.mapped.then(|| Arc::clone(&self.handover));
+        if self.mapped {
+            self.next = Next::Asked;
+        }
+        Some(Preparation { file: StdArc::clone(file), range, handover })
     }
 }
 
 impl Preparation {
     /// Do it: about as much work as a few hundred writes, and now and then a wait for the filesystem.
     pub fn run(self) {
-        drop(std::mem::take(&mut self.handover.lock().spent));
-        let len = usize::try_from(self.range.end - self.range.start).ok();
-        let memory = len.and_then(|len| self.file.map_range(self.range.start, len));
-        let answer = memory
-            .map_or(Answer::Refused, |memory| Answer::Ready(Stretch { memory, range: self.range.clone() }));
-        self.handover.lock().answer = Some(answer);
+        let Preparation { file, range, handover } = self;
+        if let Some(handover) = &handover {
+            drop(std::mem::take(&mut handover.lock().spent));
+        }
+        // Should the disk be full, a write will say so.
+        let reserved = file.reserve(range.end).unwrap_or(false);
+        let Some(handover) = handover else { return };
+        let len = usize::try_from(range.end - range.start).ok().filter(|_| reserved);
+        let memory = len.and_then(|len| file.map_range(range.start, len));
+        let answer = memory.map_or(Answer::Refused, |memory| Answer::Ready(Stretch { memory, range }));
+        handover.lock().answer = Some(answer);
     }
 }

@@ -59,7 +59,9 @@ pub struct LogWriter {
     /// Staged fragments, encoded for the place they will have from `written` on.
     buffer: Vec<u8>,
     written: u64,
-    /// `None`: every group is written by a call.
+    /// What was reserved when the file was made.
+    allocated: u64,
+    /// `None`: nothing is made ready beforehand.
     stretches: Option<Stretches>,
     /// [`FRAGMENT_BYTES_MAX`]; smaller in tests.
     pub(crate) fragment_bytes_max: usize,
@@ -135,18 +137,20 @@ impl LogWriter {
             seed: identity.seed(),
             buffer: Vec::new(),
             written,
+            allocated: allocate_bytes,
             stretches: None,
             fragment_bytes_max: FRAGMENT_BYTES_MAX,
         })
     }
 
-    /// From now on write through memory wherever [`LogWriter::preparation`] has made some ready; the first
-    /// `reserved` bytes of the log are reserved. For the hazards see [`esker_vfs::fs::MappedRange`].
-    pub fn write_mapped(&mut self, reserved: u64) {
-        self.stretches = Some(Stretches::new(reserved));
+    /// Have up to `room` bytes of the log reserved a little ahead of what is written, as far as somebody runs what
+    /// [`LogWriter::preparation`] returns; if `mapped`, write through memory wherever that has made some ready. For
+    /// the hazards of it see [`esker_vfs::fs::MappedRange`].
+    pub fn prepare_ahead(&mut self, room: u64, mapped: bool) {
+        self.stretches = Some(Stretches::new(self.allocated, room, mapped));
     }
 
-    /// What somebody else should do now so that coming groups need no call. `None` most of the time.
+    /// What somebody else should do now so that coming groups find space, and memory. `None` most of the time.
     #[inline]
     pub fn preparation(&mut self) -> Option<Preparation> {
         self.stretches.as_mut()?.preparation(&self.shared.file, self.written)

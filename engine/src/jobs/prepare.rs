@@ -1,4 +1,5 @@
-//! Makes the part of the log that is written next ready: [`LogWrites::Mapped`](crate::LogWrites::Mapped).
+//! Makes the part of the log that is written next ready: space and, with [`LogWrites::Mapped`](crate::LogWrites::Mapped),
+//! memory.
 
 use esker_vfs::scheduler::{Job, Progress};
 use esker_wal::Preparation;
@@ -27,6 +28,6 @@ impl Job for Prepare {
         Progress::Done
     }
 
-    /// Groups go by calls from here on.
+    /// Groups go by calls from here on, where they did not.
     fn panicked(&mut self, _message: &str) {}
 }

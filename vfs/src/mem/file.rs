@@ -127,6 +127,10 @@ impl File for MemFile {
         self.change("reserve space for", 0, Some(len), Action::Reserve { inode: self.inode, len })
     }
 
+    fn reserve(&self, len: u64) -> Result<bool> {
+        self.allocate(len).map(|()| true)
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.settle()
     }

@@ -56,6 +56,11 @@ pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
     if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
 }
 
+/// No such call is known here.
+pub(super) fn reserve(_file: &File, _len: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
 /// Not known here.
 pub(super) fn writes_in_place(_file: &File) -> bool {
     false

@@ -35,21 +35,31 @@ pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usi
 
 /// Reserve space for the first `len` bytes and make the file at least that long.
 pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
-    if len == 0 {
-        return Ok(());
+    if len == 0 || reserve(file, len)? || file.metadata()?.len() >= len {
+        Ok(())
+    } else {
+        file.set_len(len)
     }
-    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+}
+
+/// The same if the filesystem can reserve; otherwise nothing.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+pub(super) fn reserve(file: &File, len: u64) -> io::Result<bool> {
+    use rustix::io::Errno;
     loop {
-        use rustix::io::Errno;
         match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(Errno::INTR) => {}
-            // The filesystem cannot reserve.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => break,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(false),
             Err(other) => return Err(other.into()),
         }
     }
-    if file.metadata()?.len() < len { file.set_len(len) } else { Ok(()) }
+}
+
+/// No such call is known here.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+pub(super) fn reserve(_file: &File, _len: u64) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Whether a page of `file` that is there stays there: written back and written again it takes no new space,

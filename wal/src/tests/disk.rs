@@ -204,6 +204,10 @@ impl File for MemoryFile {
         Ok(())
     }
 
+    fn reserve(&self, len: u64) -> Result<bool> {
+        self.allocate(len).map(|()| true)
+    }
+
     fn sync_data(&self) -> Result<()> {
         if let Some(hook) = self.sync_hook.get() {
             hook();

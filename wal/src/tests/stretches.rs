@@ -8,12 +8,13 @@ use super::disk::{Disk, MemoryFile, Outcome};
 use super::{LOG, dir, path_of, read_log};
 use crate::{LogWriter, Preparation, WriteFailure};
 
-const RESERVED: u64 = 8 << 10;
+const ROOM: u64 = 8 << 10;
+const STRETCH: u64 = 1 << 10;
 
 fn create(maps: bool) -> (Disk, Arc<MemoryFile>, LogWriter) {
     let disk = Disk::default();
-    let mut writer = LogWriter::create(&disk, dir(), LOG, None, RESERVED).expect("a sound disk");
-    writer.write_mapped(RESERVED);
+    let mut writer = LogWriter::create(&disk, dir(), LOG, None, STRETCH).expect("a sound disk");
+    writer.prepare_ahead(ROOM, true);
     let file = disk.file(&path_of(LOG));
     if maps {
         file.allow_maps();
@@ -97,6 +98,25 @@ fn nothing_is_stored_after_a_failed_write() {
     assert_eq!(tags(&disk), [1]);
 }
 
+#[test]
+fn a_log_that_is_not_mapped_has_a_stretch_ahead_until_its_room_ends() {
+    let disk = Disk::default();
+    let mut writer = LogWriter::create(&disk, dir(), LOG, None, STRETCH).expect("a sound disk");
+    writer.prepare_ahead(ROOM, false);
+    let file = disk.file(&path_of(LOG));
+    for tag in 0..100 {
+        put(&mut writer, tag, 100).expect("a sound disk");
+        if let Some(preparation) = writer.preparation() {
+            preparation.run();
+        }
+        let (len, written) = (file.bytes().len() as u64, writer.written());
+        let ahead = STRETCH / 2..2 * STRETCH;
+        assert!(ahead.contains(&(len - written)) || len == ROOM.max(written), "{len} for {written}");
+    }
+    assert!(writer.written() > ROOM, "a log may outgrow its room");
+    assert!(file.stored().is_empty());
+}
+
 proptest! {
     /// Whatever the groups' sizes and however late the preparations are, the log holds the groups in their
     /// order, every byte was written once, and beyond what was reserved no memory is asked for.
@@ -124,7 +144,7 @@ proptest! {
             prop_assert_eq!((record.tag, record.payload.len()), (tag as u64, *len));
         }
         let mut pieces = file.written();
-        prop_assert!(file.stored().iter().all(|(offset, len)| offset + *len as u64 <= RESERVED));
+        prop_assert!(file.stored().iter().all(|(offset, len)| offset + *len as u64 <= ROOM));
         pieces.extend(file.stored());
         pieces.sort_unstable();
         let mut end = 0;
