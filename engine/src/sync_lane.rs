@@ -1,6 +1,7 @@
 //! Making the log durable, outside the commit lane: while one sync runs, the next group is formed,
 //! written and applied; whoever needs durability waits here, and one sync serves all who came before
-//! it began.
+//! it began. Threads that write and wait in turn would fall into two halves so, each of which finds the other's sync under
+//! way: so whoever is to sync waits a while for as many as there were before.
 //!
 //! Order of one sync, which the promises lean on: older logs before newer ones; a log's directory
 //! entry before anything in it counts as durable; then the manifest is told of the newest log, if it does not
@@ -12,10 +13,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use esker_base::gate::Gate;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::{FileNumber, Result};
 use esker_vfs::Env;
 use esker_wal::LogSyncer;
@@ -44,7 +47,17 @@ struct State {
     logs: Vec<OpenLog>,
     durable: LogPosition,
     syncing: bool,
+    /// How many came for the last sync or while it was under way.
+    hoped: usize,
+    /// How long that took.
+    took: Duration,
 }
+
+/// How often whoever is to sync looks whether as many have come as hoped: it gives others the processor each time. This
+/// ends the wait where time stands still.
+const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
+/// The longest that it waits for them is the time that the last sync took, divided by this.
+const PATIENCE: u32 = 2;
 
 /// See the module.
 pub(crate) struct SyncLane {
@@ -52,6 +65,8 @@ pub(crate) struct SyncLane {
     dir: PathBuf,
     health: Arc<Health>,
     state: Mutex<State>,
+    /// How many have come since the last sync began. Changed under the lock of `state`.
+    waiting: AtomicUsize,
     synced: Gate,
     /// How long syncs took.
     pub(crate) times: Histogram,
@@ -60,8 +75,16 @@ pub(crate) struct SyncLane {
 impl SyncLane {
     pub(crate) fn new(env: Env, dir: PathBuf, health: Arc<Health>) -> Self {
         let durable = LogPosition { log: FileNumber(0), offset: 0 };
-        let state = Mutex::new(State { logs: Vec::new(), durable, syncing: false });
-        SyncLane { env, dir, health, state, synced: Gate::new(), times: Histogram::default() }
+        let state = State { logs: Vec::new(), durable, syncing: false, hoped: 0, took: Duration::ZERO };
+        SyncLane {
+            env,
+            dir,
+            health,
+            state: Mutex::new(state),
+            waiting: AtomicUsize::new(0),
+            synced: Gate::new(),
+            times: Histogram::default(),
+        }
     }
 
     /// A new log takes the writes; the ones before it are closed.
@@ -95,24 +118,33 @@ impl SyncLane {
         witness: &dyn Fn(LogPosition) -> Result<()>,
     ) -> Result<u64> {
         let mut syncs = 0;
+        let mut counted = false;
         loop {
             let seen = self.synced.epoch();
-            {
+            let (hoped, patience) = {
                 let mut state = self.state.lock();
                 if state.durable >= position {
                     return Ok(syncs);
                 }
                 self.health.check()?;
+                if !counted {
+                    counted = true;
+                    self.waiting.fetch_add(1, Ordering::Relaxed);
+                }
                 if state.syncing {
                     drop(state);
                     self.env.scheduler.wait(&self.synced, seen, None);
                     continue;
                 }
                 state.syncing = true;
-            }
+                (state.hoped, state.took / PATIENCE)
+            };
+            self.wait_for_others(hoped, patience);
             let began = self.env.clock.monotonic();
+            let served = self.waiting.swap(0, Ordering::Relaxed);
             let outcome = self.sync_all(witness);
-            self.times.record(self.env.clock.monotonic().saturating_sub(began));
+            let took = self.env.clock.monotonic().saturating_sub(began);
+            self.times.record(took);
             // Poisoned first: whoever finds nobody syncing must not try again and be told Ok.
             if let Err(error) = &outcome
                 && !planted::is(Planted::SyncTriedAgain)
@@ -122,12 +154,32 @@ impl SyncLane {
             if planted::is(Planted::WokenEarly) {
                 self.synced.open();
             }
-            self.state.lock().syncing = false;
+            {
+                let mut state = self.state.lock();
+                state.syncing = false;
+                state.hoped = served + self.waiting.load(Ordering::Relaxed);
+                state.took = took;
+            }
             if !planted::is(Planted::WokenEarly) {
                 self.synced.open();
             }
             outcome?;
             syncs += 1;
+        }
+    }
+
+    /// Wait until `hoped` have come, but not longer than `patience`.
+    fn wait_for_others(&self, hoped: usize, patience: Duration) {
+        if self.waiting.load(Ordering::Relaxed) >= hoped {
+            return;
+        }
+        let began = self.env.clock.monotonic();
+        for _ in 0..LOOKS {
+            std::thread::yield_now();
+            let come = self.waiting.load(Ordering::Relaxed) >= hoped;
+            if come || self.env.clock.monotonic().saturating_sub(began) >= patience {
+                return;
+            }
         }
     }
 
