@@ -47,3 +47,10 @@ mod whole;
 pub use whole::{
     Instant, ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, TimedOut,
 };
+
+/// Let others have this processor for a moment, if any want it: for a wait that is awake and soon over. Longer ones wait
+/// at a gate.
+#[expect(clippy::disallowed_methods, reason = "the one place: nothing else polls")]
+pub fn give_way() {
+    thread::yield_now();
+}

@@ -21,7 +21,7 @@ use esker_base::event::Event;
 use esker_base::memory::{self, SMALL_BYTES};
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use esker_base::sync::{Condvar, Mutex, MutexGuard};
+use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
 use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 use esker_wal::{LogWriter, WriteFailure};
@@ -377,7 +377,7 @@ impl Request {
                 }
                 std::hint::spin_loop();
             }
-            std::thread::yield_now();
+            give_way();
         }
     }
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use esker_base::gate::Gate;
 use esker_base::planted::{self, Planted};
-use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
+use esker_base::sync::{Mutex, give_way};
 use esker_base::{FileNumber, Result};
 use esker_vfs::Env;
 use esker_wal::LogSyncer;
@@ -175,7 +175,7 @@ impl SyncLane {
         }
         let began = self.env.clock.monotonic();
         for _ in 0..LOOKS {
-            std::thread::yield_now();
+            give_way();
             let come = self.waiting.load(Ordering::Relaxed) >= hoped;
             if come || self.env.clock.monotonic().saturating_sub(began) >= patience {
                 return;
