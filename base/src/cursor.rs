@@ -45,12 +45,17 @@ pub trait Cursor {
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
     /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.
     #[inline]
-    fn next_distinct(&mut self) -> Option<EntryFacts> {
+    fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         None
     }
     /// The same for the preceding entry, which may be an older version of its key than the one before it.
     #[inline]
-    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+    fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
+        None
+    }
+    /// The entry on which the cursor stands, if it is known to be a row ([`Stepped::is_row`]).
+    #[inline]
+    fn known_row(&self) -> Option<Stepped<'_>> {
         None
     }
     /// Whether the preceding entry is known to have another user key: this one is then the newest version
@@ -85,27 +90,35 @@ pub trait Cursor {
     }
 }
 
-/// What a walk wants to know of an entry before anybody looks at its bytes.
+/// An entry that a cheap step has led to, with what the cursor knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryFacts {
-    /// The head of the user key.
+pub struct Stepped<'a> {
+    /// The head of the user key ([`crate::key::head`]). A cursor that puts its key together knows it sooner than the
+    /// key can be read.
     pub head: u64,
-    /// Bytes of key and value.
-    pub bytes: usize,
+    /// The user key.
+    pub key: &'a [u8],
+    /// Its value or operand.
+    pub value: &'a [u8],
     /// The cursor knows that the scan it serves sees this entry and wants it: a put, not newer than the scan, in its
     /// bounds; and that it has nothing newer of the same key. False where it does not know.
     pub is_row: bool,
 }
 
-impl EntryView<'_> {
-    /// Its facts, of a cursor that knows nothing of the scan it serves.
+/// Where the bytes of an entry lie that a cursor lends: a [`Stepped`] without its lifetime, for one who keeps it
+/// beside the cursor. They may be looked at until the cursor moves or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The user key.
+    pub key: *const [u8],
+    /// Its value or operand.
+    pub value: *const [u8],
+}
+
+impl From<Stepped<'_>> for Lent {
     #[inline]
-    pub fn facts(&self) -> EntryFacts {
-        EntryFacts {
-            head: crate::key::head(self.key),
-            bytes: self.key.len() + self.value.len(),
-            is_row: false,
-        }
+    fn from(entry: Stepped<'_>) -> Lent {
+        Lent { key: entry.key, value: entry.value }
     }
 }
 
@@ -196,13 +209,14 @@ impl Cursor for VecCursor {
         self.at = self.at.checked_sub(1).unwrap_or(self.entries.len());
         Ok(())
     }
-    fn next_distinct(&mut self) -> Option<EntryFacts> {
+    fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         let [here, next] = self.entries.get(self.at..)?.first_chunk()?;
         if here.key == next.key {
             return None;
         }
         self.at += 1;
-        Some(self.entry().facts())
+        let head = crate::key::head(&next.key);
+        Some(Stepped { head, key: &next.key, value: &next.value, is_row: false })
     }
     fn valid(&self) -> bool {
         self.at < self.entries.len()

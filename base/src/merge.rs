@@ -18,7 +18,7 @@
 
 use std::cmp::Ordering;
 
-use crate::cursor::{EntryFacts, EntryView};
+use crate::cursor::{EntryView, Lent};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -45,7 +45,12 @@ struct Place {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunStep {
     /// The merge stands on the next user key's entry, which is in no other source.
-    Leads(EntryFacts),
+    Leads {
+        /// The entry.
+        entry: Lent,
+        /// See [`Stepped::is_row`](crate::cursor::Stepped::is_row).
+        is_row: bool,
+    },
     /// The merge stands on the next user key's entry, or nowhere.
     Ended,
     /// Nothing has moved: the next entry may have the same user key, or it takes a step that can fail.
@@ -167,8 +172,8 @@ impl<C: Cursor> Merge<C> {
         let mut passed = 0;
         while !self.leads_alone() {
             let second = self.order[1].source;
-            let head = if let Some(facts) = self.sources[second].next_distinct() {
-                facts.head
+            let head = if let Some(entry) = self.sources[second].next_distinct() {
+                entry.head
             } else {
                 self.sources[second].next().map_err(|error| self.fail(error))?;
                 self.head_of(second)
@@ -187,32 +192,38 @@ impl<C: Cursor> Merge<C> {
 
     /// A step forward that costs little: see [`RunStep`]. The merge walks forward, and the current entry's
     /// key is in no other source ([`Merge::leads_alone`]), or no longer ([`Merge::pass_older`]).
-    #[inline]
+    #[inline(always)]
     pub fn next_in_run(&mut self) -> RunStep {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
-        let moved = self.leading_mut().next_distinct();
-        self.settle_run(moved, 0)
+        let Some(entry) = self.leading_mut().next_distinct() else { return RunStep::Stays };
+        let (head, entry, is_row) = (entry.head, Lent::from(entry), entry.is_row);
+        self.settle_run(entry, is_row, head)
     }
 
     /// The same backwards, for a merge that walks backwards.
-    #[inline]
+    #[inline(always)]
     pub fn prev_in_run(&mut self) -> RunStep {
         debug_assert!(self.direction == Direction::Backward, "a run goes on the way it was walked");
-        let moved = self.leading_mut().prev_distinct();
-        self.settle_run(moved, u64::MAX)
+        let Some(entry) = self.leading_mut().prev_distinct() else { return RunStep::Stays };
+        let (head, entry, is_row) = (!entry.head, Lent::from(entry), entry.is_row);
+        self.settle_run(entry, is_row, head)
     }
 
-    /// The leader has moved to this entry, if to any. `complement` as invariant 1 wants it.
+    /// The leader has moved to this entry, whose head is `head` as invariant 1 wants it.
     #[inline(always)]
-    fn settle_run(&mut self, moved: Option<EntryFacts>, complement: u64) -> RunStep {
-        let Some(facts) = moved else { return RunStep::Stays };
-        let head = facts.head ^ complement;
+    fn settle_run(&mut self, entry: Lent, is_row: bool, head: u64) -> RunStep {
         if self.order.get(1).is_some_and(|second| head >= second.head) {
             self.place(0, head);
             return RunStep::Ended;
         }
         self.order[0].head = head;
-        RunStep::Leads(facts)
+        RunStep::Leads { entry, is_row }
+    }
+
+    /// The current entry, if the leader knows that it is a row ([`Stepped::is_row`]).
+    #[inline]
+    pub fn known_row(&self) -> Option<Lent> {
+        if self.valid { self.leading().known_row().map(Lent::from) } else { None }
     }
 
     /// Keep the first error; from it on the merge stands nowhere.

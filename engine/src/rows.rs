@@ -7,20 +7,20 @@
 //!
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
 //! one of that source and a comparison with the runner-up's head ([`RunStep`]). Of whole blocks tables know that all their rows
-//! are puts which the scan sees, in its bounds, and then none is looked at for that ([`EntryFacts::is_row`]).
+//! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row)).
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
 //! single tombstones is crossed with the help of what earlier scans have found ([`dead`]).
 
 pub(crate) mod dead;
+mod lent;
 mod progress;
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
-use esker_base::cursor::EntryFacts;
 use esker_base::memory;
 use esker_base::merge::{Merge, RunStep};
 use esker_base::planted::{self, Planted};
@@ -28,6 +28,7 @@ use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 
 use self::dead::KnownDead;
+use self::lent::Standing;
 use self::progress::{Progress, disorder};
 use crate::operators;
 use crate::read::{CHAIN_BYTES_MAX, count_operand};
@@ -103,6 +104,8 @@ pub(crate) struct Rows {
     bounded: bool,
     operator: Option<Arc<dyn MergeOperator>>,
     stand: Stand,
+    /// Where the row's bytes lie.
+    standing: Standing,
     /// The row's key where it cannot be lent, or the last key passed.
     key: Vec<u8>,
     /// The row's value where it cannot be lent.
@@ -158,6 +161,7 @@ impl Rows {
             bounds,
             operator,
             stand: Stand::Nowhere,
+            standing: Standing::nowhere(),
             key: Vec::new(),
             value: Vec::new(),
             chain_bytes_max: CHAIN_BYTES_MAX,
@@ -172,25 +176,6 @@ impl Rows {
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.stand != Stand::Nowhere
-    }
-
-    /// The row's key.
-    #[inline]
-    pub(crate) fn key(&self) -> &[u8] {
-        if self.stand.lends() { self.merge.key() } else { self.copies().0 }
-    }
-
-    /// The row's value.
-    #[inline]
-    pub(crate) fn value(&self) -> &[u8] {
-        if self.stand.lends() { self.merge.value() } else { self.copies().1 }
-    }
-
-    /// Key and value of a row that is not lent.
-    #[cold]
-    fn copies(&self) -> (&[u8], &[u8]) {
-        assert!(self.valid(), "key() or value() of a cursor that stands on no row");
-        (&self.key, &self.value)
     }
 
     /// Somebody sends this elsewhere, or turns it round.
@@ -210,13 +195,13 @@ impl Rows {
     /// Stand on the first row within the bounds.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
         match self.bounds.start.clone() {
-            Bound::Unbounded => self.guard(|rows| {
+            Bound::Unbounded => self.guard(|rows, _| {
                 rows.begin_walk();
                 rows.merge.seek_first()?;
                 rows.find_forward(false)
             }),
             Bound::Included(start) => self.seek(&start),
-            Bound::Excluded(start) => self.guard(|rows| {
+            Bound::Excluded(start) => self.guard(|rows, _| {
                 rows.begin_walk();
                 rows.merge.seek(InternalKey::new(&start, SeqNo::ZERO))?;
                 rows.set_key(&start);
@@ -228,13 +213,13 @@ impl Rows {
     /// Stand on the last row within the bounds.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
         match self.bounds.end.clone() {
-            Bound::Unbounded => self.guard(|rows| {
+            Bound::Unbounded => self.guard(|rows, _| {
                 rows.begin_walk();
                 rows.merge.seek_last()?;
                 rows.find_reverse()
             }),
             Bound::Included(end) => self.seek_for_prev(&end),
-            Bound::Excluded(end) => self.guard(|rows| {
+            Bound::Excluded(end) => self.guard(|rows, _| {
                 rows.begin_walk();
                 rows.merge.seek_before(InternalKey::before_all(&end))?;
                 rows.find_reverse()
@@ -247,7 +232,7 @@ impl Rows {
         if self.bounds.before_start(key) {
             return self.seek_first();
         }
-        self.guard(|rows| {
+        self.guard(|rows, _| {
             rows.begin_walk();
             rows.merge.seek(InternalKey::new(key, rows.sight.largest()))?;
             rows.find_forward(false)
@@ -259,7 +244,7 @@ impl Rows {
         if self.bounds.past_end(key) {
             return self.seek_last();
         }
-        self.guard(|rows| {
+        self.guard(|rows, _| {
             rows.begin_walk();
             // The smallest key behind `key`.
             rows.set_key(key);
@@ -286,41 +271,53 @@ impl Rows {
     /// A step of the leading source, whose entry leads alone.
     #[inline(never)]
     fn run_on(&mut self) -> Run {
+        self.stand = Stand::Nowhere;
         match self.merge.next_in_run() {
-            RunStep::Leads(entry) if self.take_entry(entry, Bounds::past_end) => Run::On,
-            RunStep::Leads(_) | RunStep::Ended => Run::Ended,
-            RunStep::Stays => Run::Stays,
+            RunStep::Leads { entry, is_row } if is_row || self.looks_like_row(Bounds::past_end) => {
+                self.lend(Stand::Alone, entry);
+                Run::On
+            }
+            RunStep::Leads { .. } | RunStep::Ended => Run::Ended,
+            RunStep::Stays => {
+                self.stand = Stand::Alone;
+                Run::Stays
+            }
         }
     }
 
     /// The same backwards.
     #[inline(never)]
     fn run_back(&mut self) -> Run {
+        self.stand = Stand::Nowhere;
         match self.merge.prev_in_run() {
-            RunStep::Leads(entry)
-                if (entry.is_row || self.merge.is_behind_distinct())
-                    && self.take_entry(entry, Bounds::before_start) =>
+            RunStep::Leads { entry, is_row }
+                if is_row
+                    || self.merge.is_behind_distinct() && self.looks_like_row(Bounds::before_start) =>
             {
+                self.lend(Stand::AloneReverse, entry);
                 Run::On
             }
-            RunStep::Leads(_) | RunStep::Ended => Run::Ended,
-            RunStep::Stays => Run::Stays,
+            RunStep::Leads { .. } | RunStep::Ended => Run::Ended,
+            RunStep::Stays => {
+                self.stand = Stand::AloneReverse;
+                Run::Stays
+            }
         }
     }
 
     /// Step to the next row where that takes more than a step of the leading source.
     #[inline(never)]
     fn next_out_of_run(&mut self, run: Run) -> Result<()> {
-        self.guard(|rows| match rows.stand {
-            _ if run == Run::Ended => rows.find_forward(false),
+        self.guard(|rows, stand| match stand {
+            _ if run == Run::Ended => rows.find_behind_run(),
             Stand::Alone | Stand::OnEntry => {
-                rows.own_key();
+                rows.own_key(stand);
                 rows.merge.next()?;
                 rows.find_forward(true)
             }
             Stand::FoldedForward => rows.find_forward(true),
             Stand::Reverse | Stand::AloneReverse => {
-                rows.own_key();
+                rows.own_key(stand);
                 rows.begin_walk();
                 rows.merge.seek(InternalKey::new(&rows.key, SeqNo::ZERO))?;
                 if planted::is(Planted::TurningCursor) && rows.merge.valid() {
@@ -335,15 +332,15 @@ impl Rows {
     /// Step to the row before where that takes more than a step of the leading source.
     #[inline(never)]
     fn prev_out_of_run(&mut self, run: Run) -> Result<()> {
-        self.guard(|rows| match rows.stand {
-            _ if run == Run::Ended => rows.find_reverse(),
+        self.guard(|rows, stand| match stand {
+            _ if run == Run::Ended => rows.find_before_run(),
             Stand::AloneReverse => {
                 rows.merge.prev()?;
-                rows.find_reverse()
+                rows.find_before_run()
             }
-            Stand::Reverse => rows.find_reverse(),
+            Stand::Reverse => rows.find_before_run(),
             Stand::OnEntry | Stand::Alone | Stand::FoldedForward => {
-                rows.own_key();
+                rows.own_key(stand);
                 rows.begin_walk();
                 rows.merge.seek_before(InternalKey::before_all(&rows.key))?;
                 rows.find_reverse()
@@ -352,13 +349,44 @@ impl Rows {
         })
     }
 
-    /// Run `step`; a failure is for ever.
+    /// A run has ended, and the merge stands on what goes out next, or nowhere: find the next row. Mostly the entry is one,
+    /// of which its source knows it.
     #[inline]
-    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn find_behind_run(&mut self) -> Result<()> {
+        let Some(entry) = self.merge.known_row() else { return self.find_forward(false) };
+        self.cost.entries_skipped += self.merge.pass_older()?;
+        self.lend(Stand::Alone, entry);
+        Ok(())
+    }
+
+    /// The same backwards, where what a newer version hides comes first.
+    #[inline]
+    fn find_before_run(&mut self) -> Result<()> {
+        if self.has_tombstones {
+            return self.find_reverse();
+        }
+        while let Some(entry) = self.merge.known_row() {
+            if self.merge.leads_alone() {
+                self.lend(Stand::AloneReverse, entry);
+                return Ok(());
+            }
+            if !self.is_overwritten() {
+                break;
+            }
+            self.cost.entries_skipped += 1;
+            self.merge.prev()?;
+        }
+        self.find_reverse()
+    }
+
+    /// Run `step`, which is told where this stood and finds it standing nowhere; a failure is for ever.
+    #[inline]
+    fn guard(&mut self, step: impl FnOnce(&mut Self, Stand) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.failed {
             return if planted::is(Planted::HealedCursor) { Ok(()) } else { Err(error.clone()) };
         }
-        let outcome = step(self);
+        let stand = std::mem::replace(&mut self.stand, Stand::Nowhere);
+        let outcome = step(self, stand);
         if let Err(error) = &outcome {
             self.failed = Some(error.clone());
             self.stand = Stand::Nowhere;
@@ -372,28 +400,17 @@ impl Rows {
         self.key.extend_from_slice(key);
     }
 
-    /// Keep the row's key itself, if it is lent: the merge is about to move.
+    /// Keep the row's key itself, if it was lent: the merge is about to move.
     #[inline]
-    fn own_key(&mut self) {
-        if self.stand.lends() {
+    fn own_key(&mut self, stand: Stand) {
+        if stand.lends() {
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
         }
     }
 
     /// Whether the merge's entry, the newest of its key that there may be, is a row as it stands and not
-    /// `outside` the bounds; it is counted then.
-    #[inline]
-    fn take_entry(&mut self, entry: EntryFacts, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
-        let is_row = entry.is_row || self.looks_like_row(outside);
-        if is_row {
-            self.cost.keys_read += 1;
-            self.cost.bytes_read += entry.bytes as u64;
-        }
-        is_row
-    }
-
-    /// The same of an entry of which the leading source does not know it.
+    /// `outside` the bounds, of which the leading source does not know it.
     #[inline(never)]
     fn looks_like_row(&self, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
         let entry = self.merge.entry();
@@ -439,10 +456,8 @@ impl Rows {
                 return Ok(Walk::DeadRun);
             }
             if !self.has_tombstones && entry.kind == Kind::Put {
-                self.cost.keys_read += 1;
-                self.cost.bytes_read += (entry.key.len() + entry.value.len()) as u64;
                 self.cost.entries_skipped += self.merge.pass_older()?;
-                self.stand = Stand::Alone;
+                self.lend_entry(Stand::Alone);
                 return Ok(Walk::Done);
             }
             if !self.has_tombstones && entry.kind == Kind::Delete {
@@ -464,9 +479,7 @@ impl Rows {
             }
             match self.merge.kind() {
                 Kind::Put => {
-                    self.stand = Stand::OnEntry;
-                    self.cost.keys_read += 1;
-                    self.cost.bytes_read += (self.key.len() + self.merge.value().len()) as u64;
+                    self.lend_entry(Stand::OnEntry);
                     return Ok(Walk::Done);
                 }
                 Kind::Delete | Kind::RangeDelete => {
@@ -476,9 +489,7 @@ impl Rows {
                 }
                 Kind::Merge => {
                     self.fold_forward()?;
-                    self.stand = Stand::FoldedForward;
-                    self.cost.keys_read += 1;
-                    self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
+                    self.lend_copies(Stand::FoldedForward);
                     return Ok(Walk::Done);
                 }
             }
@@ -507,7 +518,7 @@ impl Rows {
             }
             self.cost.entries_skipped += self.merge.pass_older()?;
             dead += 1;
-            if dead == dead_max || self.merge.next_in_run() == RunStep::Stays {
+            if dead == dead_max || matches!(self.merge.next_in_run(), RunStep::Stays) {
                 self.cost.tombstones_skipped += u64::from(dead);
                 self.key.clear();
                 self.key.extend_from_slice(self.merge.key());
@@ -625,17 +636,15 @@ impl Rows {
                     self.merge.prev()?;
                     continue;
                 }
-                if self.merge.leads_alone() && self.take_entry(self.merge.entry().facts(), |_, _| false) {
-                    self.stand = Stand::AloneReverse;
+                if self.merge.leads_alone() && self.looks_like_row(|_, _| false) {
+                    self.lend_entry(Stand::AloneReverse);
                     return Ok(Walk::Done);
                 }
             }
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             if self.collect_reverse()? {
-                self.stand = Stand::Reverse;
-                self.cost.keys_read += 1;
-                self.cost.bytes_read += (self.key.len() + self.value.len()) as u64;
+                self.lend_copies(Stand::Reverse);
                 return Ok(Walk::Done);
             }
             dead += 1;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;
 use esker_sstable::{CursorOptions, TableCursor};
@@ -207,13 +207,17 @@ impl Cursor for RunCursor {
         self.guard(|run| run.cursor.as_mut().map_or(Ok(()), Cursor::approach))
     }
 
-    #[inline]
-    fn next_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         self.cursor.as_mut()?.next_distinct()
     }
-    #[inline]
-    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         self.cursor.as_mut()?.prev_distinct()
+    }
+    #[inline]
+    fn known_row(&self) -> Option<Stepped<'_>> {
+        self.cursor.as_ref()?.known_row()
     }
     #[inline]
     fn is_behind_distinct(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Cursor, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -93,13 +93,17 @@ impl Cursor for Source {
     fn approach(&mut self) -> Result<()> {
         each!(self, c => c.approach())
     }
-    #[inline]
-    fn next_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         each!(self, c => c.next_distinct())
     }
-    #[inline]
-    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         each!(self, c => c.prev_distinct())
+    }
+    #[inline]
+    fn known_row(&self) -> Option<Stepped<'_>> {
+        each!(self, c => c.known_row())
     }
     #[inline]
     fn is_behind_distinct(&self) -> bool {

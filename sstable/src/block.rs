@@ -120,11 +120,11 @@ fn is_entry_kind(byte: u8) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     /// Bytes of the bundle's first rest that this key begins with.
-    shared: usize,
-    key: usize,
-    key_end: usize,
-    value: usize,
-    value_end: usize,
+    shared: u32,
+    key: u32,
+    key_end: u32,
+    value: u32,
+    value_end: u32,
 }
 
 /// A block's bytes with their layout, borrowed.
@@ -154,14 +154,14 @@ impl<'a> View<'a> {
     /// What a row's key has of its own.
     #[inline]
     fn remainder(self, row: Row) -> &'a [u8] {
-        self.bytes.get(row.key..row.key_end).unwrap_or_default()
+        self.bytes.get(row.key as usize..row.key_end as usize).unwrap_or_default()
     }
 
     /// The value of row `row`.
     #[inline]
     pub(crate) fn value(self, row: u32) -> &'a [u8] {
         let row = self.row(row);
-        self.bytes.get(row.value..row.value_end).unwrap_or_default()
+        self.bytes.get(row.value as usize..row.value_end as usize).unwrap_or_default()
     }
 
     /// The sequence number of row `row`.
@@ -187,8 +187,8 @@ impl<'a> View<'a> {
         let layout = self.layout;
         let bad = |what, at: u32| DecodeError { what, at: at as usize };
         let record_at = |row: u32| layout.records + row * if layout.wide { WIDE } else { NARROW };
-        let prefix_len = (layout.keys - layout.prefix) as usize;
-        let (keys, values) = (layout.keys as usize, layout.values as usize);
+        let prefix_len = layout.keys - layout.prefix;
+        let (keys, values) = (layout.keys, layout.values);
         let mut first = Row { key: keys, key_end: keys, value: values, value_end: values, shared: 0 };
         let mut end = first;
         for row in 0..layout.rows {
@@ -202,9 +202,9 @@ impl<'a> View<'a> {
                 && here.key <= here.key_end
                 && here.key_end <= values
                 && here.value <= here.value_end
-                && here.value_end <= self.bytes.len()
+                && here.value_end as usize <= self.bytes.len()
                 && here.shared <= shared_max
-                && prefix_len + here.shared + (here.key_end - here.key) <= KEY_BYTES_MAX;
+                && (prefix_len + here.shared) as usize + self.remainder(here).len() <= KEY_BYTES_MAX;
             if !fits {
                 return Err(bad("record of a row", record_at(row)));
             }
@@ -213,9 +213,9 @@ impl<'a> View<'a> {
         if end.key_end != values {
             return Err(bad("last record of the block", record_at(layout.rows)));
         }
-        let padding = self.bytes.get(end.value_end..).unwrap_or_default();
+        let padding = self.bytes.get(end.value_end as usize..).unwrap_or_default();
         if padding.iter().any(|&byte| byte != 0) {
-            return Err(DecodeError { what: "padding of the block", at: end.value_end });
+            return Err(bad("padding of the block", end.value_end));
         }
         if layout.kind == 0 {
             let kinds = self.bytes.get(layout.kinds as usize..layout.seqnos as usize).unwrap_or_default();
@@ -240,67 +240,75 @@ impl<'a> View<'a> {
 }
 
 /// Row `row` of a block with narrow starts, which follows `before`: where its own bytes start is known.
-#[inline]
+#[inline(always)]
 fn row_after(bytes: &[u8], layout: &Layout, row: u32, before: &Row) -> Row {
     // The record's last byte and the starts of the next.
     let word = word_at(bytes, layout.records + row * NARROW + 4);
     Row {
-        shared: (word & 0xFF) as usize,
+        shared: part(word, 0) & 0xFF,
         key: before.key_end,
-        key_end: layout.keys as usize + (word >> 8 & 0xFFFF) as usize,
+        key_end: layout.keys.wrapping_add(part(word, 8)),
         value: before.value_end,
-        value_end: layout.values as usize + (word >> 24 & 0xFFFF) as usize,
+        value_end: layout.values.wrapping_add(part(word, 24)),
     }
 }
 
 /// Row `row` of a block with narrow starts, which precedes `after`: where its own bytes end is known.
-#[inline]
+#[inline(always)]
 fn row_before(bytes: &[u8], layout: &Layout, row: u32, after: &Row) -> Row {
     let word = word_at(bytes, layout.records + row * NARROW);
     Row {
-        shared: (word >> 32 & 0xFF) as usize,
-        key: layout.keys as usize + (word & 0xFFFF) as usize,
+        shared: part(word, 32) & 0xFF,
+        key: layout.keys.wrapping_add(part(word, 0)),
         key_end: after.key,
-        value: layout.values as usize + (word >> 16 & 0xFFFF) as usize,
+        value: layout.values.wrapping_add(part(word, 16)),
         value_end: after.value,
     }
 }
 
+/// The 16 bits of `word` from bit `shift` on.
+#[inline(always)]
+fn part(word: u64, shift: u32) -> u32 {
+    (word >> shift & 0xFFFF) as u32
+}
+
 /// Eight bytes from one of the columns on. They are there: behind each number of a row lie two records of five bytes, and
 /// behind each record a head.
-#[inline]
+#[inline(always)]
 fn word_at(bytes: &[u8], at: u32) -> u64 {
-    let word = bytes.get(at as usize..).and_then(<[u8]>::first_chunk::<8>);
+    // One comparison: of two 32-bit numbers the compiler knows that adding does not overflow.
+    let word = bytes.get(at as usize..at as usize + 8).and_then(<[u8]>::first_chunk::<8>);
     word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 #[inline]
 fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
-    let (keys, values) = (layout.keys as usize, layout.values as usize);
+    // Starts of a forged block may lie anywhere: what passes 32 bits passes the block's end.
+    let key = |start: u32| layout.keys.saturating_add(start);
+    let value = |start: u32| layout.values.saturating_add(start);
     if !layout.wide {
         let at = (layout.records + row * NARROW) as usize;
         let record = bytes.get(at..).and_then(<[u8]>::first_chunk::<9>).copied().unwrap_or_default();
         // One load of all but the last byte: the record itself, and the starts of the next.
         let [low @ .., last] = record;
         let word = u64::from_le_bytes(low);
-        let part = |shift: u32| (word >> shift & 0xFFFF) as usize;
         return Row {
-            shared: part(32) & 0xFF,
-            key: keys + part(0),
-            key_end: keys + part(40),
-            value: values + part(16),
-            value_end: values + (part(56) | usize::from(last) << 8),
+            shared: part(word, 32) & 0xFF,
+            key: key(part(word, 0)),
+            key_end: key(part(word, 40)),
+            value: value(part(word, 16)),
+            value_end: value(part(word, 56) | u32::from(last) << 8),
         };
     }
     let at = (layout.records + row * WIDE) as usize;
     let record = bytes.get(at..).and_then(<[u8]>::first_chunk::<17>).copied().unwrap_or_default();
     let [k0, k1, k2, k3, v0, v1, v2, v3, shared, e0, e1, e2, e3, w0, w1, w2, w3] = record;
     Row {
-        shared: shared as usize,
-        key: keys + u32::from_le_bytes([k0, k1, k2, k3]) as usize,
-        key_end: keys + u32::from_le_bytes([e0, e1, e2, e3]) as usize,
-        value: values + u32::from_le_bytes([v0, v1, v2, v3]) as usize,
-        value_end: values + u32::from_le_bytes([w0, w1, w2, w3]) as usize,
+        shared: u32::from(shared),
+        key: key(u32::from_le_bytes([k0, k1, k2, k3])),
+        key_end: key(u32::from_le_bytes([e0, e1, e2, e3])),
+        value: value(u32::from_le_bytes([v0, v1, v2, v3])),
+        value_end: value(u32::from_le_bytes([w0, w1, w2, w3])),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known};
@@ -93,7 +93,7 @@ impl TableCursor {
 
     /// The same cursor for a scan of `bounds` that sees writes up to `upto`: it knows of whole blocks that they lie inside
     /// and hold only what that scan sees, so that the scan need not look at each of their entries
-    /// ([`EntryFacts::is_row`]). What it does not want is walked over as before.
+    /// ([`Stepped::is_row`]). What it does not want is walked over as before.
     #[must_use]
     pub fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> TableCursor {
         self.scan = Some((Arc::clone(bounds), upto));
@@ -243,7 +243,7 @@ impl TableCursor {
     fn next_block(&mut self) -> Result<()> {
         let block = self.block.map_or(0, |block| block + 1);
         self.guarded(|cursor| cursor.stand_first(block))?;
-        self.table.prefetch_block(block + 1);
+        self.table.prefetch_block(block + 1, 0);
         Ok(())
     }
 
@@ -252,7 +252,8 @@ impl TableCursor {
         let block = self.block.and_then(|block| block.checked_sub(1));
         self.guarded(|cursor| cursor.stand_last(block))?;
         if let Some(further) = block.and_then(|block| block.checked_sub(1)) {
-            self.table.prefetch_block(further);
+            // Head and columns. Forward these lines come by themselves, and asking for them cost 4 %; backwards it saved 9.
+            self.table.prefetch_block(further, 4 + CURSOR_LINES);
         }
         Ok(())
     }
@@ -401,7 +402,7 @@ impl Cursor for TableCursor {
 
     fn ask(&mut self) {
         if let Some(block) = self.aim.filter(|_| self.block != self.aim) {
-            self.table.prefetch_block(block);
+            self.table.prefetch_block(block, 0);
         }
     }
 
@@ -415,14 +416,19 @@ impl Cursor for TableCursor {
         }
     }
 
-    #[inline]
-    fn next_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         self.at.next_distinct()
     }
 
-    #[inline]
-    fn prev_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         self.at.prev_distinct()
+    }
+
+    #[inline]
+    fn known_row(&self) -> Option<Stepped<'_>> {
+        self.at.known_row()
     }
 
     #[inline]

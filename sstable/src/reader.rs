@@ -228,7 +228,7 @@ impl TableReader {
 
     /// Start loading the block in which an entry was `located`, if it is cached.
     pub fn expect(&self, located: Located) {
-        self.prefetch_block(located.0);
+        self.prefetch_block(located.0, 0);
     }
 
     /// Whether a key with this hash may be in the table; a table without a filter never says no.

@@ -58,8 +58,8 @@ fn pass<C: Cursor>(
                 passed.hidden += 1;
             }
         }
-        let Some(facts) = leader.next_distinct() else { break };
-        leading = facts.head;
+        let Some(next) = leader.next_distinct() else { break };
+        leading = next.head;
         passed.leading += 1;
     }
     Ok(())
@@ -89,8 +89,8 @@ impl<'a, C: Cursor> Follower<'a, C> {
 
     #[inline]
     fn step(&mut self) -> Result<()> {
-        if let Some(facts) = self.source.next_distinct() {
-            self.head = Some(facts.head);
+        if let Some(next) = self.source.next_distinct() {
+            self.head = Some(next.head);
             return Ok(());
         }
         self.source.next()?;

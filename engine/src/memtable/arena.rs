@@ -20,8 +20,6 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use esker_base::cursor::EntryFacts;
-use esker_base::key::head;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
 use esker_base::{InternalKey, Kind, SeqNo};
@@ -281,12 +279,6 @@ impl<'a> Entry<'a> {
     #[inline]
     pub(super) fn internal_key(self) -> InternalKey<'a> {
         InternalKey::new(self.key(), self.seqno())
-    }
-
-    /// Its facts.
-    #[inline]
-    pub(super) fn facts(self) -> EntryFacts {
-        EntryFacts { head: head(self.key()), bytes: self.key().len() + self.value().len(), is_row: false }
     }
 
     /// How `target` compares with this entry's internal key.

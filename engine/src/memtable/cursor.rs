@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::cursor::{EntryView, Stepped};
+use esker_base::key::head;
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use super::Memtable;
@@ -39,6 +40,12 @@ impl MemtableCursor {
         let entry = self.here();
         EntryView { key: entry.key(), seqno: entry.seqno(), kind: entry.kind(), value: entry.value() }
     }
+}
+
+/// An entry of a memtable, which knows nothing of scans.
+#[inline]
+fn stepped(entry: Entry<'_>) -> Stepped<'_> {
+    Stepped { head: head(entry.key()), key: entry.key(), value: entry.value(), is_row: false }
 }
 
 impl Cursor for MemtableCursor {
@@ -90,13 +97,13 @@ impl Cursor for MemtableCursor {
 
     // Not inlined: it would crowd the step of a table beside it.
     #[inline(never)]
-    fn next_distinct(&mut self) -> Option<EntryFacts> {
-        self.position.next_distinct().map(Entry::facts)
+    fn next_distinct(&mut self) -> Option<Stepped<'_>> {
+        self.position.next_distinct().map(stepped)
     }
 
     #[inline(never)]
-    fn prev_distinct(&mut self) -> Option<EntryFacts> {
-        self.position.prev_distinct().map(Entry::facts)
+    fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
+        self.position.prev_distinct().map(stepped)
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! forward within a bundle only writes the remainder, since shares never grow there; a step back
 //! also restores the bytes of the first rest that are shared again.
 
-use esker_base::cursor::{EntryFacts, EntryView};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 
@@ -21,30 +21,61 @@ pub(crate) struct BlockCursor {
 }
 
 /// The position, beside the block whose bytes each step is lent: once, and not at each look at them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Position {
     /// The block's.
     layout: Layout,
-    /// The current row; meaningful only while `valid`.
+    /// The current row; [`NOWHERE`], which no block has, if there is none.
     row: u32,
-    valid: bool,
-    /// At least `key_len` bytes, and room for a short copy behind them.
-    key: Vec<u8>,
-    key_len: usize,
-    /// No two neighbouring rows have the same key, as far as that is known.
-    distinct: bool,
-    /// All rows are puts that the scan sees and wants, as far as that is known.
+    /// Starts are narrow, and no two neighbouring rows have the same key, as far as that is known: a step is a short one
+    /// to another key.
+    strides: bool,
+    /// The same, and all rows are puts that the scan sees and wants, as far as that is known.
     plain: bool,
     /// What is known of the rows.
     known: Known,
+    /// At least `key_len` bytes, and room for a short copy behind them.
+    key: Vec<u8>,
+    key_len: u32,
+    /// The head of the current key. Not read from `key`: that would wait until what has just been written there has
+    /// reached the cache, which took a quarter of a scan.
+    head: u64,
     /// Length of the block's prefix, which `key` starts with.
-    prefix_len: usize,
+    prefix_len: u32,
+    /// The head of the prefix.
+    prefix_head: u64,
     /// Where the current bundle's first rest starts in the block.
-    first: usize,
+    first: u32,
     /// How many bytes of that rest the buffer holds behind the prefix.
-    held: usize,
+    held: u32,
+    /// The head of the current bundle's first key.
+    first_head: u64,
     /// The current row's place in the block.
     here: Row,
+}
+
+/// No row: neither it nor its neighbours are below any block's count.
+const NOWHERE: u32 = u32::MAX - 1;
+
+impl Default for Position {
+    fn default() -> Self {
+        Position {
+            layout: Layout::default(),
+            row: NOWHERE,
+            strides: false,
+            plain: false,
+            known: Known::default(),
+            key: Vec::new(),
+            key_len: 0,
+            head: 0,
+            prefix_len: 0,
+            prefix_head: 0,
+            first: 0,
+            held: 0,
+            first_head: 0,
+            here: Row::default(),
+        }
+    }
 }
 
 /// What is known of a block's rows and the scan that a cursor serves.
@@ -61,13 +92,15 @@ impl BlockCursor {
     pub(crate) fn set(&mut self, block: Block, known: Known) {
         self.block = block;
         let (at, label) = (&mut self.at, self.block.label());
-        at.valid = false;
+        at.row = NOWHERE;
         at.layout = label.layout;
-        at.distinct = label.distinct;
-        at.plain = known.in_bounds && label.layout.kind == Kind::Put as u8 && label.newest <= known.upto;
+        at.strides = label.distinct && !label.layout.wide;
+        let puts = label.layout.kind == Kind::Put as u8 && label.newest <= known.upto;
+        at.plain = at.strides && puts && known.in_bounds;
         at.known = known;
         let prefix = self.block.view().prefix();
-        at.prefix_len = prefix.len();
+        at.prefix_len = label.layout.keys - label.layout.prefix;
+        at.prefix_head = head(prefix);
         let room = prefix.len() + 4 * SHORT;
         if at.key.len() < room {
             at.key.resize(room, 0);
@@ -81,12 +114,12 @@ impl BlockCursor {
 
     #[inline]
     pub(crate) fn valid(&self) -> bool {
-        self.at.valid
+        self.at.row < self.at.layout.rows
     }
 
     /// Stand nowhere.
     pub(crate) fn invalidate(&mut self) {
-        self.at.valid = false;
+        self.at.row = NOWHERE;
     }
 
     #[inline]
@@ -102,158 +135,210 @@ impl BlockCursor {
     /// Stand on row `row`, which exists.
     pub(crate) fn stand(&mut self, row: u32) {
         self.at.stand(self.block.room(), row);
-        self.at.valid = true;
     }
 
-    /// Step to the following row; false, and nothing changes, if there is none in this block.
+    /// Step to the following row; false, and nothing changes, if there is none in this block, or it stands nowhere.
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
         self.at.next(self.block.room())
     }
 
-    /// Step to the preceding row; false, and nothing changes, if there is none in this block.
+    /// Step to the preceding row; false, and nothing changes, if there is none in this block, or it stands nowhere.
     #[inline]
     pub(crate) fn prev(&mut self) -> bool {
         self.at.prev(self.block.room())
     }
 
     /// Step to the following row if it is known to have another key.
-    #[inline]
-    pub(crate) fn next_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    pub(crate) fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         let bytes = self.block.room();
-        (self.at.valid && self.at.distinct && self.at.next(bytes)).then(|| self.at.facts(bytes))
+        if !(self.at.strides && self.at.stride(bytes)) {
+            return None;
+        }
+        Some(self.at.stepped(bytes, true))
     }
 
     /// Step to the preceding row if it is known to have another key.
-    #[inline]
-    pub(crate) fn prev_distinct(&mut self) -> Option<EntryFacts> {
+    #[inline(always)]
+    pub(crate) fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         let bytes = self.block.room();
-        (self.at.valid && self.at.distinct && self.at.prev(bytes)).then(|| {
-            let facts = self.at.facts(bytes);
-            // The block before may end with newer versions of the first row's key.
-            EntryFacts { is_row: facts.is_row && self.at.row > 0, ..facts }
-        })
+        if !(self.at.strides && self.at.stride_back(bytes)) {
+            return None;
+        }
+        // The block before may end with newer versions of the first row's key.
+        Some(self.at.stepped(bytes, self.at.row > 0))
+    }
+
+    /// The current row, if it is known to be one of the scan's.
+    #[inline]
+    pub(crate) fn known_row(&self) -> Option<Stepped<'_>> {
+        (self.at.plain && self.is_behind_distinct()).then(|| self.at.stepped(self.block.room(), true))
     }
 
     /// Whether the preceding row is in this block and known to have another key.
     #[inline]
     pub(crate) fn is_behind_distinct(&self) -> bool {
-        self.at.valid && self.at.distinct && self.at.row > 0
+        self.at.strides && (1..self.at.layout.rows).contains(&self.at.row)
     }
 
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        assert!(self.at.valid, "key() on a cursor that stands nowhere");
+        assert!(self.valid(), "key() on a cursor that stands nowhere");
         self.at.key()
     }
 
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        assert!(self.at.valid, "value() on a cursor that stands nowhere");
+        assert!(self.valid(), "value() on a cursor that stands nowhere");
         self.at.value(self.block.room())
     }
 
     #[inline]
     pub(crate) fn entry(&self) -> EntryView<'_> {
-        assert!(self.at.valid, "entry() on a cursor that stands nowhere");
+        assert!(self.valid(), "entry() on a cursor that stands nowhere");
         let (bytes, at) = (self.block.room(), &self.at);
         EntryView { key: at.key(), seqno: at.seqno(bytes), kind: at.kind(bytes), value: at.value(bytes) }
     }
 
     #[inline]
     pub(crate) fn seqno(&self) -> SeqNo {
-        assert!(self.at.valid, "seqno() on a cursor that stands nowhere");
+        assert!(self.valid(), "seqno() on a cursor that stands nowhere");
         self.at.seqno(self.block.room())
     }
 
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
-        assert!(self.at.valid, "kind() on a cursor that stands nowhere");
+        assert!(self.valid(), "kind() on a cursor that stands nowhere");
         self.at.kind(self.block.room())
     }
 }
 
 impl Position {
-    #[inline(always)]
+    #[inline]
     fn next(&mut self, bytes: &[u8]) -> bool {
+        if self.layout.wide {
+            let row = self.row + 1;
+            return row < self.layout.rows && self.stand(bytes, row);
+        }
+        self.stride(bytes)
+    }
+
+    #[inline]
+    fn prev(&mut self, bytes: &[u8]) -> bool {
+        if self.layout.wide {
+            let row = self.row.wrapping_sub(1);
+            return row < self.layout.rows && self.stand(bytes, row);
+        }
+        self.stride_back(bytes)
+    }
+
+    /// [`Position::next`] in a block with narrow starts.
+    #[inline(always)]
+    fn stride(&mut self, bytes: &[u8]) -> bool {
         let row = self.row + 1;
         if row >= self.layout.rows {
             return false;
         }
-        if self.layout.wide {
-            self.stand(bytes, row);
-            return true;
-        }
-        let here = row_after(bytes, &self.layout, row, &self.here);
         if row.is_multiple_of(BUNDLE) {
-            self.first = here.key;
-            self.held = 0;
+            self.begin(bytes, row);
+        } else {
+            // What is shared with the first row never grows on the way, so the buffer holds it.
+            self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
         }
-        self.load(bytes, row, here);
         true
     }
 
+    /// [`Position::prev`] in a block with narrow starts.
     #[inline(always)]
-    fn prev(&mut self, bytes: &[u8]) -> bool {
-        let Some(row) = self.row.checked_sub(1) else { return false };
-        if self.layout.wide {
+    fn stride_back(&mut self, bytes: &[u8]) -> bool {
+        let row = self.row.wrapping_sub(1);
+        if row >= self.layout.rows {
+            return false;
+        }
+        if (row + 1).is_multiple_of(BUNDLE) {
             self.stand(bytes, row);
-            return true;
+        } else {
+            let here = row_before(bytes, &self.layout, row, &self.here);
+            self.restore(bytes, here.shared);
+            self.load(bytes, row, here);
         }
-        let here = row_before(bytes, &self.layout, row, &self.here);
-        if row % BUNDLE == BUNDLE - 1 {
-            self.enter(bytes, row - (BUNDLE - 1));
-        }
-        self.load(bytes, row, here);
         true
     }
 
-    /// Go to row `row` from anywhere. Of a block with wide starts, which has large values, each step is this one.
+    /// Go to row `row`, which exists, from anywhere; true. Of a block with wide starts, which has large values, each step is
+    /// this one.
     #[inline(never)]
-    fn stand(&mut self, bytes: &[u8], row: u32) {
-        let here = row_at(bytes, &self.layout, row);
-        self.enter(bytes, row - row % BUNDLE);
-        self.load(bytes, row, here);
+    fn stand(&mut self, bytes: &[u8], row: u32) -> bool {
+        self.begin(bytes, row - row % BUNDLE);
+        if !row.is_multiple_of(BUNDLE) {
+            let here = row_at(bytes, &self.layout, row);
+            self.restore(bytes, here.shared);
+            self.load(bytes, row, here);
+        }
+        true
     }
 
-    /// Prepare for the bundle that starts with row `start`.
-    fn enter(&mut self, bytes: &[u8], start: u32) {
-        self.first = row_at(bytes, &self.layout, start).key;
-        self.held = 0;
+    /// Stand on row `row`, which begins a bundle.
+    #[inline(never)]
+    fn begin(&mut self, bytes: &[u8], row: u32) {
+        let first = row_at(bytes, &self.layout, row);
+        let rest = bytes.get(first.key as usize..first.key_end as usize).unwrap_or_default();
+        self.first = first.key;
+        self.first_head = spliced_head(self.prefix_head, self.prefix_len, head(rest));
+        self.load(bytes, row, first);
+        self.held = first.key_end.saturating_sub(first.key);
     }
 
-    /// Stand on row `row` of the current bundle, which is `here`.
+    /// Bring back the bytes of the bundle's first rest of which the buffer holds fewer than `shared`.
     #[inline(always)]
-    fn load(&mut self, bytes: &[u8], row: u32, here: Row) {
-        if here.shared > self.held {
-            let missing = here.shared - self.held;
+    fn restore(&mut self, bytes: &[u8], shared: u32) {
+        if shared > self.held {
+            let missing = shared - self.held;
             self.copy(bytes, self.prefix_len + self.held, self.first + self.held, missing);
         }
+    }
+
+    /// Stand on row `row` of the current bundle, which is `here`. The buffer holds what it shares with the first.
+    #[inline(always)]
+    fn load(&mut self, bytes: &[u8], row: u32, here: Row) {
         let at = self.prefix_len + here.shared;
         let own = here.key_end.saturating_sub(here.key);
-        self.copy(bytes, at, here.key, own);
-        self.held = if row.is_multiple_of(BUNDLE) { own } else { here.shared };
+        let own_head = self.copy(bytes, at, here.key, own);
         self.key_len = at + own;
+        self.head = spliced_head(self.first_head, at, own_head);
+        if self.key_len < 8 {
+            self.cut_head();
+        }
+        self.held = here.shared;
         self.here = here;
         self.row = row;
     }
 
-    /// Copy `len` bytes from offset `from` of the block to offset `at` of the key.
+    /// Take out of the head what lies behind a short key.
+    #[cold]
+    fn cut_head(&mut self) {
+        self.head &= first_bytes(self.key_len);
+    }
+
+    /// Copy `len` bytes from offset `from` of the block to offset `at` of the key; their head, in which others may stand
+    /// behind them.
     #[inline(always)]
-    fn copy(&mut self, bytes: &[u8], at: usize, from: usize, len: usize) {
+    fn copy(&mut self, bytes: &[u8], at: u32, from: u32, len: u32) -> u64 {
+        let (at, from, len) = (at as usize, from as usize, len as usize);
         if len <= SHORT {
-            let source = bytes.get(from..).and_then(<[u8]>::first_chunk::<SHORT>);
-            let target = self.key.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>);
+            let source = bytes.get(from..from + SHORT).and_then(<[u8]>::first_chunk::<SHORT>);
+            let target = self.key.get_mut(at..at + SHORT).and_then(<[u8]>::first_chunk_mut::<SHORT>);
             if let (Some(source), Some(target)) = (source, target) {
                 *target = *source;
-                return;
+                return head(source);
             }
         }
-        self.copy_long(bytes, at, from, len);
+        self.copy_long(bytes, at, from, len)
     }
 
     #[inline(never)]
-    fn copy_long(&mut self, bytes: &[u8], at: usize, from: usize, len: usize) {
+    fn copy_long(&mut self, bytes: &[u8], at: usize, from: usize, len: usize) -> u64 {
         if self.key.len() < at + len + SHORT {
             self.key.resize((at + len) * 2 + SHORT, 0);
         }
@@ -261,16 +346,17 @@ impl Position {
         if let Some(target) = self.key.get_mut(at..at + source.len()) {
             target.copy_from_slice(source);
         }
+        head(source)
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.key.get(..self.key_len).unwrap_or_default()
+        self.key.get(..self.key_len as usize).unwrap_or_default()
     }
 
     #[inline]
     fn value<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        bytes.get(self.here.value..self.here.value_end).unwrap_or_default()
+        bytes.get(self.here.value as usize..self.here.value_end as usize).unwrap_or_default()
     }
 
     #[inline]
@@ -283,17 +369,11 @@ impl Position {
         kind_at(bytes, &self.layout, self.row)
     }
 
-    #[inline]
-    fn facts(&self, bytes: &[u8]) -> EntryFacts {
-        EntryFacts {
-            // The buffer is longer than any head; what lies behind a short key there does not belong to it.
-            head: match self.key.first_chunk::<8>() {
-                Some(first) if self.key_len >= 8 => u64::from_be_bytes(*first),
-                _ => head(self.key()),
-            },
-            bytes: self.key_len + (self.here.value_end - self.here.value),
-            is_row: self.plain || self.is_row(bytes),
-        }
+    /// The current row, which is known to be the newest version of its key in this table, or not.
+    #[inline(always)]
+    fn stepped<'a>(&'a self, bytes: &'a [u8], newest: bool) -> Stepped<'a> {
+        let is_row = newest && (self.plain || self.is_row(bytes));
+        Stepped { head: self.head, key: self.key(), value: self.value(bytes), is_row }
     }
 
     /// Whether the row is known to be one that the scan sees and wants.
@@ -302,4 +382,17 @@ impl Position {
         let Known { in_bounds, upto } = self.known;
         in_bounds && self.kind(bytes) == Kind::Put && self.seqno(bytes) <= upto
     }
+}
+
+/// The head of a key that begins with the first `kept` bytes of one whose head is `base`, and goes on with bytes whose
+/// head is `rest`.
+#[inline(always)]
+fn spliced_head(base: u64, kept: u32, rest: u64) -> u64 {
+    if kept >= 8 { base } else { base & first_bytes(kept) | rest >> (8 * kept) }
+}
+
+/// A mask for the first `bytes` bytes of a head, fewer than 8.
+#[inline(always)]
+fn first_bytes(bytes: u32) -> u64 {
+    !(u64::MAX >> (8 * bytes))
 }

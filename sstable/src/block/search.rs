@@ -95,11 +95,12 @@ impl<'a> View<'a> {
     #[inline]
     fn is_before(self, row: u32, common: usize, rest: &[u8], seqno: SeqNo) -> bool {
         let here = self.row(row);
-        match here.shared.cmp(&common) {
+        let shared = here.shared as usize;
+        match shared.cmp(&common) {
             Ordering::Greater => true,
-            Ordering::Less if here.shared < 255 => false,
+            Ordering::Less if shared < 255 => false,
             _ => {
-                let wanted = rest.get(here.shared..).unwrap_or_default();
+                let wanted = rest.get(shared..).unwrap_or_default();
                 self.order(row, self.remainder(here), wanted, seqno) == Ordering::Less
             }
         }
@@ -147,7 +148,7 @@ impl<'a> View<'a> {
     #[inline]
     fn is_key(self, row: u32, rest: &[u8]) -> bool {
         let here = self.row(row);
-        let Some((shared, own)) = rest.split_at_checked(here.shared) else { return false };
+        let Some((shared, own)) = rest.split_at_checked(here.shared as usize) else { return false };
         own == self.remainder(here) && (shared.is_empty() || self.first_of(row).starts_with(shared))
     }
 
@@ -157,13 +158,13 @@ impl<'a> View<'a> {
         let (mut shared, mut own): (usize, &[u8]) = (0, &[]);
         for row in 0..self.rows() {
             let here = self.row(row);
-            let rest = self.remainder(here);
-            // The keys are `first[..shared] ‖ own` and `first[..here.shared] ‖ rest`.
-            let same = if here.shared >= shared {
-                let more = first.get(shared..here.shared).unwrap_or_default();
+            let (shares, rest) = (here.shared as usize, self.remainder(here));
+            // The keys are `first[..shared] ‖ own` and `first[..shares] ‖ rest`.
+            let same = if shares >= shared {
+                let more = first.get(shared..shares).unwrap_or_default();
                 own.strip_prefix(more) == Some(rest)
             } else {
-                let more = first.get(here.shared..shared).unwrap_or_default();
+                let more = first.get(shares..shared).unwrap_or_default();
                 rest.strip_prefix(more) == Some(own)
             };
             if row > 0 && same {
@@ -172,7 +173,7 @@ impl<'a> View<'a> {
             if row % BUNDLE == 0 {
                 first = rest;
             }
-            (shared, own) = (here.shared, rest);
+            (shared, own) = (shares, rest);
         }
         true
     }
@@ -188,7 +189,7 @@ impl<'a> View<'a> {
     pub(crate) fn key_into(self, row: u32, out: &mut Vec<u8>) {
         let here = self.row(row);
         out.extend_from_slice(self.prefix());
-        out.extend_from_slice(self.first_of(row).get(..here.shared).unwrap_or_default());
+        out.extend_from_slice(self.first_of(row).get(..here.shared as usize).unwrap_or_default());
         out.extend_from_slice(self.remainder(here));
     }
 }

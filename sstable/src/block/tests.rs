@@ -1,7 +1,8 @@
 //! Blocks hold what was put in, find it, and take any bytes without a panic.
 
 use esker_base::checksum::key_hash;
-use esker_base::cursor::OwnedEntry;
+use esker_base::cursor::{EntryView, OwnedEntry};
+use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 use proptest::prelude::*;
 
@@ -38,6 +39,42 @@ proptest! {
     #[test]
     fn a_block_holds_and_finds_what_was_put_in(entries in entries()) {
         check_against(&entries);
+    }
+
+    #[test]
+    fn steps_lead_to_every_row(entries in entries()) {
+        let bytes = encode(&entries);
+        let mut label = Label::new(&bytes).expect("what was encoded");
+        label.look_for_versions(&bytes);
+        let mut cursor = BlockCursor::default();
+        cursor.set(Block::Lone(label, bytes.into()), Known { in_bounds: true, upto: SeqNo(25) });
+        let is_distinct = entries.windows(2).all(|pair| pair[0].key != pair[1].key);
+        let is_row = |e: &OwnedEntry| e.kind == Kind::Put && e.seqno <= SeqNo(25);
+        let forward: Vec<_> = entries.iter().enumerate().collect();
+        let backward: Vec<_> = forward.iter().rev().copied().collect();
+        for (way, start) in [(&forward, 0), (&backward, entries.len() - 1)] {
+            cursor.stand(u32::try_from(start).expect("a few rows"));
+            for &(row, e) in &way[1..] {
+                let step = if start == 0 { cursor.next_distinct() } else { cursor.prev_distinct() };
+                if let Some(step) = step {
+                    prop_assert_eq!((step.key, step.value, step.head), (&e.key[..], &e.value[..], head(&e.key)));
+                    prop_assert_eq!(step.is_row, is_row(e) && row > 0);
+                } else {
+                    prop_assert!(!is_distinct || label.layout.wide);
+                    let stepped = if start == 0 { cursor.next() } else { cursor.prev() };
+                    prop_assert!(stepped);
+                }
+                let (key, value) = (&e.key[..], &e.value[..]);
+                prop_assert_eq!(cursor.entry(), EntryView { key, seqno: e.seqno, kind: e.kind, value });
+                prop_assert!(cursor.known_row().is_none_or(|known| is_row(e) && known.key == e.key));
+            }
+            let stepped = if start == 0 { cursor.next() } else { cursor.prev() };
+            prop_assert!(!stepped);
+            prop_assert_eq!(cursor.key(), &way[way.len() - 1].1.key[..]);
+        }
+        cursor.invalidate();
+        prop_assert!(!cursor.next() && !cursor.prev() && cursor.next_distinct().is_none());
+        prop_assert!(cursor.prev_distinct().is_none() && cursor.known_row().is_none());
     }
 
     #[test]

@@ -252,11 +252,12 @@ impl CachedTable {
         slots.unwrap_or_default().iter().step_by(SLOTS_A_LINE).for_each(|slot| prefetch(slot));
     }
 
-    /// Start loading what [`get`](Self::get) and its caller will look at first. Counts as nothing.
-    pub(crate) fn prefetch(&self, block: usize) {
+    /// Start loading what [`get`](Self::get) and its caller will look at first, or `lines` cache lines if those are
+    /// more. Counts as nothing.
+    pub(crate) fn prefetch(&self, block: usize, lines: usize) {
         let slot = self.slots.blocks.get(block).map(ArcSwapAny::load);
         if let Some(block) = slot.as_ref().and_then(|slot| slot.as_ref()) {
-            prefetch_lines(block, 0..GET_LINES);
+            prefetch_lines(block, 0..lines.max(GET_LINES));
         }
     }
 

@@ -49,9 +49,10 @@ impl TableReader {
         self.cached.expect(blocks);
     }
 
-    /// Start loading block `block`, if it is cached: a walk will come to it.
-    pub(crate) fn prefetch_block(&self, block: usize) {
-        self.cached.prefetch(block);
+    /// Start loading block `block`, if it is cached, of which the first `lines` cache lines will be looked at, or fewer:
+    /// a walk will come to it.
+    pub(crate) fn prefetch_block(&self, block: usize, lines: usize) {
+        self.cached.prefetch(block, lines);
     }
 
     /// Block `block` to hold on to, if it can be had without reading the file.

@@ -1,0 +1,96 @@
+//! What is lent can be read wherever the rows have gone meanwhile, until they move on.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use esker_base::bounds::Bounds;
+use esker_base::{KeyspaceId, Kind, OpCost, Result, SeqNo};
+
+use crate::memtable::Memtable;
+use crate::operators::Operators;
+use crate::rows::{Rows, Sight};
+use crate::source::{Source, SourceInfo};
+
+const SPACE: KeyspaceId = KeyspaceId(1);
+
+/// Rows of two memtables: "a" and "c" as they stand, "b" overwritten, "d" deleted, and operands for "e" to be folded.
+fn rows() -> Rows {
+    let (newer, mut writer) = Memtable::new();
+    writer.insert(SPACE, b"b", SeqNo(9), Kind::Put, b"new");
+    writer.insert(SPACE, b"d", SeqNo(8), Kind::Delete, b"");
+    writer.insert(SPACE, b"e", SeqNo(7), Kind::Merge, b"+");
+    let (older, mut writer) = Memtable::new();
+    for (n, key) in [b"a", b"b", b"c", b"d", b"e"].into_iter().enumerate() {
+        writer.insert(SPACE, key, SeqNo(1 + n as u64), Kind::Put, b"old");
+    }
+    let source = |memtable: &Arc<Memtable>| {
+        let info = SourceInfo { in_memory: true, largest_seqno: SeqNo::MAX, tombstones: Vec::new() };
+        (Source::Memtable(memtable.cursor(SPACE)), info)
+    };
+    let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
+    let sight = Sight { bound: SeqNo(100), own: SeqNo::ZERO };
+    let append = Operators::new(Vec::new()).and_then(|operators| operators.find("append"));
+    Rows::new(vec![source(&newer), source(&older)], sight, Arc::new(bounds), append.ok())
+}
+
+const EXPECTED: [(&[u8], &[u8]); 4] = [(b"a", b"old"), (b"b", b"new"), (b"c", b"old"), (b"e", b"old+")];
+
+#[test]
+fn a_row_stays_lent_while_the_rows_are_moved_about() -> Result<()> {
+    for forward in [true, false] {
+        let mut rows = Box::new(rows());
+        let mut seen = Vec::new();
+        if forward {
+            rows.seek_first()?
+        } else {
+            rows.seek_last()?
+        }
+        let mut cost = OpCost::default();
+        while rows.valid() {
+            let (key, value) = (rows.key().as_ptr(), rows.value().as_ptr());
+            // Out of its box, to another thread, and into a box elsewhere.
+            let moved = *rows;
+            let mut back =
+                std::thread::spawn(move || Box::new(moved)).join().expect("nothing panics there");
+            cost.add(&back.take_cost());
+            assert_eq!((back.key().as_ptr(), back.value().as_ptr()), (key, value));
+            seen.push((back.key().to_vec(), back.value().to_vec()));
+            if forward {
+                back.next()?
+            } else {
+                back.prev()?
+            }
+            rows = back;
+        }
+        if !forward {
+            seen.reverse();
+        }
+        let expected: Vec<_> = EXPECTED.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(cost.keys_read, EXPECTED.len() as u64);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_turn_takes_the_loan_along() -> Result<()> {
+    let mut rows = rows();
+    rows.seek(b"c")?;
+    for (step, expected) in [(false, 1), (true, 2), (true, 3), (false, 2), (false, 1), (false, 0)] {
+        if step {
+            rows.next()?
+        } else {
+            rows.prev()?
+        }
+        assert_eq!((rows.key(), rows.value()), EXPECTED[expected]);
+    }
+    Ok(())
+}
+
+#[test]
+#[should_panic(expected = "stands on no row")]
+fn nothing_is_lent_behind_the_end() {
+    let mut rows = rows();
+    rows.seek(b"f").expect("memory");
+    let _ = rows.key();
+}
