@@ -256,13 +256,12 @@ impl Position {
         if row >= self.layout.rows {
             return false;
         }
+        let here = row_before(bytes, &self.layout, row, &self.here);
         if (row + 1).is_multiple_of(BUNDLE) {
-            self.stand(bytes, row);
-        } else {
-            let here = row_before(bytes, &self.layout, row, &self.here);
-            self.restore(bytes, here.shared);
-            self.load(bytes, row, here);
+            self.enter(bytes, row + 1 - BUNDLE);
         }
+        self.restore(bytes, here.shared);
+        self.load(bytes, row, here);
         true
     }
 
@@ -270,24 +269,30 @@ impl Position {
     /// this one.
     #[inline(never)]
     fn stand(&mut self, bytes: &[u8], row: u32) -> bool {
-        self.begin(bytes, row - row % BUNDLE);
-        if !row.is_multiple_of(BUNDLE) {
-            let here = row_at(bytes, &self.layout, row);
-            self.restore(bytes, here.shared);
-            self.load(bytes, row, here);
-        }
+        self.enter(bytes, row - row % BUNDLE);
+        let here = row_at(bytes, &self.layout, row);
+        self.restore(bytes, here.shared);
+        self.load(bytes, row, here);
         true
     }
 
     /// Stand on row `row`, which begins a bundle.
     #[inline(never)]
     fn begin(&mut self, bytes: &[u8], row: u32) {
-        let first = row_at(bytes, &self.layout, row);
+        let first = self.enter(bytes, row);
+        self.load(bytes, row, first);
+        // All of its own bytes, of which the rows that follow share some.
+        self.held = first.key_end.saturating_sub(first.key);
+    }
+
+    /// Prepare for the bundle that starts with row `start`, which is returned.
+    fn enter(&mut self, bytes: &[u8], start: u32) -> Row {
+        let first = row_at(bytes, &self.layout, start);
         let rest = bytes.get(first.key as usize..first.key_end as usize).unwrap_or_default();
         self.first = first.key;
         self.first_head = spliced_head(self.prefix_head, self.prefix_len, head(rest));
-        self.load(bytes, row, first);
-        self.held = first.key_end.saturating_sub(first.key);
+        self.held = 0;
+        first
     }
 
     /// Bring back the bytes of the bundle's first rest of which the buffer holds fewer than `shared`.
