@@ -76,6 +76,7 @@ impl World {
             job_bytes_max: 20_000,
             flush_split_bytes: 4096,
             garbage_percent: 20,
+            blob_garbage_percent: 30,
         };
         settings.validate().expect("small, but allowed");
         World {
@@ -175,6 +176,7 @@ impl World {
             operator: Some(Arc::new(Append)),
             cut: flush_cut(&tree, &self.settings),
             outputs: self.lab.maker(),
+            blobs: crate::blobs::BlobRules::none(),
             context: self.lab.context.clone(),
         });
         drive(&mut run, 1000).expect("memory");
@@ -203,6 +205,7 @@ impl World {
                 operator: Some(Arc::new(Append)),
                 cut: plan.cut.clone(),
                 outputs: self.lab.maker(),
+                blobs: crate::blobs::BlobRules::none(),
                 context: self.lab.context.clone(),
             })
         });
@@ -218,7 +221,7 @@ impl World {
             }
             None => Vec::new(),
         };
-        for edit in plan.edits(&outputs) {
+        for edit in plan.edits(&outputs, &[]) {
             match edit {
                 Edit::RemoveTable { level, number, .. } => {
                     let before = self.tables.len();

@@ -144,6 +144,7 @@ pub(crate) fn meta(number: u64, keyspace: u32, smallest: &[u8], largest: &[u8]) 
         value_bytes: 200,
         content_hash: 0x1234_5678_9ABC_DEF0 ^ number,
         created_millis: 1_700_000_000_000,
+        blobs: Vec::new(),
     }
 }
 
@@ -194,6 +195,7 @@ pub(crate) fn metas() -> impl Strategy<Value = TableMeta> {
                     value_bytes: v,
                     content_hash: hash,
                     created_millis: created,
+                    blobs: Vec::new(),
                 }
             },
         )

@@ -44,6 +44,7 @@ fn the_format_s_example_means_what_it_says() {
         value_bytes: 300,
         content_hash: 0x1122_3344_5566_7788,
         created_millis: 1000,
+        blobs: Vec::new(),
     };
     let edits = vec![
         Edit::RemoveTable { keyspace: KeyspaceId(3), level: 1, number: FileNumber(15) },
