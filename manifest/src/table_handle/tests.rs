@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, Kind, OpCost, SeqNo};
 use esker_sstable::{TableIdentity, TableOptions, TableWriter};
 
