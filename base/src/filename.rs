@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_name_is_what_is_written_and_nothing_near_it() {
-        let kinds = [FileName::Manifest, FileName::Log, FileName::Table, FileName::Blob, FileName::Temporary];
+        let kinds =
+            [FileName::Manifest, FileName::Log, FileName::Table, FileName::Blob, FileName::Temporary];
         for number in [0, 1, 12, 99_999, 999_999, 1_000_000, u64::MAX] {
             for kind in kinds {
                 let name = kind(FileNumber(number)).to_string();

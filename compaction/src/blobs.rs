@@ -72,7 +72,9 @@ impl Blobs {
             bytes_min: rules.bytes_min.map_or(usize::MAX, |bytes| bytes as usize),
             file_bytes: rules.file_bytes,
             make: rules.make,
-            sources: sources.map(|blob| (blob.number(), (Arc::clone(&blob), collect.contains(&blob.number())))).collect(),
+            sources: sources
+                .map(|blob| (blob.number(), (Arc::clone(&blob), collect.contains(&blob.number()))))
+                .collect(),
             writer: None,
             finished: Vec::new(),
             settled: 0,

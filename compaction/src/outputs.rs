@@ -109,9 +109,8 @@ impl Outputs {
 
     /// The blob files that were written for a finished table.
     pub(crate) fn blobs_of(&self, meta: &TableMeta) -> Vec<BlobMeta> {
-        let of_table = |blob: &&BlobMeta| {
-            meta.blobs.binary_search_by_key(&blob.number, |part| part.number).is_ok()
-        };
+        let of_table =
+            |blob: &&BlobMeta| meta.blobs.binary_search_by_key(&blob.number, |part| part.number).is_ok();
         self.blobs.finished().iter().filter(of_table).copied().collect()
     }
 

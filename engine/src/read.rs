@@ -320,7 +320,8 @@ impl View<'_> {
             return self.end(walk, Some(Found::Lent(&[]))).map(Step::Ends);
         }
         let table = table.ok_or_else(|| Error::invalid("a memtable refers to no blob file"))?;
-        let pointer = table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
+        let pointer =
+            table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
         let mut cost = OpCost::default();
         let value = table.blob(&pointer)?.read(walk.key, &pointer, &mut cost)?;
         walk.blob_values += cost.blob_values;

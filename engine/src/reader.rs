@@ -195,7 +195,8 @@ impl Reader {
                 let within = to.saturating_sub(from);
                 // Of its values in blob files as large a part as of the table.
                 let apart: u64 = table.meta.blobs.iter().map(|part| part.value_bytes).sum();
-                let share = u128::from(apart) * u128::from(within) / u128::from(table.meta.file_bytes.max(1));
+                let share =
+                    u128::from(apart) * u128::from(within) / u128::from(table.meta.file_bytes.max(1));
                 bytes += within + u64::try_from(share).unwrap_or(u64::MAX);
             }
         }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use esker_base::bounds::Bounds;
 use esker_base::blob::BlobPointer;
+use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryFacts, EntryView};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;

@@ -8,7 +8,8 @@ use esker_base::blob::BlobPointer;
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, Result, SeqNo};
 use esker_compaction::{
-    Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut, subcompaction,
+    Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut,
+    subcompaction,
 };
 use esker_manifest::{BlobHandle, TableHandle, Tree};
 use esker_sstable::{BlobWriter, TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};

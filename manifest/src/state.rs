@@ -313,14 +313,17 @@ impl State {
     fn referred(&self, meta: &TableMeta) -> Result<Vec<Arc<BlobHandle>>, Misfit> {
         let find = |part: &BlobRef| {
             let (table, number) = (meta.number, part.number);
-            let (blob, _) = self.blobs.get(&number).ok_or_else(|| {
-                format!("table {table} refers to blob file {number}, which is not there")
-            })?;
+            let (blob, _) = self
+                .blobs
+                .get(&number)
+                .ok_or_else(|| format!("table {table} refers to blob file {number}, which is not there"))?;
             let holds = blob.meta.keyspace == meta.keyspace
                 && part.values <= blob.meta.values
                 && part.value_bytes <= blob.meta.value_bytes;
             ensure(holds, || {
-                format!("table {table} refers to more of blob file {number} than it holds, or is of another keyspace")
+                format!(
+                    "table {table} refers to more of blob file {number} than it holds, or is of another keyspace"
+                )
             })?;
             Ok(Arc::clone(blob))
         };

@@ -92,11 +92,7 @@ impl TableHandle {
         Arc::new(TableHandle::build(meta, blobs, None))
     }
 
-    fn build(
-        meta: TableMeta,
-        blobs: Vec<Arc<BlobHandle>>,
-        files: Option<Arc<TableFiles>>,
-    ) -> TableHandle {
+    fn build(meta: TableMeta, blobs: Vec<Arc<BlobHandle>>, files: Option<Arc<TableFiles>>) -> TableHandle {
         let (reader, opening) = (OnceLock::new(), Mutex::new(()));
         TableHandle { meta, blobs, files, reader, opening, obsolete: AtomicBool::new(false) }
     }

@@ -130,7 +130,9 @@ pub(crate) fn disagreement(own: &TableMeta, other: &TableMeta, other_name: &str)
         ("creation time", own.created_millis, other.created_millis),
     ];
     if own.blobs != other.blobs {
-        return Some(format!("the table's own description refers to other values in blob files than {other_name}"));
+        return Some(format!(
+            "the table's own description refers to other values in blob files than {other_name}"
+        ));
     }
     Some(match fields.iter().find(|(_, own, other)| own != other) {
         Some((name, own, other)) => {

@@ -13,7 +13,8 @@ fn cut(table_bytes: u64, before: &[&str], boundary_bytes: u64, crossings_max: us
 fn outputs(cut: Cut, keys: &[&str], tombstones: &[(&str, &str)]) -> Vec<String> {
     let lab = Lab::new();
     let tombstones: Vec<_> = tombstones.iter().map(|(start, end)| cover(start, end, 9)).collect();
-    let mut outputs = Outputs::new(lab.maker(), cut, Fragments::build(&tombstones).list().to_vec(), no_blobs());
+    let mut outputs =
+        Outputs::new(lab.maker(), cut, Fragments::build(&tombstones).list().to_vec(), no_blobs());
     for key in keys {
         outputs.advance(key.as_bytes()).expect("memory");
         for seqno in [2, 1] {

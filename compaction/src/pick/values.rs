@@ -39,7 +39,8 @@ impl Picker<'_> {
             let parts = table.meta.blobs.iter().filter(|part| self.collect.contains(&part.number));
             let values = parts.map(|part| part.value_bytes).reduce(u64::saturating_add);
             let Some(values) = values else { break };
-            let fits = bytes(&run) + table.meta.file_bytes + moved.saturating_add(values) <= self.settings.job_bytes_max;
+            let fits = bytes(&run) + table.meta.file_bytes + moved.saturating_add(values)
+                <= self.settings.job_bytes_max;
             if self.busy.uses(table.number()) || !(fits || run.is_empty()) {
                 break;
             }

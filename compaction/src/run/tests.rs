@@ -156,8 +156,9 @@ fn an_input_that_gives_less_than_promised_is_damage() {
         meta.content_hash = hash;
         let source =
             RunSource { cursor: VecCursor::new(rows()), tombstones: vec![], tables: vec![meta.clone()] };
-        let RunInput { snapshots, below, output_level, part, operator, cut, outputs, blobs, context, .. } =
-            input(&lab, &[], &[9]);
+        let RunInput {
+            snapshots, below, output_level, part, operator, cut, outputs, blobs, context, ..
+        } = input(&lab, &[], &[9]);
         let mut run = MergeRun::new(RunInput {
             sources: vec![source],
             snapshots,

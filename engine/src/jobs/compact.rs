@@ -66,7 +66,11 @@ impl Carrying {
         let blobs = output.map(|output| output.blobs.as_slice()).unwrap_or_default();
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile took its tables with it.
-            Ok(if version.keyspace(plan.keyspace).is_some() { plan.edits(written, blobs) } else { Vec::new() })
+            Ok(if version.keyspace(plan.keyspace).is_some() {
+                plan.edits(written, blobs)
+            } else {
+                Vec::new()
+            })
         });
         let version = committed.inspect_err(|error| {
             core.note_manifest_failure(error);

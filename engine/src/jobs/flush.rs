@@ -9,8 +9,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use esker_base::event::Event;
 use esker_base::blob::BlobMeta;
+use esker_base::event::Event;
 use esker_base::filename::FileName;
 use esker_base::planted::{self, Planted};
 use esker_base::table_meta::TableMeta;
@@ -187,12 +187,8 @@ impl Work {
         core.versions.commit_with(|version| {
             let there = alone.iter().filter(|_| version.keyspace(keyspace).is_some());
             let blobs = apart.iter().map(|meta| Edit::AddBlob { meta: *meta });
-            let blobs: Vec<Edit> =
-                blobs.filter(|_| version.keyspace(keyspace).is_some()).collect();
-            Ok(there
-                .map(|meta| Edit::AddTable { level: 0, meta: meta.clone() })
-                .chain(blobs)
-                .collect())
+            let blobs: Vec<Edit> = blobs.filter(|_| version.keyspace(keyspace).is_some()).collect();
+            Ok(there.map(|meta| Edit::AddTable { level: 0, meta: meta.clone() }).chain(blobs).collect())
         })?;
         Ok(())
     }

@@ -93,8 +93,10 @@ impl Keyspace {
             }
         }
         self.changed = 0;
-        self.published =
-            Arc::new(KeyspaceState { tree: Arc::new(Tree::of(levels)), ..KeyspaceState::clone(&self.published) });
+        self.published = Arc::new(KeyspaceState {
+            tree: Arc::new(Tree::of(levels)),
+            ..KeyspaceState::clone(&self.published)
+        });
     }
 }
 

@@ -165,7 +165,9 @@ impl BlobReader {
             let needed = claimed.unwrap_or(RECORD_BYTES as u64);
             let left = self.end() - offset;
             if needed > left {
-                return Err(self.place(offset).damaged(0, "a record reaches beyond the end of the records"));
+                return Err(self
+                    .place(offset)
+                    .damaged(0, "a record reaches beyond the end of the records"));
             }
             let len = needed.max(left.min(PIECE_BYTES as u64));
             piece = read_exact_at(&*self.file, offset, usize::try_from(len).unwrap_or(usize::MAX))?;
@@ -174,7 +176,11 @@ impl BlobReader {
             start = offset;
         }
         if (values, value_bytes) != (self.meta.values, self.meta.value_bytes) {
-            return Err(Error::corruption(path, self.end(), "the footer counts other values than the file holds"));
+            return Err(Error::corruption(
+                path,
+                self.end(),
+                "the footer counts other values than the file holds",
+            ));
         }
         Ok(())
     }

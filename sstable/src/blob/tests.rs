@@ -40,7 +40,12 @@ fn rows(values: &[(&str, &str)]) -> Vec<Row> {
 }
 
 fn small() -> Vec<Row> {
-    rows(&[("apple", "red and round"), ("apple", "green, which was before"), ("banana", ""), ("", "no key")])
+    rows(&[
+        ("apple", "red and round"),
+        ("apple", "green, which was before"),
+        ("banana", ""),
+        ("", "no key"),
+    ])
 }
 
 /// The bytes of the example in FORMAT.md.

@@ -78,7 +78,8 @@ impl BlobWalk {
     /// Read the record of `len` bytes at `offset`, and what it pays to read with it.
     fn read(&mut self, reader: &BlobReader, offset: u64, len: usize, cost: &mut OpCost) -> Result<()> {
         let wanted = len as u64;
-        self.ahead = if offset == self.next { (2 * self.ahead.max(wanted)).min(AHEAD_BYTES_MAX) } else { 0 };
+        self.ahead =
+            if offset == self.next { (2 * self.ahead.max(wanted)).min(AHEAD_BYTES_MAX) } else { 0 };
         let reach = self.ahead.min(reader.end().saturating_sub(offset)).max(wanted);
         let reach = usize::try_from(reach).unwrap_or(len);
         // Nothing counts should the read fail.
