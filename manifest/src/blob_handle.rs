@@ -43,6 +43,13 @@ impl BlobHandle {
         Arc::new(BlobHandle::build(meta, None))
     }
 
+    /// A handle of an open blob file that no version set knows: nobody is told of its end.
+    pub fn of_reader(reader: Arc<BlobReader>) -> Arc<BlobHandle> {
+        let handle = BlobHandle::build(*reader.meta(), None);
+        handle.reader.get_or_init(|| reader);
+        Arc::new(handle)
+    }
+
     fn build(meta: BlobMeta, files: Option<Arc<TableFiles>>) -> BlobHandle {
         let (reader, opening) = (OnceLock::new(), Mutex::new(()));
         BlobHandle { meta, files, reader, opening, obsolete: AtomicBool::new(false) }
