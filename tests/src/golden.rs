@@ -92,8 +92,12 @@ fn value(nth: u64, len: u64) -> Vec<u8> {
 
 fn write(nth: u64, version: u32) -> Write {
     let at = draw("key", nth, 200);
-    // Long enough for several pages a table, and for padding at their ends.
-    let row_bytes_max = if version == 2 { 800 } else { 90 };
+    // Of version 2 long enough for several pages a table, and for padding at their ends.
+    let row_bytes_max = match version {
+        1 => 90,
+        2 => 800,
+        _ => 250,
+    };
     // And for values in blob files.
     let list_bytes_max = if version == 3 { 120 } else { 20 };
     match draw("kind", nth, 16) {
