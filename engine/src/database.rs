@@ -202,7 +202,7 @@ impl Database {
         self.core().wait_until_settled()
     }
 
-    /// Read every byte of every table and check it against its checksums, its description and its
+    /// Read every byte of every table and blob file and check it against its checksums, its description and its
     /// order; check the manifest, and the records of every log that holds what is in no table yet. Returns
     /// what was read.
     ///
