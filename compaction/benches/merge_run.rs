@@ -171,7 +171,7 @@ impl Bench {
     }
 
     fn remove(&self, tables: &[TableMeta]) {
-        esker_compaction::discard(&self.context, tables);
+        esker_compaction::discard(&self.context, tables, &[]);
     }
 }
 

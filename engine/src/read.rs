@@ -163,6 +163,10 @@ impl View<'_> {
     }
 
     /// Look `key` up and keep a copy of its value.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method's path has one lifetime, a closure any"
+    )]
     pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
         self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
     }

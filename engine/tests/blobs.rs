@@ -5,12 +5,18 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
+use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
 use esker::vfs::sim::Simulation;
 use esker::{Database, DatabaseOptions, Keyspace, KeyspaceOptions, OpCost};
 
 const DIR: &str = "/db";
 const KEYS: u32 = 300;
+
+/// The low byte of `n`.
+fn byte(n: u32) -> u8 {
+    n.to_le_bytes()[0]
+}
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -41,7 +47,7 @@ fn key(n: u32) -> Vec<u8> {
 fn value(n: u32, round: u32) -> Vec<u8> {
     let len = [5, 90, 700, 64, 63, 300][(n % 6) as usize];
     let mut value = format!("{n} {round} ").into_bytes();
-    value.resize(len.max(value.len()), (n ^ round) as u8);
+    value.resize(len.max(value.len()), byte(n ^ round));
     value
 }
 
@@ -105,7 +111,6 @@ fn check(map: &Keyspace, model: &Model) {
 }
 
 fn files(disk: &MemFs, dir: &str, ending: &str) -> u64 {
-    use esker::vfs::fs::Fs;
     let all = disk.list(Path::new(dir)).expect("listed");
     all.iter().filter(|entry| entry.name.ends_with(ending)).map(|entry| entry.len).sum()
 }
@@ -163,8 +168,8 @@ fn operands_fold_onto_values_in_blob_files() {
     for round in 0..6u32 {
         for n in 0..60 {
             if (n + round) % 5 == 0 {
-                map.put(key(n), vec![b'a' + round as u8; 100]).expect("put");
-                model.insert(key(n), vec![b'a' + round as u8; 100]);
+                map.put(key(n), vec![b'a' + byte(round); 100]).expect("put");
+                model.insert(key(n), vec![b'a' + byte(round); 100]);
             } else {
                 map.merge(key(n), format!("+{round}")).expect("merged");
                 model.entry(key(n)).or_default().extend_from_slice(format!("+{round}").as_bytes());
@@ -203,7 +208,7 @@ fn dead_values_leave_the_disk_by_themselves() {
         for n in 0..KEYS {
             // A tenth is written once and stays.
             if n % 10 != 0 || round == 0 {
-                map.put(key(n), vec![round as u8; 400]).expect("put");
+                map.put(key(n), vec![byte(round); 400]).expect("put");
             }
             live += 400;
         }
@@ -291,9 +296,13 @@ fn what_is_not_looked_at_is_not_read() {
     let reader = map.reader().expect("a reader");
     assert!(reader.contains("a").expect("read"));
     // A damaged value is an error for who reads it, and for nobody else.
-    use esker::vfs::fs::Fs;
     let name = world.disk.list(Path::new(DIR)).expect("listed");
-    let name = name.iter().find(|entry| entry.name.ends_with(".blob")).expect("a blob file").name.clone();
+    let name = name
+        .iter()
+        .find(|entry| Path::new(&entry.name).extension().is_some_and(|is| is == "blob"))
+        .expect("a blob file")
+        .name
+        .clone();
     let file = world.disk.open_writable(&Path::new(DIR).join(&name)).expect("opened");
     file.write_at(&[9], 2000).expect("written");
     assert!(map.contains("a").expect("not read"));

@@ -138,9 +138,10 @@ impl TableHandle {
     ///
     /// Errors: as [`BlobHandle::reader`]; [`Error::Corruption`] if its description names no such blob file.
     pub fn blob(&self, pointer: &BlobPointer) -> Result<&Arc<BlobReader>> {
-        match self.blobs.binary_search_by_key(&pointer.number, |blob| blob.number()) {
-            Ok(at) => self.blobs[at].reader(),
-            Err(_) => Err(self.stray(pointer)),
+        let at = self.blobs.binary_search_by_key(&pointer.number, |blob| blob.number());
+        match at.ok().and_then(|at| self.blobs.get(at)) {
+            Some(blob) => blob.reader(),
+            None => Err(self.stray(pointer)),
         }
     }
 

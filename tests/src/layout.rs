@@ -158,10 +158,8 @@ pub fn pieces(name: &str, bytes: &[u8]) -> Vec<Range<usize>> {
             blocks
         }
         Some(FileName::Blob(_)) if bytes.len() >= BLOB_HEADER + BLOB_FOOTER => {
-            let mut all = vec![0..BLOB_HEADER];
-            all.extend(blob_records(bytes));
-            all.push(bytes.len() - BLOB_FOOTER..bytes.len());
-            all
+            let footer = bytes.len() - BLOB_FOOTER..bytes.len();
+            std::iter::once(0..BLOB_HEADER).chain(blob_records(bytes)).chain([footer]).collect()
         }
         _ => std::iter::once(0..bytes.len()).collect(),
     }

@@ -172,7 +172,7 @@ fn another_files_bytes_are_refused() {
             writer.add(&key, &value).expect("memory");
         }
         writer.finish().expect("memory");
-        let foreign = bytes_of(&*fs, &dir().join(format!("{:06}.blob", number)));
+        let foreign = bytes_of(&*fs, &dir().join(format!("{number:06}.blob")));
         assert_eq!(foreign.len(), bytes.len());
         put(&*fs, &foreign);
         let error = open(&fs, &meta).expect_err("it is not ours");

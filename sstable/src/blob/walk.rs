@@ -54,12 +54,11 @@ impl BlobWalk {
         }
         let held = pointer.offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
         let held = held.filter(|at| at.checked_add(len).is_some_and(|end| end <= self.len));
-        let at = match held {
-            Some(at) => at,
-            None => {
-                self.read(reader, pointer.offset, len, cost)?;
-                0
-            }
+        let at = if let Some(at) = held {
+            at
+        } else {
+            self.read(reader, pointer.offset, len, cost)?;
+            0
         };
         self.next = pointer.offset + len as u64;
         cost.blob_values += 1;

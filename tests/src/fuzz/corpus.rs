@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::codecs::zstd_frame;
 use super::run;
 use crate::driver::Violation;
-use crate::files::{is_log, is_table};
+use crate::files::{holds_rows, is_log, is_table};
 use crate::golden::fixture;
 use crate::layout::{BLOB_FOOTER, BLOB_HEADER, RECORD_HEADER, TRAILER, fragments, pieces, table};
 
@@ -69,7 +69,7 @@ pub fn seeds(name: &str) -> Result<Vec<Vec<u8>>, Violation> {
             .take(3)
             .collect(),
         "blob_file" => all()
-            .filter(|(name, _)| name.ends_with(".blob"))
+            .filter(|(name, _)| holds_rows(name) && !is_table(name))
             .map(|(_, bytes)| bytes[BLOB_HEADER..bytes.len() - BLOB_FOOTER].to_vec())
             .take(4)
             .collect(),
