@@ -34,6 +34,8 @@ pub struct OpCost {
     pub blocks_from_cache: u64,
     /// Blocks read from the file.
     pub blocks_from_disk: u64,
+    /// Values read from blob files.
+    pub blob_values: u64,
     /// Bytes of keys and values returned, after decompression.
     pub bytes_read: u64,
     /// Bytes read from files, as stored.
@@ -70,7 +72,7 @@ impl OpCost {
     }
 
     /// Every counter with its name, in the order they are declared: for reports and JSON.
-    pub fn counters(&self) -> [(&'static str, u64); 18] {
+    pub fn counters(&self) -> [(&'static str, u64); 19] {
         [
             ("calls", self.calls),
             ("keys_read", self.keys_read),
@@ -86,6 +88,7 @@ impl OpCost {
             ("filter_false_positives", self.filter_false_positives),
             ("blocks_from_cache", self.blocks_from_cache),
             ("blocks_from_disk", self.blocks_from_disk),
+            ("blob_values", self.blob_values),
             ("bytes_read", self.bytes_read),
             ("bytes_from_disk", self.bytes_from_disk),
             ("bytes_written", self.bytes_written),
@@ -93,7 +96,7 @@ impl OpCost {
         ]
     }
 
-    fn counters_mut(&mut self) -> [&mut u64; 18] {
+    fn counters_mut(&mut self) -> [&mut u64; 19] {
         [
             &mut self.calls,
             &mut self.keys_read,
@@ -109,6 +112,7 @@ impl OpCost {
             &mut self.filter_false_positives,
             &mut self.blocks_from_cache,
             &mut self.blocks_from_disk,
+            &mut self.blob_values,
             &mut self.bytes_read,
             &mut self.bytes_from_disk,
             &mut self.bytes_written,

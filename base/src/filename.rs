@@ -7,6 +7,7 @@
 //! | `000007.manifest` | edits to the set of files |
 //! | `000012.log` | write-ahead log |
 //! | `000015.sst` | table |
+//! | `000016.blob` | values of tables |
 //! | `000015.tmp` | a file being written; removed at open |
 //!
 //! Any other name is left alone.
@@ -33,6 +34,8 @@ pub enum FileName {
     Log(FileNumber),
     /// A table.
     Table(FileNumber),
+    /// A blob file.
+    Blob(FileNumber),
     /// An unfinished file.
     Temporary(FileNumber),
 }
@@ -67,6 +70,7 @@ impl FileName {
             "manifest" => Some(FileName::Manifest(number)),
             "log" => Some(FileName::Log(number)),
             "sst" => Some(FileName::Table(number)),
+            "blob" => Some(FileName::Blob(number)),
             "tmp" => Some(FileName::Temporary(number)),
             _ => None,
         }
@@ -81,6 +85,7 @@ impl std::fmt::Display for FileName {
             FileName::Manifest(number) => write!(f, "{number}.manifest"),
             FileName::Log(number) => write!(f, "{number}.log"),
             FileName::Table(number) => write!(f, "{number}.sst"),
+            FileName::Blob(number) => write!(f, "{number}.blob"),
             FileName::Temporary(number) => write!(f, "{number}.tmp"),
         }
     }
@@ -92,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_name_is_what_is_written_and_nothing_near_it() {
-        let kinds = [FileName::Manifest, FileName::Log, FileName::Table, FileName::Temporary];
+        let kinds =
+            [FileName::Manifest, FileName::Log, FileName::Table, FileName::Blob, FileName::Temporary];
         for number in [0, 1, 12, 99_999, 999_999, 1_000_000, u64::MAX] {
             for kind in kinds {
                 let name = kind(FileNumber(number)).to_string();

@@ -54,10 +54,18 @@ pub enum Kind {
     /// Key and value are the bounds `[start, end)` of a range tombstone. Never in a data block:
     /// range tombstones are kept apart.
     RangeDelete = 4,
-    // 5 is reserved for a value that lies in a blob file.
+    /// As [`Kind::Put`], with the new value in a blob file; what stands in the value's place is a
+    /// [`BlobPointer`](crate::blob::BlobPointer). Only in tables: no caller and no log writes it.
+    BlobPut = 5,
 }
 
 impl Kind {
+    /// Whether it gives the key a new value, wherever that lies.
+    #[inline]
+    pub fn is_put(self) -> bool {
+        matches!(self, Kind::Put | Kind::BlobPut)
+    }
+
     /// The kind of a byte from disk, or `None` for a byte no version of the format has used.
     ///
     /// ```
@@ -71,6 +79,7 @@ impl Kind {
             2 => Some(Kind::Delete),
             3 => Some(Kind::Merge),
             4 => Some(Kind::RangeDelete),
+            5 => Some(Kind::BlobPut),
             _ => None,
         }
     }
@@ -80,7 +89,7 @@ impl Kind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct KeyspaceId(pub u32);
 
-/// The number in a file's name. Logs, tables and manifests draw from one sequence; a number is
+/// The number in a file's name. Logs, tables, blob files and manifests draw from one sequence; a number is
 /// never used twice in a database's life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct FileNumber(pub u64);

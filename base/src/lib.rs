@@ -8,6 +8,7 @@
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 #![forbid(unsafe_code)]
 
+pub mod blob;
 pub mod bounds;
 pub mod checksum;
 pub mod coding;

@@ -1,6 +1,7 @@
 //! What everyone above knows of a table without reading it: the manifest stores this, so that opening
 //! a database reads no table.
 
+use crate::blob::BlobRef;
 use crate::{FileNumber, KeyspaceId, SeqNo};
 
 /// The user keys a table may hold, range tombstones included.
@@ -72,11 +73,13 @@ pub struct TableMeta {
     pub range_tombstones: u64,
     /// User keys of all entries, before compression.
     pub key_bytes: u64,
-    /// Values of all entries, before compression.
+    /// Values of all entries, before compression; of a value in a blob file, its pointer.
     pub value_bytes: u64,
     /// Wrapping sum of [`entry_hash`](crate::checksum::entry_hash) over all entries.
     pub content_hash: u64,
     /// When it was written, in milliseconds since 1970 by the database's clock; for people and age
     /// rules, never for order.
     pub created_millis: u64,
+    /// The blob files that its rows refer to, ascending by number.
+    pub blobs: Vec<BlobRef>,
 }

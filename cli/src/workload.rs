@@ -78,7 +78,9 @@ fn options(args: &WorkloadArgs, dir: &Path) -> WorkloadOptions {
             cache_bytes: args.cache_bytes,
             ..DatabaseOptions::default()
         },
-        keyspace: KeyspaceOptions::default().with_compression(args.compression.into()),
+        keyspace: KeyspaceOptions::default()
+            .with_compression(args.compression.into())
+            .with_blob_bytes_min(args.blob_bytes_min),
         ..WorkloadOptions::new(workload, dir)
     }
 }
@@ -178,8 +180,16 @@ fn costs(figures: &Figures) -> comfy_table::Table {
             format!("L{}: {}, {}", level.level, counted(level.tables, "table"), bytes(level.bytes))
         })
         .collect();
-    let note =
-        format!("{} for {} live; {}", bytes(space.table_bytes), bytes(space.live_bytes), levels.join("; "));
+    let blobs = match space.blob_bytes {
+        0 => String::new(),
+        taken => format!("; blob files: {}", bytes(taken)),
+    };
+    let note = format!(
+        "{} for {} live; {}{blobs}",
+        bytes(space.table_bytes + space.blob_bytes),
+        bytes(space.live_bytes),
+        levels.join("; ")
+    );
     row(
         "space amplification",
         space.amplification.map_or("–".to_owned(), |times| format!("{times:.2}")),

@@ -15,7 +15,7 @@ use esker_base::ledger::Ledger;
 use esker_base::merge::Merge;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, DatabaseId, FileNumber, KeyspaceId, Kind, OpCost, SeqNo};
-use esker_compaction::{Below, Cut, MakeWriter, MergeRun, Part, RunInput, RunSource};
+use esker_compaction::{Below, BlobRules, Cut, MakeWriter, MergeRun, Part, RunInput, RunSource};
 use esker_sstable::{
     BlockCache, CursorOptions, TableContext, TableIdentity, TableOptions, TableReader, TableSource,
     TableWriter,
@@ -149,6 +149,7 @@ impl Bench {
             operator: None,
             cut: Cut::by_size(32 << 20),
             outputs: self.maker(),
+            blobs: BlobRules::none(),
             context: self.context.clone(),
         });
         while !run.step(1 << 20).unwrap() {}
@@ -170,7 +171,7 @@ impl Bench {
     }
 
     fn remove(&self, tables: &[TableMeta]) {
-        esker_compaction::discard(&self.context, tables);
+        esker_compaction::discard(&self.context, tables, &[]);
     }
 }
 

@@ -18,6 +18,7 @@
 //! | [`subcompaction`] | doing it in parts |
 //! | [`drop_rules`], [`below`], `versions`, `fold` | what is dropped on the way |
 //! | [`outputs`] | where tables are cut |
+//! | [`blobs`], [`collect`] | values in blob files: what becomes of them, and when they are written anew |
 //! | `readback` | proof of what was written |
 //! | [`chain`] | the tables of a level as one cursor |
 //! | [`simulate`] | the schedule on paper, without I/O |
@@ -26,8 +27,10 @@
 #![forbid(unsafe_code)]
 
 pub mod below;
+pub mod blobs;
 pub mod busy;
 pub mod chain;
+pub mod collect;
 pub mod drop_rules;
 mod fold;
 pub mod outputs;
@@ -48,6 +51,7 @@ mod testing;
 mod versions;
 
 pub use below::Below;
+pub use blobs::{BlobRules, MakeBlobWriter};
 pub use busy::{Busy, JobId};
 pub use chain::Chain;
 pub use outputs::{Cut, MakeWriter};

@@ -9,11 +9,15 @@
 //!    the next level begins) already once it is `boundary_bytes` large or has passed `crossings_max`
 //!    boundaries. So outputs tend to end where next-level tables end, and none, however sparse, overlaps
 //!    much of the next level.
-//! 5. What the writer says it wrote (count, hash) is what it was given.
+//! 5. What the writer says it wrote (count, hash) is what it was given, and refers to every value of the table's
+//!    blob files.
 //!
-//! Durability: `TableWriter::finish` syncs each file; names become durable with the commit that installs
+//! Durability: `finish` syncs each file, those of a table's values before the table; names become durable with the commit that installs
 //! the tables.
 
+use bytes::Bytes;
+use esker_base::blob::{BlobMeta, BlobPointer};
+use esker_base::checksum::entry_hash;
 use esker_base::filename::FileName;
 use esker_base::key::head;
 use esker_base::range_tombstone::Fragment;
@@ -21,6 +25,7 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{Error, Kind, Result, SeqNo};
 use esker_sstable::TableWriter;
 
+use crate::blobs::Blobs;
 use crate::versions::Emit;
 
 /// Where outputs are cut. See invariant 4 of the module's source.
@@ -67,11 +72,12 @@ pub(crate) struct Outputs {
     /// head have nothing to pass.
     next_event: u64,
     finished: Vec<TableMeta>,
+    blobs: Blobs,
 }
 
 impl Outputs {
     /// Outputs that will hold, beside entries, `fragments` (ascending, not overlapping).
-    pub(crate) fn new(make: MakeWriter, cut: Cut, mut fragments: Vec<Fragment>) -> Outputs {
+    pub(crate) fn new(make: MakeWriter, cut: Cut, mut fragments: Vec<Fragment>, blobs: Blobs) -> Outputs {
         fragments.reverse();
         let mut outputs = Outputs {
             make,
@@ -85,6 +91,7 @@ impl Outputs {
             begun_bytes: 0,
             next_event: 0,
             finished: Vec::new(),
+            blobs,
         };
         outputs.note_next_event();
         outputs
@@ -93,6 +100,18 @@ impl Outputs {
     /// The finished tables, in key order.
     pub(crate) fn finished(&self) -> &[TableMeta] {
         &self.finished
+    }
+
+    /// The values in blob files.
+    pub(crate) fn blobs(&mut self) -> &mut Blobs {
+        &mut self.blobs
+    }
+
+    /// The blob files that were written for a finished table.
+    pub(crate) fn blobs_of(&self, meta: &TableMeta) -> Vec<BlobMeta> {
+        let of_table =
+            |blob: &&BlobMeta| meta.blobs.binary_search_by_key(&blob.number, |part| part.number).is_ok();
+        self.blobs.finished().iter().filter(of_table).copied().collect()
     }
 
     /// No entry comes any more: write what is left.
@@ -112,11 +131,11 @@ impl Outputs {
     }
 
     /// Remove what is not finished and hand out what is.
-    pub(crate) fn give_up(&mut self) -> Vec<TableMeta> {
+    pub(crate) fn give_up(&mut self) -> (Vec<TableMeta>, Vec<BlobMeta>) {
         if let Some(writer) = self.writer.take() {
             writer.abandon();
         }
-        std::mem::take(&mut self.finished)
+        (std::mem::take(&mut self.finished), self.blobs.give_up())
     }
 
     #[inline]
@@ -204,8 +223,24 @@ impl Outputs {
                 return Err(error);
             }
         }
+        let blobs = match self.blobs.finish_table() {
+            Ok(blobs) => blobs,
+            Err(error) => {
+                writer.abandon();
+                return Err(error);
+            }
+        };
         let meta = writer.finish()?;
+        let complete = blobs.iter().all(|blob| {
+            let part = meta.blobs.iter().find(|part| part.number == blob.number);
+            part.is_some_and(|part| (part.values, part.value_bytes) == (blob.values, blob.value_bytes))
+        });
         let given = std::mem::take(&mut self.given);
+        if !complete {
+            let name = FileName::Table(meta.number).to_string();
+            self.finished.push(meta);
+            return Err(Error::corruption(name, 0, "it does not refer to all values of its blob files"));
+        }
         if (meta.entries, meta.content_hash) != given {
             let name = FileName::Table(meta.number).to_string();
             let what = format!("it was given {} entries and wrote {} others", given.0, meta.entries);
@@ -228,12 +263,54 @@ impl Emit for Outputs {
 
     #[inline]
     fn emit(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8], hash: u64) -> Result<()> {
+        match kind {
+            Kind::Put if self.blobs.takes(value.len()) => self.put_apart(key, seqno, value),
+            Kind::BlobPut => self.pass_on(key, seqno, value, hash),
+            _ => self.add(key, seqno, kind, value, hash),
+        }
+    }
+
+    fn value_of(&mut self, key: &[u8], pointer: &[u8]) -> Result<Bytes> {
+        self.blobs.read(key, &decoded(pointer)?)
+    }
+}
+
+impl Outputs {
+    /// A row of the table under way, as it stands.
+    #[inline]
+    fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8], hash: u64) -> Result<()> {
         self.given = (self.given.0 + 1, self.given.1.wrapping_add(hash));
         if let Some(writer) = &mut self.writer {
             return writer.add_hashed(key, seqno, kind, value, hash);
         }
         self.writer.insert((self.make)()?).add_hashed(key, seqno, kind, value, hash)
     }
+
+    /// A put whose value goes to a blob file.
+    fn put_apart(&mut self, key: &[u8], seqno: SeqNo, value: &[u8]) -> Result<()> {
+        let pointer = self.blobs.write(key, value)?.encode();
+        let hash = entry_hash(key, seqno.0, Kind::BlobPut as u8, &pointer);
+        self.add(key, seqno, Kind::BlobPut, &pointer, hash)
+    }
+
+    /// A put whose value lies in a blob file, and stays there unless that is to be collected.
+    fn pass_on(&mut self, key: &[u8], seqno: SeqNo, pointer: &[u8], hash: u64) -> Result<()> {
+        let decoded = decoded(pointer)?;
+        if !self.blobs.collects(&decoded) {
+            return self.add(key, seqno, Kind::BlobPut, pointer, hash);
+        }
+        let value = self.blobs.read(key, &decoded)?;
+        if self.blobs.takes(value.len()) {
+            return self.put_apart(key, seqno, &value);
+        }
+        let hash = entry_hash(key, seqno.0, Kind::Put as u8, &value);
+        self.add(key, seqno, Kind::Put, &value, hash)
+    }
+}
+
+/// A pointer whose length the run has looked at.
+fn decoded(pointer: &[u8]) -> Result<BlobPointer> {
+    BlobPointer::decode(pointer).map_err(|error| Error::invalid(error.what))
 }
 
 /// What a fragment takes in a file, roughly.

@@ -7,6 +7,7 @@
 //!    ever leave the base level, and each merge of level 0 would rewrite a larger one than the last.
 //! 2. Garbage: tables dense with tombstones, although every level is in size (`garbage`). So an idle
 //!    database full of deleted data cleans itself.
+//! 3. Blob files full of dead values (`values`).
 //!
 //! A candidate that would touch what a running job uses is passed over for the next best.
 //!
@@ -18,14 +19,16 @@
 mod garbage;
 mod level0;
 mod sorted;
+mod values;
 
 use std::sync::Arc;
 
 use esker_base::table_meta::KeyBounds;
-use esker_base::{KeyspaceId, SeqNo};
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use esker_manifest::{TableHandle, Tree};
 
 use crate::busy::Busy;
+use crate::collect::to_collect;
 use crate::plan::{Plan, Reason, hull};
 use crate::score::{Score, score};
 use crate::settings::{Load, Settings};
@@ -44,12 +47,13 @@ pub fn pick(
     load: Load,
 ) -> Option<Plan> {
     let score = score(tree, settings, load);
-    let picker = Picker { tree, keyspace, settings, busy, load, score: &score };
+    let picker = Picker::new(tree, keyspace, settings, busy, load, &score);
     let mut full: Vec<u8> = (0u8..).zip(score.levels).filter(|(_, s)| *s >= 1.0).map(|(l, _)| l).collect();
     full.sort_by(|&a, &b| score.levels[usize::from(b)].total_cmp(&score.levels[usize::from(a)]));
     full.into_iter()
         .find_map(|level| if level == 0 { picker.level0() } else { picker.sorted_level(level) })
         .or_else(|| picker.garbage(oldest_snapshot))
+        .or_else(|| picker.values())
 }
 
 /// What every picker looks at.
@@ -60,9 +64,25 @@ pub(crate) struct Picker<'a> {
     pub(crate) busy: &'a Busy,
     pub(crate) load: Load,
     pub(crate) score: &'a Score,
+    /// The blob files that every plan collects.
+    pub(crate) collect: Arc<[FileNumber]>,
 }
 
 type Tables = Vec<Arc<TableHandle>>;
+
+impl<'a> Picker<'a> {
+    pub(crate) fn new(
+        tree: &'a Tree,
+        keyspace: KeyspaceId,
+        settings: &'a Settings,
+        busy: &'a Busy,
+        load: Load,
+        score: &'a Score,
+    ) -> Self {
+        let collect = to_collect(tree, settings).into();
+        Picker { tree, keyspace, settings, busy, load, score, collect }
+    }
+}
 
 impl Picker<'_> {
     pub(crate) fn level_tables(&self, level: u8) -> &[Arc<TableHandle>] {
@@ -78,7 +98,7 @@ impl Picker<'_> {
     /// A plan, if running jobs allow it.
     pub(crate) fn plan(&self, inputs: Vec<(u8, Tables)>, output_level: u8, reason: Reason) -> Option<Plan> {
         let plan = Plan::new(self.tree, self.keyspace, self.settings, inputs, output_level, reason);
-        self.busy.allows(&plan).then_some(plan)
+        self.busy.allows(&plan).then(|| Plan { collect: Arc::clone(&self.collect), ..plan })
     }
 
     /// Merge `upper` of `level` into `level + 1`, with whatever it overlaps there; more of `level` comes

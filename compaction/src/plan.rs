@@ -1,11 +1,13 @@
 //! A compaction that was decided on, and why.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use esker_base::KeyspaceId;
+use esker_base::blob::BlobMeta;
 use esker_base::table_meta::{KeyBounds, TableMeta};
-use esker_manifest::{Edit, TableHandle, Tree};
+use esker_base::{FileNumber, KeyspaceId};
+use esker_manifest::{BlobHandle, Edit, TableHandle, Tree};
 
 use crate::outputs::Cut;
 use crate::settings::Settings;
@@ -27,6 +29,8 @@ pub struct Plan {
     pub bounds: KeyBounds,
     /// Where outputs are cut.
     pub cut: Cut,
+    /// Blob files whose values are written anew, where the inputs refer to any.
+    pub collect: Arc<[FileNumber]>,
     /// Why.
     pub reason: Reason,
 }
@@ -67,6 +71,13 @@ pub enum Reason {
         /// Its entries.
         entries: u64,
     },
+    /// Values that no row refers to take up space in blob files.
+    Values {
+        /// Their bytes.
+        dead: u64,
+        /// Bytes of all values in the keyspace's blob files.
+        bytes: u64,
+    },
     /// Somebody called `compact_range`.
     Asked,
 }
@@ -85,6 +96,9 @@ impl fmt::Display for Reason {
                 f,
                 "{tombstones} of {entries} entries are tombstones, and there are {range_tombstones} range tombstones"
             ),
+            Reason::Values { dead, bytes } => {
+                write!(f, "{} of {} in blob files are dead values", size(*dead), size(*bytes))
+            }
             Reason::Asked => write!(f, "compact_range was called"),
         }
     }
@@ -134,7 +148,8 @@ impl Plan {
             boundary_bytes: settings.table_bytes / 2,
             crossings_max: usize::try_from(settings.fanout * 5 / 2).expect("a fanout is at most 100"),
         };
-        Plan { keyspace, inputs, output_level, trivial_move: false, bounds, cut, reason }
+        let collect = Arc::default();
+        Plan { keyspace, inputs, output_level, trivial_move: false, bounds, cut, collect, reason }
     }
 
     /// The same plan as a trivial move.
@@ -163,6 +178,8 @@ impl Plan {
             (Reason::Unneeded { .. }, true) => "move unneeded level",
             (Reason::Garbage { .. }, false) => "merge garbage",
             (Reason::Garbage { .. }, true) => "move garbage",
+            (Reason::Values { .. }, false) => "merge dead values",
+            (Reason::Values { .. }, true) => "move dead values",
             (Reason::Asked, false) => "merge as asked",
             (Reason::Asked, true) => "move as asked",
         }
@@ -173,9 +190,17 @@ impl Plan {
         self.tables().map(|(_, table)| table.meta.file_bytes).sum()
     }
 
-    /// The edits that put `outputs` in the inputs' place; of a trivial move, that move the inputs (and
-    /// `outputs` is not looked at).
-    pub fn edits(&self, outputs: &[TableMeta]) -> Vec<Edit> {
+    /// The blob files that its inputs refer to, ascending by number.
+    pub fn blobs(&self) -> Vec<Arc<BlobHandle>> {
+        let all = self.tables().flat_map(|(_, table)| table.blobs());
+        let by_number: BTreeMap<FileNumber, &Arc<BlobHandle>> =
+            all.map(|blob| (blob.number(), blob)).collect();
+        by_number.into_values().cloned().collect()
+    }
+
+    /// The edits that put `outputs` in the inputs' place, with the blob files that were written for them; of a
+    /// trivial move, that move the inputs (and `outputs` is not looked at).
+    pub fn edits(&self, outputs: &[TableMeta], blobs: &[BlobMeta]) -> Vec<Edit> {
         let removed = self.tables().map(|(level, table)| Edit::RemoveTable {
             keyspace: self.keyspace,
             level,
@@ -185,7 +210,8 @@ impl Plan {
         if self.trivial_move {
             removed.chain(self.tables().map(|(_, table)| add(&table.meta))).collect()
         } else {
-            removed.chain(outputs.iter().map(add)).collect()
+            let blobs = blobs.iter().map(|meta| Edit::AddBlob { meta: *meta });
+            removed.chain(blobs).chain(outputs.iter().map(add)).collect()
         }
     }
 }

@@ -60,7 +60,7 @@ pub fn plan_range(
     // A caller's range does not wait for anything to rest.
     let load = Load::Rested;
     let score = score(tree, settings, load);
-    let picker = Picker { tree, keyspace, settings, busy, load, score: &score };
+    let picker = Picker::new(tree, keyspace, settings, busy, load, &score);
     let overlapping = |level: u8| -> Vec<Arc<TableHandle>> {
         let tables = picker.level_tables(level).iter();
         tables.filter(|table| request.overlaps(&table.meta.bounds)).cloned().collect()

@@ -2,17 +2,20 @@
 //!
 //! The writer has synced the file, so what is read is what is there, checksums and all. What is proved:
 //! entries ascend strictly, lie inside the bounds, are as many as described and hash to the described
-//! content hash; the filter knows each key; the range tombstones are as many as described.
+//! content hash; the filter knows each key; the range tombstones are as many as described. Each value that was
+//! written to a blob file for the table is read as well, in the order it was written, and there are as many as the
+//! file says.
 
 use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::{entry_hash, key_hash};
 use esker_base::filename::FileName;
 use esker_base::table_meta::TableMeta;
-use esker_base::{Cursor, Error, Result, SeqNo};
-use esker_sstable::{CursorOptions, TableContext, TableCursor, TableReader};
+use esker_base::{Cursor, Error, Kind, OpCost, Result, SeqNo};
+use esker_sstable::{BlobReader, BlobWalk, CursorOptions, TableContext, TableCursor, TableReader};
 
 /// How many keys pass between asking for a filter's line and looking at it: the memory's latency in the time that
 /// an entry takes, and some.
@@ -54,13 +57,30 @@ pub(crate) struct Readback {
     entries: u64,
     hash: u64,
     expected: Expected,
+    /// The blob files that were written for the table, by number.
+    blobs: Vec<Written>,
+    walk: BlobWalk,
+    cost: OpCost,
     /// The last entry seen.
     key: Vec<u8>,
     seqno: SeqNo,
 }
 
+/// A blob file that was written, and how much of it was read.
+struct Written {
+    reader: Arc<BlobReader>,
+    values: u64,
+    /// Where the last record read begins.
+    offset: u64,
+}
+
 impl Readback {
-    pub(crate) fn open(context: &TableContext, meta: &TableMeta) -> Result<Readback> {
+    pub(crate) fn open(context: &TableContext, meta: &TableMeta, blobs: &[BlobMeta]) -> Result<Readback> {
+        let open = |blob: &BlobMeta| -> Result<Written> {
+            Ok(Written { reader: Arc::new(BlobReader::open(context, blob)?), values: 0, offset: 0 })
+        };
+        let mut blobs = blobs.iter().map(open).collect::<Result<Vec<Written>>>()?;
+        blobs.sort_by_key(|blob| blob.reader.meta().number);
         let reader = Arc::new(TableReader::open(context, meta)?);
         let cursor = reader.cursor(CursorOptions { fill_cache: false, readahead: true });
         let path = context.dir.join(FileName::Table(meta.number).to_string());
@@ -73,6 +93,9 @@ impl Readback {
             entries: 0,
             hash: 0,
             expected: Expected::default(),
+            blobs,
+            walk: BlobWalk::default(),
+            cost: OpCost::default(),
             key: Vec::new(),
             seqno: SeqNo::MAX,
         })
@@ -110,9 +133,27 @@ impl Readback {
             self.entries += 1;
             self.hash = self.hash.wrapping_add(entry_hash(key, seqno.0, kind as u8, value));
             *budget = budget.saturating_sub((key.len() + value.len()) as u64);
+            if kind == Kind::BlobPut && !self.blobs.is_empty() {
+                *budget = budget.saturating_sub(self.value()?);
+            }
             self.cursor.next()?;
         }
         Ok(false)
+    }
+
+    /// Read the value that the cursor's entry refers to, if it was written for this table; its length.
+    fn value(&mut self) -> Result<u64> {
+        let Ok(pointer) = BlobPointer::decode(self.cursor.value()) else {
+            return Err(self.wrong("a pointer is none"));
+        };
+        let at = self.blobs.binary_search_by_key(&pointer.number, |blob| blob.reader.meta().number);
+        let Ok(at) = at else { return Ok(0) };
+        let blob = &mut self.blobs[at];
+        self.walk.value(&blob.reader, self.cursor.key(), &pointer, &mut self.cost)?;
+        let ascends = pointer.offset > blob.offset;
+        blob.values += 1;
+        blob.offset = pointer.offset;
+        if ascends { Ok(pointer.len.into()) } else { Err(self.wrong("two rows have one value")) }
     }
 
     fn conclude(&self) -> Result<bool> {
@@ -122,6 +163,9 @@ impl Readback {
         }
         if self.entries != self.meta.entries || self.hash != self.meta.content_hash {
             return Err(self.wrong("its entries are not those that were written"));
+        }
+        if self.blobs.iter().any(|blob| blob.values != blob.reader.meta().values) {
+            return Err(self.wrong("its rows do not refer to all values of its blob files"));
         }
         if tombstones as u64 != self.meta.range_tombstones {
             return Err(self.wrong("its range tombstones are not those that were written"));

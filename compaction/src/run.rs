@@ -4,8 +4,8 @@
 //! memory between steps. In order:
 //!
 //! 1. Merge the sources, drop what nobody sees ([`drop_rules`](crate::drop_rules)), cut the rest into
-//!    tables (`outputs`).
-//! 2. Read every finished table back before going on (`readback`).
+//!    tables (`outputs`); long values go to blob files ([`blobs`](crate::blobs)).
+//! 2. Read every finished table, and the values written for it, back before going on (`readback`).
 //! 3. At the end, prove the counts: entries in − dropped = entries out, and each output holds what it was
 //!    given.
 //!
@@ -20,6 +20,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::entry_hash;
 use esker_base::filename::FileName;
 use esker_base::merge::Merge;
@@ -30,6 +31,7 @@ use esker_manifest::TableHandle;
 use esker_sstable::{CursorOptions, TableContext, TableCursor, TableReader};
 
 use crate::below::Below;
+use crate::blobs::{BlobRules, Blobs};
 use crate::chain::Chain;
 use crate::drop_rules::{RangeDeletes, Stripes};
 use crate::outputs::{Cut, MakeWriter, Outputs};
@@ -107,6 +109,8 @@ pub struct RunInput<C> {
     pub cut: Cut,
     /// Makes the writer of the next output.
     pub outputs: MakeWriter,
+    /// What is done with values in blob files.
+    pub blobs: BlobRules,
     /// Where the outputs lie, to read them back and to remove them.
     pub context: TableContext,
 }
@@ -116,6 +120,8 @@ pub struct RunInput<C> {
 pub struct RunOutput {
     /// The tables, in key order; not overlapping; synced and read back.
     pub tables: Vec<TableMeta>,
+    /// The blob files that were written for them; synced and read back.
+    pub blobs: Vec<BlobMeta>,
     /// Entries read.
     pub entries_in: u64,
     /// Keys and values read, in bytes.
@@ -179,7 +185,7 @@ impl<C: Cursor> MergeRun<C> {
             part: input.part,
             versions: Versions::new(stripes, ranges, input.below, zero, input.operator),
             seqno: SeqNo::ZERO,
-            outputs: Outputs::new(input.outputs, input.cut, retained),
+            outputs: Outputs::new(input.outputs, input.cut, retained, Blobs::new(input.blobs)),
             readback: None,
             proved: 0,
             context: input.context,
@@ -215,7 +221,9 @@ impl<C: Cursor> MergeRun<C> {
         let mut all = RunOutput::default();
         for run in &mut runs {
             let totals = std::mem::take(&mut run.totals);
-            all.tables.extend(run.outputs.give_up());
+            let (tables, blobs) = run.outputs.give_up();
+            all.tables.extend(tables);
+            all.blobs.extend(blobs);
             all.entries_in += totals.entries_in;
             all.bytes_in += totals.bytes_in;
             all.dropped.add(totals.dropped);
@@ -255,6 +263,7 @@ impl<C: Cursor> MergeRun<C> {
     /// Add what reading the sources has cost since the last call to `cost`.
     pub fn drain_cost(&mut self, cost: &mut OpCost) {
         self.merge.drain_cost(cost);
+        cost.add(&self.outputs.blobs().take_cost());
     }
 
     fn go_on(&mut self, budget_bytes: u64) -> Result<bool> {
@@ -282,7 +291,7 @@ impl<C: Cursor> MergeRun<C> {
         while let Some(meta) = self.outputs.finished().get(self.proved) {
             let readback = match &mut self.readback {
                 Some(readback) => readback,
-                none => none.insert(Readback::open(&self.context, meta)?),
+                none => none.insert(Readback::open(&self.context, meta, &self.outputs.blobs_of(meta))?),
             };
             if !readback.step(budget)? {
                 return Ok(false);
@@ -314,7 +323,8 @@ impl<C: Cursor> MergeRun<C> {
             self.totals.bytes_in += bytes;
             *budget = budget.saturating_sub(bytes);
             let ascends = if same_key { seqno < self.seqno } else { behind == Ordering::Less };
-            if !ascends || kind == Kind::RangeDelete {
+            let pointer_fits = kind != Kind::BlobPut || value.len() == BlobPointer::BYTES;
+            if !ascends || kind == Kind::RangeDelete || !pointer_fits {
                 return Err(self.wrong(leader, "its entries are not in order or not of a known kind"));
             }
             self.totals.entries_in += 1;
@@ -323,6 +333,7 @@ impl<C: Cursor> MergeRun<C> {
                 self.versions.begin(key, &mut self.outputs)?;
             }
             self.versions.entry(seqno, kind, value, hash, &mut self.outputs)?;
+            *budget = budget.saturating_sub(self.outputs.blobs().take_moved());
             self.merge.next()?;
         }
         Ok(())
@@ -362,15 +373,17 @@ impl<C: Cursor> Drop for MergeRun<C> {
     fn drop(&mut self) {
         // Closed before they are removed.
         self.readback = None;
-        discard(&self.context, &self.outputs.give_up());
+        let (tables, blobs) = self.outputs.give_up();
+        discard(&self.context, &tables, &blobs);
     }
 }
 
-/// Remove tables that were written and will not be installed, best effort: what is left is removed when
+/// Remove tables and blob files that were written and will not be installed, best effort: what is left is removed when
 /// the database is opened again.
-pub fn discard(context: &TableContext, tables: &[TableMeta]) {
-    for table in tables {
-        let path = context.dir.join(FileName::Table(table.number).to_string());
+pub fn discard(context: &TableContext, tables: &[TableMeta], blobs: &[BlobMeta]) {
+    let tables = tables.iter().map(|table| FileName::Table(table.number));
+    for name in tables.chain(blobs.iter().map(|blob| FileName::Blob(blob.number))) {
+        let path = context.dir.join(name.to_string());
         // Nobody waits for this and nothing depends on it.
         drop(context.fs.remove(&path));
     }

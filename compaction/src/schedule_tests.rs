@@ -1,16 +1,21 @@
 //! Pickers and runs together: random histories over a small tree of real tables, with several jobs under
 //! way at the same time, read back level by level as an engine would.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use esker_base::blob::BlobMeta;
 use esker_base::cursor::VecCursor;
 use esker_base::range_tombstone::Fragments;
-use esker_base::{KeyspaceId, Kind, MergeOperator, SeqNo};
-use esker_manifest::{Edit, TableHandle, Tree};
+use esker_base::table_meta::TableMeta;
+use esker_base::{FileNumber, KeyspaceId, Kind, MergeOperator, SeqNo};
+use esker_manifest::{BlobHandle, Edit, TableHandle, Tree};
 use esker_sstable::TableCursor;
 use proptest::prelude::*;
 
 use crate::Part;
+use crate::collect::to_collect;
+use crate::run::RunOutput;
 use crate::testing::{Append, Content, Lab, cover, drive, entry};
 use crate::{
     Below, Busy, Chain, JobId, Load, MergeRun, Plan, RangeRequest, RangeStep, RunInput, RunSource,
@@ -58,8 +63,13 @@ struct World {
     snapshots: Vec<u64>,
     busy: Busy,
     jobs: Vec<Job>,
+    /// Every blob file that was ever written.
+    blobs: BTreeMap<FileNumber, Arc<BlobHandle>>,
     load: Load,
 }
+
+/// Puts are of a hundred bytes.
+const BLOB_BYTES_MIN: u32 = 60;
 
 fn key(n: u16) -> String {
     format!("{:04}", n % KEYS)
@@ -76,6 +86,7 @@ impl World {
             job_bytes_max: 20_000,
             flush_split_bytes: 4096,
             garbage_percent: 20,
+            blob_garbage_percent: 30,
         };
         settings.validate().expect("small, but allowed");
         World {
@@ -88,6 +99,7 @@ impl World {
             snapshots: Vec::new(),
             busy: Busy::default(),
             jobs: Vec::new(),
+            blobs: BTreeMap::new(),
             load: Load::Rested,
         }
     }
@@ -175,11 +187,25 @@ impl World {
             operator: Some(Arc::new(Append)),
             cut: flush_cut(&tree, &self.settings),
             outputs: self.lab.maker(),
+            blobs: self.lab.blobs(BLOB_BYTES_MIN, Vec::new(), &[]),
             context: self.lab.context.clone(),
         });
         drive(&mut run, 1000).expect("memory");
-        let tables = run.finish().expect("the inputs are as described").tables;
-        self.tables.extend(tables.into_iter().map(|meta| (0, TableHandle::detached(meta))));
+        let output = run.finish().expect("the inputs are as described");
+        self.take_blobs(&output.blobs);
+        for meta in output.tables {
+            let table = self.handle(meta);
+            self.tables.push((0, table));
+        }
+    }
+
+    fn take_blobs(&mut self, blobs: &[BlobMeta]) {
+        self.blobs.extend(blobs.iter().map(|meta| (meta.number, self.lab.blob(meta))));
+    }
+
+    fn handle(&self, meta: TableMeta) -> Arc<TableHandle> {
+        let blobs = meta.blobs.iter().map(|part| Arc::clone(&self.blobs[&part.number])).collect();
+        TableHandle::detached_with(meta, blobs)
     }
 
     fn start(&mut self) {
@@ -203,6 +229,7 @@ impl World {
                 operator: Some(Arc::new(Append)),
                 cut: plan.cut.clone(),
                 outputs: self.lab.maker(),
+                blobs: self.lab.blobs(BLOB_BYTES_MIN, plan.blobs(), &plan.collect),
                 context: self.lab.context.clone(),
             })
         });
@@ -214,11 +241,11 @@ impl World {
         let outputs = match run {
             Some(mut run) => {
                 drive(&mut run, 1000).expect("memory");
-                run.finish().expect("the inputs are as described").tables
+                run.finish().expect("the inputs are as described")
             }
-            None => Vec::new(),
+            None => RunOutput::default(),
         };
-        for edit in plan.edits(&outputs) {
+        for edit in plan.edits(&outputs.tables, &outputs.blobs) {
             match edit {
                 Edit::RemoveTable { level, number, .. } => {
                     let before = self.tables.len();
@@ -229,7 +256,11 @@ impl World {
                         "the input {number} was not in level {level}"
                     );
                 }
-                Edit::AddTable { level, meta } => self.tables.push((level, TableHandle::detached(meta))),
+                Edit::AddBlob { meta } => self.take_blobs(&[meta]),
+                Edit::AddTable { level, meta } => {
+                    let table = self.handle(meta);
+                    self.tables.push((level, table));
+                }
                 other => panic!("a compaction makes no {other:?}"),
             }
         }
@@ -275,7 +306,7 @@ impl World {
     fn check(&self) -> Result<(), TestCaseError> {
         let tree = self.tree();
         let sources: Vec<Content> = std::iter::once(self.memtable.clone())
-            .chain(tree.tables().map(|(_, table)| self.lab.content(&table.meta)))
+            .chain(tree.tables().map(|(_, table)| self.lab.whole_content(&table.meta, &self.blobs)))
             .collect();
         for key in self.history.keys() {
             for upper in self.readers() {
@@ -364,9 +395,10 @@ proptest! {
         world.snapshots.clear();
         world.settle();
         world.check()?;
+        prop_assert_eq!(to_collect(&world.tree(), &world.settings), []);
         world.compact_range(Vec::new(), None);
         world.check()?;
-        let content = world.tables.iter().map(|(_, table)| world.lab.content(&table.meta));
+        let content = world.tables.iter().map(|(_, table)| world.lab.whole_content(&table.meta, &world.blobs));
         let content = content.fold(Content::default(), |mut all, one| { all.add(&one); all });
         let live = world.history.keys().into_iter().filter(|key| {
             matches!(world.history.view(key, SeqNo::MAX), Ok(Some(_)))

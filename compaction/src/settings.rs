@@ -38,6 +38,9 @@ pub struct Settings {
     /// entries are tombstones, in percent; and always if it holds range tombstones. Default 20, from 1
     /// to 100. Smaller frees space sooner and writes more.
     pub garbage_percent: u8,
+    /// When more than this share of the values in a keyspace's blob files is dead, in percent, the deadest files
+    /// are written anew. Default 30, from 1 to 95. Smaller takes less space and writes more.
+    pub blob_garbage_percent: u8,
 }
 
 impl Default for Settings {
@@ -51,6 +54,7 @@ impl Default for Settings {
             job_bytes_max: 512 << 20,
             flush_split_bytes: 16 << 20,
             garbage_percent: 20,
+            blob_garbage_percent: 30,
         }
     }
 }
@@ -91,7 +95,8 @@ impl Settings {
         within("base_bytes", self.base_bytes, self.table_bytes, 1 << 50)?;
         within("job_bytes_max", self.job_bytes_max, self.table_bytes, 1 << 50)?;
         within("flush_split_bytes", self.flush_split_bytes, 4096, 1 << 50)?;
-        within("garbage_percent", u64::from(self.garbage_percent), 1, 100)
+        within("garbage_percent", u64::from(self.garbage_percent), 1, 100)?;
+        within("blob_garbage_percent", u64::from(self.blob_garbage_percent), 1, 95)
     }
 }
 
@@ -110,7 +115,8 @@ mod tests {
             ("table_bytes", Settings { table_bytes: 100, ..good.clone() }),
             ("job_bytes_max", Settings { job_bytes_max: 1 << 20, ..good.clone() }),
             ("flush_split_bytes", Settings { flush_split_bytes: 0, ..good.clone() }),
-            ("garbage_percent", Settings { garbage_percent: 0, ..good }),
+            ("garbage_percent", Settings { garbage_percent: 0, ..good.clone() }),
+            ("blob_garbage_percent", Settings { blob_garbage_percent: 96, ..good }),
         ];
         for (name, settings) in bad {
             let error = settings.validate().expect_err(name).to_string();

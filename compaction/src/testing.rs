@@ -1,22 +1,25 @@
 //! For tests: tables in memory, an operator, and a model of what readers see.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::cursor::OwnedEntry;
 use esker_base::ledger::Ledger;
 use esker_base::range_tombstone::{Fragments, RangeTombstone};
 use esker_base::table_meta::TableMeta;
-use esker_base::{Cursor, DatabaseId, FileNumber, KeyspaceId, Kind, MergeOperator, SeqNo};
+use esker_base::{Cursor, DatabaseId, FileNumber, KeyspaceId, Kind, MergeOperator, OpCost, SeqNo};
+use esker_manifest::BlobHandle;
 use esker_sstable::{
-    BlockCache, CursorOptions, TableContext, TableCursor, TableIdentity, TableOptions, TableReader,
-    TableSource, TableWriter,
+    BlobReader, BlobWriter, BlockCache, CursorOptions, TableContext, TableCursor, TableIdentity,
+    TableOptions, TableReader, TableSource, TableWriter,
 };
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
 
+use crate::blobs::BlobRules;
 use crate::chain::Chain;
 use crate::outputs::MakeWriter;
 use crate::run::{MergeRun, RunSource};
@@ -72,6 +75,48 @@ impl Lab {
             let options = TableOptions { block_bytes: 64, ..TableOptions::default() };
             TableWriter::create(&lab.context.fs, &lab.context.dir, id, options, 0)
         })
+    }
+
+    /// Values of at least `bytes_min` bytes go to blob files of some kilobyte; `sources` are those there are.
+    pub(crate) fn blobs(
+        &self,
+        bytes_min: u32,
+        sources: Vec<Arc<BlobHandle>>,
+        collect: &[FileNumber],
+    ) -> BlobRules {
+        let lab = self.clone();
+        BlobRules {
+            bytes_min: Some(bytes_min),
+            file_bytes: 1000,
+            make: Box::new(move || {
+                let number = FileNumber(lab.next.fetch_add(1, Ordering::Relaxed));
+                let id = TableIdentity { database: lab.context.database, number, keyspace: KeyspaceId(1) };
+                BlobWriter::create(&lab.context.fs, &lab.context.dir, id)
+            }),
+            sources,
+            collect: collect.into(),
+        }
+    }
+
+    /// The blob file that was written as `meta`.
+    pub(crate) fn blob(&self, meta: &BlobMeta) -> Arc<BlobHandle> {
+        BlobHandle::of_reader(Arc::new(BlobReader::open(&self.context, meta).expect("it was written")))
+    }
+
+    /// What a table holds, with the values that lie in `blobs` in their rows.
+    pub(crate) fn whole_content(
+        &self,
+        meta: &TableMeta,
+        blobs: &BTreeMap<FileNumber, Arc<BlobHandle>>,
+    ) -> Content {
+        let mut content = self.content(meta);
+        for entry in content.entries.iter_mut().filter(|entry| entry.kind == Kind::BlobPut) {
+            let pointer = BlobPointer::decode(&entry.value).expect("a pointer");
+            let reader = blobs[&pointer.number].reader().expect("it is open");
+            let value = reader.read(&entry.key, &pointer, &mut OpCost::default()).expect("its value");
+            (entry.kind, entry.value) = (Kind::Put, value.to_vec());
+        }
+        content
     }
 
     /// A table of this content, which is not empty.

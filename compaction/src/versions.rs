@@ -22,6 +22,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use esker_base::checksum::entry_hash;
 use esker_base::planted::{self, Planted};
 use esker_base::{Kind, MergeOperator, Result, SeqNo};
@@ -39,6 +40,8 @@ pub(crate) trait Emit {
     fn advance(&mut self, key: &[u8]) -> Result<()>;
     /// An entry of the key last advanced to; `hash` is its content hash.
     fn emit(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8], hash: u64) -> Result<()>;
+    /// The value of an entry of `key` that lies in a blob file.
+    fn value_of(&mut self, key: &[u8], pointer: &[u8]) -> Result<Bytes>;
 }
 
 /// What happened to entries, in numbers of entries.
@@ -156,12 +159,12 @@ impl Versions {
             self.emit_deletes(out)?;
         }
         match kind {
-            Kind::Put => {
+            Kind::Put | Kind::BlobPut => {
                 self.hider = Some(seqno);
-                if !self.operands.is_empty() && self.meet_base(seqno, Some(value), out)? {
+                if !self.operands.is_empty() && self.meet_value(seqno, kind, value, out)? {
                     return Ok(());
                 }
-                self.put(seqno, value, hash, out)
+                self.put(seqno, kind, value, hash, out)
             }
             Kind::Delete => {
                 self.hider = Some(seqno);
@@ -182,12 +185,19 @@ impl Versions {
     }
 
     #[inline]
-    fn put(&mut self, seqno: SeqNo, value: &[u8], hash: u64, out: &mut impl Emit) -> Result<()> {
+    fn put(
+        &mut self,
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+        hash: u64,
+        out: &mut impl Emit,
+    ) -> Result<()> {
         if self.zero && seqno != SeqNo::ZERO && self.stripes.is_oldest(seqno) {
             self.zeroed += 1;
-            return self.emit(SeqNo::ZERO, Kind::Put, value, out);
+            return self.emit(SeqNo::ZERO, kind, value, out);
         }
-        out.emit(&self.key, seqno, Kind::Put, value, hash)
+        out.emit(&self.key, seqno, kind, value, hash)
     }
 
     fn delete(&mut self, seqno: SeqNo, hash: u64, out: &mut impl Emit) -> Result<()> {
@@ -234,6 +244,15 @@ impl Versions {
         planted::is(Planted::FoldAcrossSnapshot) || self.stripes.together(seqno, self.operands.oldest())
     }
 
+    /// [`meet_base`](Self::meet_base) of a put, whose value is read only if they are folded.
+    fn meet_value(&mut self, seqno: SeqNo, kind: Kind, value: &[u8], out: &mut impl Emit) -> Result<bool> {
+        if kind == Kind::BlobPut && self.joins(seqno) {
+            let value = out.value_of(&self.key, value)?;
+            return self.meet_base(seqno, Some(&value), out);
+        }
+        self.meet_base(seqno, Some(value), out)
+    }
+
     /// The base of the operands has come: fold them if it is in their stripe, and say whether that was
     /// done. Otherwise they are emitted.
     fn meet_base(&mut self, seqno: SeqNo, base: Option<&[u8]>, out: &mut impl Emit) -> Result<bool> {
@@ -263,7 +282,7 @@ impl Versions {
         self.dropped.folded += self.operands.len() as u64 - 1;
         self.operands.clear();
         let hash = entry_hash(&self.key, newest.0, Kind::Put as u8, &value);
-        self.put(newest, &value, hash, out)?;
+        self.put(newest, Kind::Put, &value, hash, out)?;
         Ok(true)
     }
 

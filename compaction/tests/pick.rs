@@ -87,6 +87,7 @@ fn parse_table(line: &str) -> (u8, Arc<TableHandle>) {
         value_bytes: 0,
         content_hash: 0,
         created_millis: 0,
+        blobs: Vec::new(),
     };
     (level, TableHandle::detached(meta))
 }

@@ -91,7 +91,9 @@ pub(crate) fn decode_op<'a>(d: &mut Decoder<'a>) -> Result<Option<Op<'a>>, Decod
     if d.is_empty() {
         return Ok(None);
     }
-    let kind = Kind::from_byte(d.u8("kind")?).ok_or_else(|| d.error("kind"))?;
+    // A value is put whole: where it lies is for tables to say.
+    let kind = Kind::from_byte(d.u8("kind")?).filter(|kind| *kind != Kind::BlobPut);
+    let kind = kind.ok_or_else(|| d.error("kind"))?;
     let keyspace = u32::try_from(d.varint("keyspace")?).map_err(|_| d.error("keyspace"))?;
     let key = d.bytes("key")?;
     let value = if kind == Kind::Delete { &[] } else { d.bytes("value")? };

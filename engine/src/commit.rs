@@ -481,7 +481,7 @@ fn commit_group(
         let mut seqno = first;
         if core.dead_ranges.any() {
             work.for_each(|op| match op.kind {
-                Kind::Put | Kind::Merge => core.dead_ranges.put(op.keyspace, op.key),
+                Kind::Put | Kind::BlobPut | Kind::Merge => core.dead_ranges.put(op.keyspace, op.key),
                 Kind::Delete | Kind::RangeDelete => {}
             });
         }
@@ -630,7 +630,7 @@ impl Core {
         work.for_each(|op| {
             match op.kind {
                 Kind::Delete | Kind::RangeDelete => cost.tombstones_written += 1,
-                Kind::Put | Kind::Merge => cost.keys_written += 1,
+                Kind::Put | Kind::BlobPut | Kind::Merge => cost.keys_written += 1,
             }
             cost.bytes_written += (op.key.len() + op.value.len()) as u64;
         });

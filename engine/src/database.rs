@@ -13,7 +13,7 @@ use crate::batch::Batch;
 use crate::core::Core;
 use crate::jobs::collect_garbage;
 use crate::keyspace::Keyspace;
-use crate::metrics::{DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
+use crate::metrics::{BlobMetrics, DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
 use crate::open::DatabaseBuilder;
 use crate::options::KeyspaceOptions;
 use crate::snapshot::Snapshot;
@@ -202,7 +202,7 @@ impl Database {
         self.core().wait_until_settled()
     }
 
-    /// Read every byte of every table and check it against its checksums, its description and its
+    /// Read every byte of every table and blob file and check it against its checksums, its description and its
     /// order; check the manifest, and the records of every log that holds what is in no table yet. Returns
     /// what was read.
     ///
@@ -249,6 +249,8 @@ pub struct Verified {
     pub tables: u64,
     /// Their entries.
     pub entries: u64,
+    /// Blob files.
+    pub blobs: u64,
     /// Log records.
     pub log_records: u64,
     /// Bytes of all files read.
@@ -374,6 +376,7 @@ impl Core {
                 .filter(|(_, level)| !level.is_empty())
                 .map(|(number, level)| level_metrics(number, level))
                 .collect(),
+            blobs: blob_metrics(&keyspace.tree),
         });
         let memtables = current.memtables().map(|m| m.memtable.bytes()).sum();
         let mut memory: Vec<(&'static str, u64)> = esker_base::ledger::PURPOSES
@@ -390,8 +393,21 @@ impl Core {
             sealed_memtables: current.sealed.len() as u64,
             snapshots: self.snapshots.len() as u64,
             table_bytes: current.version.bytes(),
+            blob_bytes: current.version.blob_bytes(),
         }
     }
+}
+
+fn blob_metrics(tree: &esker_manifest::Tree) -> BlobMetrics {
+    let mut metrics = BlobMetrics::default();
+    for blob in tree.blobs() {
+        metrics.files += 1;
+        metrics.bytes += blob.handle.meta.file_bytes;
+        metrics.live_values += blob.live_values;
+        metrics.live_bytes += blob.live_bytes;
+        metrics.dead_bytes += blob.dead_bytes();
+    }
+    metrics
 }
 
 fn level_metrics(number: u8, level: &esker_manifest::Level) -> LevelMetrics {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use esker_base::coding::Decoder;
 use esker_base::error::printable;
 use esker_base::filename::{self, FileName};
-use esker_base::format::{LOG_MAGIC, MANIFEST_MAGIC, TABLE_MAGIC};
+use esker_base::format::{BLOB_MAGIC, LOG_MAGIC, MANIFEST_MAGIC, TABLE_MAGIC};
 pub use esker_base::inspect::{Field, Verdict};
 use esker_base::{Error, Kind, Result};
 use esker_vfs::fs::{self, File, Fs};
@@ -30,6 +30,8 @@ pub enum FileKind {
     Log,
     /// A table.
     Table,
+    /// Values of tables.
+    Blob,
     /// Edits to the set of tables.
     Manifest,
     /// The name of the manifest in force.
@@ -41,6 +43,7 @@ impl std::fmt::Display for FileKind {
         f.write_str(match self {
             FileKind::Log => "write-ahead log",
             FileKind::Table => "table",
+            FileKind::Blob => "blob file",
             FileKind::Manifest => "manifest",
             FileKind::Current => "CURRENT",
         })
@@ -55,6 +58,7 @@ impl FileKind {
             match magic {
                 LOG_MAGIC => return Ok(Some(FileKind::Log)),
                 MANIFEST_MAGIC => return Ok(Some(FileKind::Manifest)),
+                BLOB_MAGIC => return Ok(Some(FileKind::Blob)),
                 _ => {}
             }
         }
@@ -71,6 +75,7 @@ impl FileKind {
         match FileName::parse(path.file_name()?.to_str()?)? {
             FileName::Log(_) => Some(FileKind::Log),
             FileName::Table(_) => Some(FileKind::Table),
+            FileName::Blob(_) => Some(FileKind::Blob),
             FileName::Manifest(_) => Some(FileKind::Manifest),
             FileName::Current => Some(FileKind::Current),
             FileName::Lock | FileName::Temporary(_) => None,
@@ -136,7 +141,7 @@ pub fn file_in(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let kind = by_content.or(by_name).ok_or_else(|| {
         Error::invalid(format!(
             "{} is none of a database's files: neither its content nor its name say log (.log), table (.sst), \
-             manifest (.manifest) or {}",
+             blob file (.blob), manifest (.manifest) or {}",
             path.display(),
             filename::CURRENT
         ))
@@ -150,6 +155,7 @@ pub fn file_in(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
             parts: VecDeque::new(),
         }),
         FileKind::Table => Box::new(esker_sstable::inspect(fs, path)?),
+        FileKind::Blob => Box::new(esker_sstable::inspect_blob(fs, path)?),
         FileKind::Manifest | FileKind::Current => esker_manifest::inspect(fs, path)?,
     };
     Ok(Inspection { kind, misnamed: by_name.is_some_and(|name| name != kind), fields })
@@ -225,6 +231,7 @@ impl Log {
 fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Put => "put",
+        Kind::BlobPut => "put in a blob file",
         Kind::Delete => "delete",
         Kind::Merge => "merge",
         Kind::RangeDelete => "delete range",
@@ -234,7 +241,7 @@ fn name_of(kind: Kind) -> &'static str {
 fn shown(op: Op<'_>, seqno: u64) -> String {
     let (key, value) = (printable(op.key), printable(op.value));
     let what = match op.kind {
-        Kind::Put => format!("\"{key}\" = \"{value}\", {} bytes", op.value.len()),
+        Kind::Put | Kind::BlobPut => format!("\"{key}\" = \"{value}\", {} bytes", op.value.len()),
         Kind::Delete => format!("\"{key}\""),
         Kind::Merge => format!("\"{key}\" with \"{value}\", {} bytes", op.value.len()),
         Kind::RangeDelete => format!("\"{key}\" up to before \"{value}\""),

@@ -30,7 +30,7 @@ use esker_base::event::Event;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::sync::thread::{self, ThreadId};
-use esker_base::{Error, FileNumber, Result};
+use esker_base::{Error, Result};
 use esker_compaction::Busy;
 use esker_vfs::scheduler::Lane;
 use esker_wal::Preparation;
@@ -273,8 +273,7 @@ pub(crate) fn remove_files(core: &Core, names: impl IntoIterator<Item = esker_ba
     }
 }
 
-/// Remove tables that no version and no reader refers to any more.
+/// Remove tables and blob files that no version and no reader refers to any more.
 pub(crate) fn collect_garbage(core: &Core) {
-    let garbage: Vec<FileNumber> = core.versions.take_garbage();
-    remove_files(core, garbage.into_iter().map(esker_base::filename::FileName::Table));
+    remove_files(core, core.versions.take_garbage());
 }

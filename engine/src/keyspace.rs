@@ -11,6 +11,7 @@ use crate::batch::Op;
 use crate::commit::Work;
 use crate::core::Core;
 use crate::options::KeyspaceOptions;
+use crate::read::View;
 use crate::reader::Reader;
 use crate::scan::{RowCursor, Scan};
 use crate::snapshot::Snapshot;
@@ -180,7 +181,7 @@ impl Keyspace {
 
     /// [`Keyspace::get`], adding to `cost` what it took.
     pub fn get_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
-        self.get_with_costed(key, cost, crate::read::owned)?.transpose()
+        self.counted(cost, |view, cost| view.get_bytes(key.as_ref(), cost))
     }
 
     /// Hand the value of `key` to `take` without copying it. The bytes live for the call only.
@@ -206,19 +207,29 @@ impl Keyspace {
         cost: &mut OpCost,
         take: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let mut of_get = OpCost::default();
-        let found = self.now(|view| view.get(key.as_ref(), &mut of_get, take))?;
-        self.core().metrics().count_get(&of_get);
-        cost.add(&of_get);
+        self.counted(cost, |view, cost| view.get(key.as_ref(), cost, take))
+    }
+
+    /// Read the keyspace as it is now; what that costs goes into `cost` and the metrics.
+    #[inline]
+    fn counted<R>(
+        &self,
+        cost: &mut OpCost,
+        read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
+    ) -> Result<R> {
+        let mut of_read = OpCost::default();
+        let found = self.now(|view| read(view, &mut of_read))?;
+        self.core().metrics().count_get(&of_read);
+        cost.add(&of_read);
         if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
             self.core().health().close();
         }
         found
     }
 
-    /// Whether `key` has a value.
+    /// Whether `key` has a value. One in a blob file is not read.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get_with(key, |_| ())?.is_some())
+        self.counted(&mut OpCost::default(), |view, cost| view.contains(key.as_ref(), cost))
     }
 
     /// The values of `keys`, in their order, all from one moment.

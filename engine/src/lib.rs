@@ -69,7 +69,9 @@ pub use esker_base::limits;
 pub use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, OpCost, Result, SeqNo};
 pub use esker_vfs as vfs;
 pub use keyspace::Keyspace;
-pub use metrics::{Counters, DatabaseMetrics, HistogramSummary, KeyspaceMetrics, LevelMetrics};
+pub use metrics::{
+    BlobMetrics, Counters, DatabaseMetrics, HistogramSummary, KeyspaceMetrics, LevelMetrics,
+};
 pub use open::DatabaseBuilder;
 pub use options::{
     Compression, DatabaseOptions, Durability, KeyspaceOptions, LogWrites, TableSource, WhenStalled,

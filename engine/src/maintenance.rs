@@ -39,6 +39,11 @@ impl Core {
                 verified.entries += table.meta.entries;
                 verified.bytes += table.meta.file_bytes;
             }
+            for blob in keyspace.tree.blobs() {
+                blob.handle.reader()?.verify(&mut OpCost::default())?;
+                verified.blobs += 1;
+                verified.bytes += blob.handle.meta.file_bytes;
+            }
         }
         Ok(verified)
     }
@@ -94,8 +99,10 @@ impl Core {
     fn fill_checkpoint(&self, target: &Path, version: &Arc<Version>) -> Result<()> {
         let fs = &self.env.fs;
         for keyspace in version.keyspaces() {
-            for (_, table) in keyspace.tree.tables() {
-                let name = FileName::Table(table.number()).to_string();
+            let tables = keyspace.tree.tables().map(|(_, table)| FileName::Table(table.number()));
+            let blobs = keyspace.tree.blobs().iter().map(|blob| FileName::Blob(blob.handle.number()));
+            for name in tables.chain(blobs) {
+                let name = name.to_string();
                 link_or_copy(&**fs, &self.dir.join(&name), &target.join(&name))?;
             }
         }

@@ -237,11 +237,11 @@ pub struct Counters {
     pub conflicts: u64,
     /// Written to logs.
     pub log_bytes: u64,
-    /// Written by flushes.
+    /// Written by flushes, to tables and blob files.
     pub flushed_bytes: u64,
     /// Read by compactions that rewrote tables.
     pub compacted_bytes_in: u64,
-    /// Written by compactions.
+    /// Written by compactions, to tables and blob files.
     pub compacted_bytes_out: u64,
     /// Background jobs that failed.
     pub job_failures: u64,
@@ -282,6 +282,21 @@ pub struct LevelMetrics {
     pub range_tombstones: u64,
 }
 
+/// The blob files of one keyspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlobMetrics {
+    /// How many there are.
+    pub files: u64,
+    /// Their size, in bytes.
+    pub bytes: u64,
+    /// Values in them that a row refers to. (Rows that newer ones hide count until a compaction drops them.)
+    pub live_values: u64,
+    /// Their bytes.
+    pub live_bytes: u64,
+    /// Bytes of values that no row refers to any more.
+    pub dead_bytes: u64,
+}
+
 /// One keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceMetrics {
@@ -289,6 +304,8 @@ pub struct KeyspaceMetrics {
     pub name: String,
     /// Levels that hold tables.
     pub levels: Vec<LevelMetrics>,
+    /// Its blob files.
+    pub blobs: BlobMetrics,
 }
 
 /// A database's figures at one moment.
@@ -306,4 +323,6 @@ pub struct DatabaseMetrics {
     pub snapshots: u64,
     /// Size of all tables, in bytes.
     pub table_bytes: u64,
+    /// Size of all blob files, in bytes.
+    pub blob_bytes: u64,
 }

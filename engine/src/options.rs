@@ -184,6 +184,9 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The default of [`KeyspaceOptions::blob_bytes_min`].
+const BLOB_BYTES_MIN: u32 = 4096;
+
 /// Settings of a keyspace, stored when it is created and checked at every later open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
@@ -198,6 +201,15 @@ pub struct KeyspaceOptions {
     /// Name of the merge operator that [`Keyspace::merge`](crate::Keyspace::merge) uses, or `None`.
     /// Built in: `add-i64`, `add-u64`, `min`, `max`, `append`; others are registered with the builder.
     pub merge_operator: Option<String>,
+    /// Values of at least this many bytes are written by flushes and compactions to files of their own (*blob
+    /// files*), and their rows refer to them there: compactions then write such a value once, instead of once a
+    /// level, and a get reads it with one read more. 0 for never; else 16 … 1 GiB. Default: 4096. Larger keeps more
+    /// values in the tables, where they lie in key order and in the block cache.
+    ///
+    /// Blob files are not compressed: a keyspace with [`compression`](Self::compression) on any level keeps its
+    /// values in its tables, whatever this says. A keyspace from before there was this option has the default;
+    /// what it holds is converted as it is compacted.
+    pub blob_bytes_min: u32,
 }
 
 impl Default for KeyspaceOptions {
@@ -207,6 +219,7 @@ impl Default for KeyspaceOptions {
             filter_bits_per_key: 10,
             compression: vec![Compression::None],
             merge_operator: None,
+            blob_bytes_min: BLOB_BYTES_MIN,
         }
     }
 }
@@ -235,7 +248,30 @@ impl KeyspaceOptions {
         self.compression.get(usize::from(level)).copied().unwrap_or(last)
     }
 
+    /// The same options with values of at least `bytes` in blob files; 0 for none.
+    ///
+    /// ```
+    /// let inline = esker::KeyspaceOptions::default().with_blob_bytes_min(0);
+    /// assert_eq!(inline.blob_bytes_min, 0);
+    /// ```
+    pub fn with_blob_bytes_min(mut self, bytes: u32) -> Self {
+        self.blob_bytes_min = bytes;
+        self
+    }
+
+    /// How long a value is at least that goes to a blob file; `None` if none does.
+    pub(crate) fn blob_threshold(&self) -> Option<u32> {
+        let compressed = self.compression.iter().any(|compression| *compression != Compression::None);
+        (self.blob_bytes_min > 0 && !compressed).then_some(self.blob_bytes_min)
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
+        if self.blob_bytes_min != 0 && !(16..=1 << 30).contains(&self.blob_bytes_min) {
+            return Err(Error::invalid(format!(
+                "option blob_bytes_min is {}, it must be 0, or 16 to 1073741824",
+                self.blob_bytes_min
+            )));
+        }
         if !(256..=1 << 20).contains(&self.block_bytes) {
             return Err(Error::invalid(format!(
                 "option block_bytes is {}, it must be 256 to 1048576",
@@ -278,6 +314,7 @@ impl KeyspaceOptions {
             put_varint(&mut out, u64::from(((level << 1) ^ (level >> 31)).cast_unsigned()));
         }
         put_bytes(&mut out, self.merge_operator.as_deref().unwrap_or("").as_bytes());
+        put_varint(&mut out, u64::from(self.blob_bytes_min));
         out
     }
 
@@ -304,7 +341,20 @@ impl KeyspaceOptions {
             let name = d.bytes("merge operator")?;
             let name = std::str::from_utf8(name).map_err(|_| d.error("merge operator"))?;
             let merge_operator = (!name.is_empty()).then(|| name.to_string());
-            Ok(KeyspaceOptions { block_bytes, filter_bits_per_key, compression, merge_operator })
+            // What was stored before there were blob files ends here.
+            let blob_bytes_min = if d.is_empty() {
+                BLOB_BYTES_MIN
+            } else {
+                let bytes = d.varint("blob threshold")?;
+                u32::try_from(bytes).map_err(|_| d.error("blob threshold"))?
+            };
+            Ok(KeyspaceOptions {
+                block_bytes,
+                filter_bits_per_key,
+                compression,
+                merge_operator,
+                blob_bytes_min,
+            })
         };
         let options =
             read().map_err(|e| format!("its options' {} at byte {} cannot be read", e.what, e.at))?;
@@ -331,7 +381,8 @@ impl KeyspaceOptions {
             "merge_operator",
             format!("{:?}", self.merge_operator),
             format!("{:?}", given.merge_operator),
-        )
+        )?;
+        differ("blob_bytes_min", self.blob_bytes_min.to_string(), given.blob_bytes_min.to_string())
     }
 }
 

@@ -21,6 +21,7 @@ use esker_manifest::{Level, TableHandle, Tree};
 use crate::memtable::Memtable;
 use crate::operators;
 use crate::superversion::SuperVersion;
+use crate::table_io;
 use ahead::Tables;
 
 /// Bytes of one key's operands in tables that a read or scan holds at once before it gives up: tables may
@@ -66,10 +67,41 @@ struct Walk<'k, F> {
     operand_bytes: usize,
     /// What the caller does with the value; called at most once.
     take: Option<F>,
+    /// It looks at the value: one in a blob file has to be read.
+    wants_value: bool,
+    /// Values read from blob files, and what was read for them.
+    blob_values: u64,
+    blob_bytes: u64,
     /// Tombstones met.
     tombstones: u64,
     /// Bytes of key and value handed out.
     bytes: u64,
+}
+
+/// A value on its way to the caller.
+pub(crate) enum Found<'a> {
+    /// It lies where it was found.
+    Lent(&'a [u8]),
+    /// It was read from a blob file.
+    Own(Bytes),
+}
+
+impl Found<'_> {
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Found::Lent(bytes) => bytes,
+            Found::Own(bytes) => bytes,
+        }
+    }
+
+    #[inline]
+    fn into_bytes(self) -> Result<Bytes> {
+        match self {
+            Found::Lent(bytes) => owned(bytes),
+            Found::Own(bytes) => Ok(bytes),
+        }
+    }
 }
 
 /// What a source said.
@@ -83,11 +115,28 @@ enum Step<R> {
 impl View<'_> {
     /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way but merge
     /// operands.
+    #[inline]
     pub(crate) fn get<R>(
         &self,
         key: &[u8],
         cost: &mut OpCost,
         take: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.look_up(key, cost, true, |found| take(found.bytes()))
+    }
+
+    /// Whether `key` has a value. One in a blob file is not read.
+    pub(crate) fn contains(&self, key: &[u8], cost: &mut OpCost) -> Result<bool> {
+        Ok(self.look_up(key, cost, false, |_| ())?.is_some())
+    }
+
+    #[inline]
+    fn look_up<R>(
+        &self,
+        key: &[u8],
+        cost: &mut OpCost,
+        wants_value: bool,
+        take: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>> {
         cost.calls += 1;
         let take = Some(take);
@@ -98,6 +147,9 @@ impl View<'_> {
             in_tables: false,
             operand_bytes: 0,
             take,
+            wants_value,
+            blob_values: 0,
+            blob_bytes: 0,
             tombstones: 0,
             bytes: 0,
         };
@@ -105,12 +157,18 @@ impl View<'_> {
         cost.keys_read += u64::from(found.is_some());
         cost.bytes_read += walk.bytes;
         cost.tombstones_skipped += walk.tombstones;
+        cost.blob_values += walk.blob_values;
+        cost.bytes_from_disk += walk.blob_bytes;
         Ok(found)
     }
 
     /// Look `key` up and keep a copy of its value.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method's path has one lifetime, a closure any"
+    )]
     pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
-        self.get(key, cost, owned)?.transpose()
+        self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
     }
 
     /// The number of the newest version of `key` visible here, tombstones included; `None` if the
@@ -138,7 +196,7 @@ impl View<'_> {
         Ok(newest)
     }
 
-    fn walk<R, F: FnOnce(&[u8]) -> R>(
+    fn walk<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         walk: &mut Walk<'_, F>,
         cost: &mut OpCost,
@@ -162,7 +220,7 @@ impl View<'_> {
             while memtable.may_contain(self.keyspace, hash)
                 && let Some(entry) = memtable.get(self.keyspace, key, upper)
             {
-                if let Step::Ends(end) = self.meet(walk, entry.seqno, entry.kind, entry.value)? {
+                if let Step::Ends(end) = self.meet(walk, entry.seqno, entry.kind, entry.value, None)? {
                     return Ok(end);
                 }
                 upper = SeqNo(entry.seqno.0 - 1);
@@ -196,7 +254,7 @@ impl View<'_> {
     }
 
     /// Ask one table.
-    fn table<R, F: FnOnce(&[u8]) -> R>(
+    fn table<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         table: &TableHandle,
         hash: u64,
@@ -213,7 +271,7 @@ impl View<'_> {
         let mut upper = self.bound;
         loop {
             let met = reader.get_with(walk.key, hash, upper, cost, |entry| {
-                (entry.seqno, self.meet(walk, entry.seqno, entry.kind, entry.value))
+                (entry.seqno, self.meet(walk, entry.seqno, entry.kind, entry.value, Some(table)))
             })?;
             match met {
                 None | Some((SeqNo::ZERO, Ok(Step::Older))) => break,
@@ -227,21 +285,25 @@ impl View<'_> {
         Ok(Step::Older)
     }
 
-    /// A version of the key, older than all met before.
+    /// A version of the key, older than all met before; of `table`, if it is of one.
     #[inline]
-    fn meet<R, F: FnOnce(&[u8]) -> R>(
+    fn meet<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         walk: &mut Walk<'_, F>,
         seqno: SeqNo,
         kind: Kind,
         value: &[u8],
+        table: Option<&TableHandle>,
     ) -> Result<Step<R>> {
         if seqno < walk.cover || matches!(kind, Kind::Delete | Kind::RangeDelete) {
             walk.tombstones += 1;
             return self.end(walk, None).map(Step::Ends);
         }
         if kind == Kind::Put {
-            return self.end(walk, Some(value)).map(Step::Ends);
+            return self.end(walk, Some(Found::Lent(value))).map(Step::Ends);
+        }
+        if kind == Kind::BlobPut {
+            return self.meet_pointer(walk, value, table);
         }
         walk.operands.push(memory::copied(value, "a merge operand")?);
         if walk.in_tables {
@@ -250,24 +312,46 @@ impl View<'_> {
         Ok(Step::Older)
     }
 
-    /// The walk ends on `base`: hand the value out, with the operands folded onto it.
-    #[inline]
-    fn end<R, F: FnOnce(&[u8]) -> R>(
+    /// [`View::meet`] of a value that lies in a blob file.
+    #[inline(never)]
+    fn meet_pointer<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         walk: &mut Walk<'_, F>,
-        base: Option<&[u8]>,
+        pointer: &[u8],
+        table: Option<&TableHandle>,
+    ) -> Result<Step<R>> {
+        if !walk.wants_value && walk.operands.is_empty() {
+            return self.end(walk, Some(Found::Lent(&[]))).map(Step::Ends);
+        }
+        let table = table.ok_or_else(|| Error::invalid("a memtable refers to no blob file"))?;
+        let pointer =
+            table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
+        let mut cost = OpCost::default();
+        let value = table.blob(&pointer)?.read(walk.key, &pointer, &mut cost)?;
+        walk.blob_values += cost.blob_values;
+        walk.blob_bytes += cost.bytes_from_disk;
+        self.end(walk, Some(Found::Own(value))).map(Step::Ends)
+    }
+
+    /// The walk ends on `base`: hand the value out, with the operands folded onto it.
+    #[inline]
+    fn end<R, F: FnOnce(Found<'_>) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        base: Option<Found<'_>>,
     ) -> Result<Option<R>> {
         let take = walk.take.take().expect("a walk ends once");
         if walk.operands.is_empty() {
             return Ok(base.map(|value| {
-                walk.bytes = (walk.key.len() + value.len()) as u64;
+                walk.bytes = (walk.key.len() + value.bytes().len()) as u64;
                 take(value)
             }));
         }
         let oldest_first: Vec<&[u8]> = walk.operands.iter().rev().map(Vec::as_slice).collect();
+        let base = base.as_ref().map(Found::bytes);
         let value = operators::fold(self.operator, walk.key, base, &oldest_first)?;
         walk.bytes = (walk.key.len() + value.len()) as u64;
-        Ok(Some(take(&value)))
+        Ok(Some(take(Found::Lent(&value))))
     }
 }
 

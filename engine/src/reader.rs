@@ -127,7 +127,7 @@ impl Reader {
 
     /// Whether `key` has a value.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get_with(key, &mut OpCost::default(), |_| ())?.is_some())
+        self.view().contains(key.as_ref(), &mut OpCost::default())
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share
@@ -192,7 +192,12 @@ impl Reader {
                     Bound::Unbounded => table.meta.file_bytes,
                     Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
                 };
-                bytes += to.saturating_sub(from);
+                let within = to.saturating_sub(from);
+                // Of its values in blob files as large a part as of the table.
+                let apart: u64 = table.meta.blobs.iter().map(|part| part.value_bytes).sum();
+                let share =
+                    u128::from(apart) * u128::from(within) / u128::from(table.meta.file_bytes.max(1));
+                bytes += within + u64::try_from(share).unwrap_or(u64::MAX);
             }
         }
         Ok(bytes)

@@ -9,6 +9,8 @@
 //! one of that source and a comparison with the runner-up's head ([`RunStep`]). Of whole blocks tables know that all their rows
 //! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row)).
 //!
+//! A value in a blob file is read when the walk comes to its row.
+//!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
 //! single tombstones is crossed with the help of what earlier scans have found ([`dead`]).
@@ -20,12 +22,14 @@ mod progress;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::bounds::Bounds;
 use esker_base::memory;
 use esker_base::merge::{Merge, RunStep};
 use esker_base::planted::{self, Planted};
 use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
+use esker_sstable::{BlobReader, BlobWalk};
 
 use self::dead::KnownDead;
 use self::lent::Standing;
@@ -110,6 +114,8 @@ pub(crate) struct Rows {
     key: Vec<u8>,
     /// The row's value where it cannot be lent.
     value: Vec<u8>,
+    /// Reads values from blob files.
+    blobs: BlobWalk,
     /// See [`CHAIN_BYTES_MAX`].
     chain_bytes_max: usize,
     cost: OpCost,
@@ -164,6 +170,7 @@ impl Rows {
             standing: Standing::nowhere(),
             key: Vec::new(),
             value: Vec::new(),
+            blobs: BlobWalk::default(),
             chain_bytes_max: CHAIN_BYTES_MAX,
             cost,
             failed: None,
@@ -482,6 +489,12 @@ impl Rows {
                     self.lend_entry(Stand::OnEntry);
                     return Ok(Walk::Done);
                 }
+                Kind::BlobPut => {
+                    self.read_blob()?;
+                    self.merge.next()?;
+                    self.lend_blob(Stand::FoldedForward);
+                    return Ok(Walk::Done);
+                }
                 Kind::Delete | Kind::RangeDelete => {
                     self.cost.tombstones_skipped += 1;
                     self.merge.next()?;
@@ -494,6 +507,14 @@ impl Rows {
                 }
             }
         }
+    }
+
+    /// Read the value of the merge's entry from its blob file; it is what `blobs` has read last then.
+    fn read_blob(&mut self) -> Result<()> {
+        let source = self.merge.leader().map(|leader| &self.merge.sources()[leader]);
+        let (reader, pointer) = source.expect("the merge stands on an entry").blob()?;
+        self.blobs.value(reader, self.merge.key(), &pointer, &mut self.cost)?;
+        Ok(())
     }
 
     /// Pass the merge's entry, a tombstone, with what it hides, and the tombstones that follow, up to `dead_max` in all; how
@@ -591,6 +612,11 @@ impl Rows {
                     base = Some(memory::copied(self.merge.value(), "a value")?);
                     break;
                 }
+                Kind::BlobPut => {
+                    self.read_blob()?;
+                    base = Some(memory::copied(self.blobs.last(), "a value")?);
+                    break;
+                }
                 Kind::Delete | Kind::RangeDelete => break,
             }
         }
@@ -644,7 +670,6 @@ impl Rows {
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             if self.collect_reverse()? {
-                self.lend_copies(Stand::Reverse);
                 return Ok(Walk::Done);
             }
             dead += 1;
@@ -658,13 +683,14 @@ impl Rows {
             && self
                 .merge
                 .second()
-                .is_some_and(|newer| newer.kind() == Kind::Put && self.sight.sees(newer.seqno()))
+                .is_some_and(|newer| newer.kind().is_put() && self.sight.sees(newer.seqno()))
     }
 
-    /// Pass over all versions of `self.key`, oldest first; whether it is a row, whose value is then in
-    /// `self.value`.
+    /// Pass over all versions of `self.key`, oldest first, and stand on its row; whether there is one.
     fn collect_reverse(&mut self) -> Result<bool> {
         let mut found = false;
+        // The value lies in a blob file: it is read once it is known to be the newest.
+        let mut apart: Option<(Arc<BlobReader>, BlobPointer)> = None;
         // Operands since the last put or delete, oldest first.
         let (mut operands, mut held) = (Vec::new(), 0);
         let cover = if self.has_tombstones { self.newest_cover() } else { SeqNo::ZERO };
@@ -679,14 +705,25 @@ impl Rows {
                     Kind::Put => {
                         self.cost.entries_skipped += u64::from(found);
                         found = true;
+                        apart = None;
                         operands.clear();
                         held = 0;
                         self.value.clear();
                         self.value.extend_from_slice(self.merge.value());
                     }
+                    Kind::BlobPut => {
+                        self.cost.entries_skipped += u64::from(found);
+                        found = true;
+                        operands.clear();
+                        held = 0;
+                        let leader = self.merge.leader().expect("the merge stands on an entry");
+                        let (reader, pointer) = self.merge.sources()[leader].blob()?;
+                        apart = Some((Arc::clone(reader), pointer));
+                    }
                     Kind::Delete | Kind::RangeDelete => {
                         self.cost.tombstones_skipped += 1;
                         found = false;
+                        apart = None;
                         operands.clear();
                         held = 0;
                     }
@@ -695,13 +732,21 @@ impl Rows {
             }
             self.merge.prev()?;
         }
-        if operands.is_empty() {
-            return Ok(found);
+        if let Some((reader, pointer)) = &apart {
+            self.blobs.value(reader, &self.key, pointer, &mut self.cost)?;
         }
-        let base = found.then_some(self.value.as_slice());
-        let oldest_first: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
-        self.value = operators::fold(self.operator.as_ref(), &self.key, base, &oldest_first)?;
-        Ok(true)
+        if !operands.is_empty() {
+            let value = if apart.is_some() { self.blobs.last() } else { &self.value };
+            let base = found.then_some(value);
+            let oldest_first: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+            self.value = operators::fold(self.operator.as_ref(), &self.key, base, &oldest_first)?;
+            self.lend_copies(Stand::Reverse);
+        } else if apart.is_some() {
+            self.lend_blob(Stand::Reverse);
+        } else if found {
+            self.lend_copies(Stand::Reverse);
+        }
+        Ok(self.valid())
     }
 
     /// The newest visible range tombstone over `self.key`.

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;
-use esker_sstable::{CursorOptions, TableCursor};
+use esker_sstable::{BlobReader, CursorOptions, TableCursor};
 
 /// See the module.
 pub(crate) struct RunCursor {
@@ -64,6 +65,11 @@ impl RunCursor {
     pub(crate) fn path(&self) -> PathBuf {
         let table = self.run.tables().get(self.at).and_then(|table| table.reader().ok());
         table.map_or_else(PathBuf::new, |reader| reader.path().to_path_buf())
+    }
+
+    /// The blob file that the entry it stands on refers to with `pointer`.
+    pub(crate) fn blob(&self, pointer: &BlobPointer) -> Result<&Arc<BlobReader>> {
+        self.run.tables()[self.at].blob(pointer)
     }
 
     /// Go to table `at` without standing anywhere in it yet; false, standing nowhere, if there is none.

@@ -8,7 +8,10 @@
 //! 3. The new database is made in a directory that must not exist. After an error nothing of it is left.
 //!
 //! Each key is decided by the sequence numbers of its versions, wherever they were found, as a read does.
-//! Memory: the logs' content, the range tombstones, and one block a table at a time.
+//! Values in blob files are found through their rows, and through nothing else: a value whose row is lost may have
+//! been overwritten or deleted.
+//!
+//! Memory: the logs' content, the range tombstones, one block a table at a time, and one value.
 //!
 //! `catalog` finds out what there is, `sources` reads it, `write` makes the new database.
 
@@ -156,6 +159,16 @@ fn lock(env: &Env, from: &Path) -> Result<Option<Box<dyn FileLock>>> {
 }
 
 impl Salvaged {
+    /// Take note that the value of one row is not to be had.
+    fn lose_row(&mut self, file: &Path, keyspace: &str, key: &[u8], what: impl std::fmt::Display) {
+        self.losses.push(Loss {
+            file: file.to_path_buf(),
+            keyspace: Some(keyspace.to_owned()),
+            keys: Some((key.to_vec(), key.to_vec())),
+            what: what.to_string(),
+        });
+    }
+
     /// Take note of `error` of the file `name`.
     fn lose(&mut self, dir: &Path, name: FileName, what: impl std::fmt::Display) {
         self.losses.push(Loss {

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::cursor::{EntryView, Stepped};
 use esker_base::range_tombstone::Fragments;
-use esker_base::{Cursor, InternalKey, Kind, OpCost, Result, SeqNo};
+use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
+use esker_sstable::BlobReader;
 
 use crate::memtable::MemtableCursor;
 use crate::run_cursor::RunCursor;
+use crate::table_io;
 
 /// One of the cursor kinds, dispatched statically.
 #[expect(
@@ -27,6 +30,15 @@ impl Source {
             Source::Memtable(_) => PathBuf::new(),
             Source::Run(run) => run.path(),
         }
+    }
+
+    /// Where the value lies that the entry it stands on refers to; and how long it is, and so on.
+    pub(crate) fn blob(&self) -> Result<(&Arc<BlobReader>, BlobPointer)> {
+        let Source::Run(run) = self else {
+            return Err(Error::invalid("a memtable refers to no blob file"));
+        };
+        let pointer = table_io::pointer(run.value(), || Ok(run.path()))?;
+        Ok((run.blob(&pointer)?, pointer))
     }
 
     /// Whether what it reads from now on is kept in the cache.

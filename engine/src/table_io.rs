@@ -1,15 +1,18 @@
 //! From the database's settings to the inputs and outputs of merge runs: what flush and compaction
 //! share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::range_tombstone::Fragments;
-use esker_base::{KeyspaceId, MergeOperator, Result, SeqNo};
+use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, Result, SeqNo};
 use esker_compaction::{
-    Below, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut, subcompaction,
+    Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut,
+    subcompaction,
 };
-use esker_manifest::{TableHandle, Tree};
-use esker_sstable::{TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};
+use esker_manifest::{BlobHandle, TableHandle, Tree};
+use esker_sstable::{BlobWriter, TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};
 use esker_vfs::scheduler::Lane;
 
 use crate::core::Core;
@@ -27,6 +30,21 @@ pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
         job_bytes_max: Settings::default().job_bytes_max.max(options.table_bytes),
         flush_split_bytes: (options.table_bytes / 2).max(4 << 10),
         ..Settings::default()
+    }
+}
+
+/// A blob file is closed when it is as large as this many full tables: that of a flush is one file, so that what was
+/// written together can be walked in one sweep, and few files are open.
+const BLOB_FILE_TABLES: u64 = 2;
+
+/// The pointer that a row of a table has for its value.
+pub(crate) fn pointer(bytes: &[u8], table: impl FnOnce() -> Result<PathBuf>) -> Result<BlobPointer> {
+    match BlobPointer::decode(bytes) {
+        Ok(pointer) => Ok(pointer),
+        Err(error) => {
+            let what = format!("a row refers to a blob file with a bad {}", error.what);
+            Err(Error::corruption(table()?, 0, what))
+        }
     }
 }
 
@@ -65,7 +83,8 @@ impl Output {
         let cut = flush_cut(&self.tree, &settings);
         let below = Below::flush(&self.tree);
         let sources = vec![RunSource::of_memtable(cursor, tombstones)];
-        MergeRun::new(self.input(sources, below, cut, Part::default()))
+        let blobs = self.blob_rules(Vec::new(), Arc::default());
+        MergeRun::new(self.input(sources, below, cut, Part::default(), blobs))
     }
 
     /// The runs that carry out `plan` together: one, or one for each part that is worth having.
@@ -78,7 +97,8 @@ impl Output {
         let parts = Part::between(&subcompaction::cuts(&readers, plan.parts(hands)));
         let run = |part| {
             let sources = RunSource::of_plan(plan, open)?;
-            Ok(MergeRun::new(self.clone().input(sources, below.clone(), plan.cut.clone(), part)))
+            let blobs = self.blob_rules(plan.blobs(), Arc::clone(&plan.collect));
+            Ok(MergeRun::new(self.clone().input(sources, below.clone(), plan.cut.clone(), part, blobs)))
         };
         parts.into_iter().map(run).collect()
     }
@@ -89,6 +109,7 @@ impl Output {
         below: Below,
         cut: Cut,
         part: Part,
+        blobs: BlobRules,
     ) -> RunInput<C> {
         RunInput {
             sources,
@@ -99,7 +120,24 @@ impl Output {
             operator: self.operator.clone(),
             cut,
             context: self.core.table_context(),
+            blobs,
             outputs: self.make_writer(),
+        }
+    }
+
+    /// What a run does with values in blob files, whose inputs refer to `sources`.
+    fn blob_rules(&self, sources: Vec<Arc<BlobHandle>>, collect: Arc<[FileNumber]>) -> BlobRules {
+        let (core, keyspace) = (Arc::clone(&self.core), self.keyspace);
+        BlobRules {
+            bytes_min: self.options.blob_threshold(),
+            file_bytes: BLOB_FILE_TABLES * self.core.options.table_bytes,
+            make: Box::new(move || {
+                let number = core.versions.allocate();
+                let identity = TableIdentity { database: core.database, number, keyspace };
+                BlobWriter::create(&core.env.fs, &core.dir, identity)
+            }),
+            sources,
+            collect,
         }
     }
 

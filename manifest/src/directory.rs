@@ -17,6 +17,8 @@ pub(crate) struct Directory {
     pub(crate) has_current: bool,
     /// Tables: whether it is a regular file, and its length in bytes.
     pub(crate) tables: BTreeMap<FileNumber, (EntryKind, u64)>,
+    /// Blob files, likewise.
+    pub(crate) blobs: BTreeMap<FileNumber, (EntryKind, u64)>,
     /// Write-ahead logs, with their length in bytes.
     pub(crate) logs: BTreeMap<FileNumber, u64>,
     pub(crate) manifests: Vec<FileNumber>,
@@ -44,7 +46,11 @@ impl Directory {
                 self.has_current = true;
                 return;
             }
-            FileName::Manifest(n) | FileName::Log(n) | FileName::Table(n) | FileName::Temporary(n) => n,
+            FileName::Manifest(n)
+            | FileName::Log(n)
+            | FileName::Table(n)
+            | FileName::Blob(n)
+            | FileName::Temporary(n) => n,
         };
         if number.0 >= FILE_NUMBER_END / 2 {
             return;
@@ -54,6 +60,9 @@ impl Directory {
         match name {
             FileName::Table(_) => {
                 self.tables.insert(number, (entry.kind, entry.len));
+            }
+            FileName::Blob(_) => {
+                self.blobs.insert(number, (entry.kind, entry.len));
             }
             FileName::Log(_) => {
                 self.logs.insert(number, entry.len);
@@ -68,6 +77,7 @@ impl Directory {
     /// in force, because the first manifest is `first` and `CURRENT` comes before any log or table.
     pub(crate) fn is_unborn(&self, first: FileNumber) -> bool {
         self.tables.is_empty()
+            && self.blobs.is_empty()
             && self.logs.is_empty()
             && self.manifests.iter().all(|&number| number == first)
     }

@@ -11,6 +11,7 @@ mod tests;
 
 pub use coding::{Edits, decode, encode};
 
+use esker_base::blob::BlobMeta;
 use esker_base::limits::{KEY_BYTES_MAX, KEYSPACE_NAME_BYTES_MAX};
 use esker_base::table_meta::TableMeta;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
@@ -49,6 +50,11 @@ pub enum Edit {
         level: u8,
         /// Its description. The file is complete and synced; the commit makes its name durable.
         meta: TableMeta,
+    },
+    /// A blob file is there. It is gone again after the record that leaves no table referring to it.
+    AddBlob {
+        /// Its description. The file is complete and synced; the commit makes its name durable.
+        meta: BlobMeta,
     },
     /// A log takes no more records and is synced to its end.
     ClosedLog {
@@ -91,7 +97,9 @@ impl Edit {
             Edit::DropKeyspace { .. } => 1,
             Edit::CreateKeyspace { .. } => 2,
             Edit::RemoveTable { .. } => 3,
-            Edit::AddTable { .. } => 4,
+            Edit::AddTable { meta, .. } if meta.blobs.is_empty() => 4,
+            Edit::AddTable { .. } => 13,
+            Edit::AddBlob { .. } => 12,
             Edit::ClosedLog { .. } => 5,
             Edit::ForgetLogs { .. } => 6,
             Edit::LastSeqNo(_) => 7,
@@ -104,7 +112,7 @@ impl Edit {
 
     /// Whether a record may hold this kind only once.
     pub(crate) fn stands_alone(&self) -> bool {
-        self.kind() >= 6
+        (6..=11).contains(&self.kind())
     }
 
     /// What is wrong with this edit whatever the state it meets: values out of bounds, bounds that end
@@ -129,6 +137,7 @@ impl Edit {
                 check_level(*level)?;
                 check_meta(meta)
             }
+            Edit::AddBlob { meta } => check_blob(meta),
             Edit::ClosedLog { number, len }
             | Edit::DurableLog { number, len }
             | Edit::CleanClose { log: number, len } => {
@@ -189,5 +198,29 @@ fn check_meta(meta: &TableMeta) -> Result<(), &'static str> {
     ensure(
         meta.point_tombstones + meta.merge_operands <= meta.entries,
         "the table has more tombstones and operands than entries",
-    )
+    )?;
+    ensure(
+        meta.blobs.iter().zip(meta.blobs.iter().skip(1)).all(|(a, b)| a.number < b.number),
+        "the table's blob files do not ascend",
+    )?;
+    let mut values = 0u64;
+    for blob in &meta.blobs {
+        check_number(blob.number)?;
+        values = values.saturating_add(blob.values);
+        ensure(
+            blob.values > 0 && blob.value_bytes < COUNT_END,
+            "a count of what the table refers to in a blob file is none of any table",
+        )?;
+    }
+    ensure(values <= meta.entries, "the table refers to more values in blob files than it has entries")
+}
+
+fn check_blob(meta: &BlobMeta) -> Result<(), &'static str> {
+    check_number(meta.number)?;
+    check_keyspace(meta.keyspace)?;
+    ensure(
+        [meta.file_bytes, meta.values, meta.value_bytes].iter().all(|&count| count < COUNT_END),
+        "a size or count of the blob file is beyond every file",
+    )?;
+    ensure(meta.value_bytes <= meta.file_bytes, "the blob file is shorter than its values")
 }

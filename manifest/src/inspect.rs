@@ -140,6 +140,7 @@ impl Edit {
             Edit::CreateKeyspace { .. } => "create keyspace",
             Edit::RemoveTable { .. } => "remove table",
             Edit::AddTable { .. } => "add table",
+            Edit::AddBlob { .. } => "add blob file",
             Edit::ClosedLog { .. } => "closed log",
             Edit::ForgetLogs { .. } => "forget logs",
             Edit::LastSeqNo(_) => "last sequence number",
@@ -162,6 +163,11 @@ impl std::fmt::Display for Edit {
             Edit::RemoveTable { keyspace, level, number } => {
                 write!(f, "{number} from level {level} of keyspace {}", keyspace.0)
             }
+            Edit::AddBlob { meta } => write!(
+                f,
+                "{} of keyspace {}: {} bytes, {} values of {} bytes",
+                meta.number, meta.keyspace.0, meta.file_bytes, meta.values, meta.value_bytes
+            ),
             Edit::AddTable { level, meta } => {
                 let bounds = &meta.bounds;
                 write!(
@@ -180,7 +186,15 @@ impl std::fmt::Display for Edit {
                     meta.point_tombstones,
                     meta.merge_operands,
                     meta.range_tombstones,
-                )
+                )?;
+                for blob in &meta.blobs {
+                    write!(
+                        f,
+                        ", {} values of {} bytes in blob file {}",
+                        blob.values, blob.value_bytes, blob.number
+                    )?;
+                }
+                Ok(())
             }
             Edit::ClosedLog { number, len }
             | Edit::DurableLog { number, len }

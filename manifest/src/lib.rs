@@ -7,6 +7,7 @@
 //! | file | concept |
 //! |---|---|
 //! | [`edit`] | a change, and its bytes |
+//! | [`blob_handle`] | a blob file that tables refer to, likewise |
 //! | [`table_handle`] | a table somebody may read: opened late, removed when nobody can |
 //! | [`sorted_run`], [`level`], [`tree`], [`version`] | tables in the order a lookup wants them |
 //! | `state` | the rules: which edit fits which state |
@@ -23,6 +24,7 @@
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod blob_handle;
 pub mod checkpoint;
 pub mod current_file;
 mod directory;
@@ -41,6 +43,7 @@ pub mod tree;
 pub mod version;
 pub mod version_set;
 
+pub use blob_handle::BlobHandle;
 pub use checkpoint::write_checkpoint;
 pub use edit::Edit;
 pub use inspect::inspect;
@@ -49,6 +52,6 @@ pub use limits::LEVELS;
 pub use recovery::Recovered;
 pub use sorted_run::SortedRun;
 pub use table_handle::TableHandle;
-pub use tree::Tree;
+pub use tree::{BlobUse, Tree};
 pub use version::{KeyspaceState, Marks, Version};
 pub use version_set::VersionSet;

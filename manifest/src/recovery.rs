@@ -49,7 +49,7 @@ pub struct Recovered {
     pub clean_close: Option<(FileNumber, u64)>,
     /// The logs in the directory, with their length in bytes.
     pub logs: BTreeMap<FileNumber, u64>,
-    /// Tables, manifests and temporary files that nothing refers to, ascending by number: leftovers of jobs
+    /// Tables, blob files, manifests and temporary files that nothing refers to, ascending by number: leftovers of jobs
     /// that a crash cut short. A database that is open for writing may remove them. Logs are not among
     /// them: compare [`Recovered::logs`] with [`Recovered::first_log`].
     pub orphans: Vec<FileName>,
@@ -86,7 +86,7 @@ impl VersionSet {
         let files = TableFiles::new(context(current.database));
         let mut replay = Replay::new(dir, &current, State::new(Arc::clone(&files)));
         replay.read(&**fs, &directory)?;
-        check_tables(dir, &replay.state, &directory)?;
+        check_files(dir, &replay.state, &directory)?;
         let last_seqno = replay.check_room()?;
         let marks = replay.state.marks();
         let recovered = Recovered {
@@ -195,28 +195,40 @@ impl Replay {
     }
 }
 
-/// Every live table is there, as long as it was.
-fn check_tables(dir: &Path, state: &State, directory: &Directory) -> Result<()> {
+/// Every live table, and every blob file that one refers to, is there, as long as it was.
+fn check_files(dir: &Path, state: &State, directory: &Directory) -> Result<()> {
     for table in state.tables() {
-        let number = table.number();
-        let path = || dir.join(FileName::Table(number).to_string());
-        match directory.tables.get(&number) {
-            None => {
-                let why = format!("it holds keys of keyspace {}", table.meta.keyspace.0);
-                return Err(Error::MissingFile { path: path(), why });
-            }
-            Some((kind, _)) if *kind != EntryKind::File => {
-                return Err(Error::corruption(path(), 0, "it is no regular file"));
-            }
-            Some((_, len)) if *len != table.meta.file_bytes => {
-                let what =
-                    format!("it is {len} bytes long, and was written with {}", table.meta.file_bytes);
-                return Err(Error::corruption(path(), (*len).min(table.meta.file_bytes), what));
-            }
-            Some(_) => {}
-        }
+        let found = directory.tables.get(&table.number());
+        let what = || format!("it holds keys of keyspace {}", table.meta.keyspace.0);
+        check_file(dir, FileName::Table(table.number()), found, table.meta.file_bytes, what)?;
+    }
+    for blob in state.blobs() {
+        let found = directory.blobs.get(&blob.number());
+        let what = || format!("it holds values of keyspace {}", blob.meta.keyspace.0);
+        check_file(dir, FileName::Blob(blob.number()), found, blob.meta.file_bytes, what)?;
     }
     Ok(())
+}
+
+fn check_file(
+    dir: &Path,
+    name: FileName,
+    found: Option<&(EntryKind, u64)>,
+    written: u64,
+    why: impl Fn() -> String,
+) -> Result<()> {
+    let path = || dir.join(name.to_string());
+    match found {
+        None => Err(Error::MissingFile { path: path(), why: why() }),
+        Some((kind, _)) if *kind != EntryKind::File => {
+            Err(Error::corruption(path(), 0, "it is no regular file"))
+        }
+        Some((_, len)) if *len != written => {
+            let what = format!("it is {len} bytes long, and was written with {written}");
+            Err(Error::corruption(path(), (*len).min(written), what))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Files in the directory that nothing refers to.
@@ -227,6 +239,11 @@ fn orphans(state: &State, directory: &Directory, manifest: FileNumber) -> Vec<Fi
         .iter()
         .filter(|(number, (kind, _))| *kind == EntryKind::File && !state.has_table(**number));
     orphans.extend(unreferenced.map(|(&number, _)| (number, FileName::Table(number))));
+    let unreferenced = directory
+        .blobs
+        .iter()
+        .filter(|(number, (kind, _))| *kind == EntryKind::File && !state.has_blob(**number));
+    orphans.extend(unreferenced.map(|(&number, _)| (number, FileName::Blob(number))));
     let manifests = directory.manifests.iter().filter(|&&number| number != manifest);
     orphans.extend(manifests.map(|&number| (number, FileName::Manifest(number))));
     orphans.extend(directory.temporaries.iter().map(|&number| (number, FileName::Temporary(number))));

@@ -8,6 +8,7 @@
 //!    hundred thousand edits is not quadratic. The flat arrays that lookups want are made by
 //!    [`State::publish`], for the touched levels alone.
 //! 4. Within one record, a table that is removed and added again keeps its handle.
+//! 5. A blob file is there from the record that adds it to the one that leaves no table referring to it.
 //!
 //! Threads: none of its own; the version set keeps it under its commit lock.
 
@@ -18,9 +19,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use esker_base::blob::{BlobMeta, BlobRef};
 use esker_base::table_meta::TableMeta;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
 
+use crate::blob_handle::BlobHandle;
 use crate::edit::Edit;
 use crate::limits::KEYSPACES_MAX;
 use crate::table_handle::{TableFiles, TableHandle};
@@ -40,6 +43,10 @@ pub(crate) struct State {
     names: BTreeMap<Arc<str>, KeyspaceId>,
     /// Every live table, with its level.
     tables: BTreeMap<FileNumber, (u8, Arc<TableHandle>)>,
+    /// Every blob file that is there, and how many live tables refer to it.
+    blobs: Blobs,
+    /// Blob files that were added since `begin`, or have lost the last table that referred to them.
+    unreferred: Vec<FileNumber>,
     marks: Marks,
     /// The greatest file number that any edit has named.
     greatest_number: FileNumber,
@@ -67,6 +74,13 @@ enum Undo {
     Dropped(KeyspaceId, Box<Keyspace>),
     Removed(u8, Arc<TableHandle>),
     Added(FileNumber),
+    AddedBlob(FileNumber),
+}
+
+/// What a record has removed for good.
+pub(crate) struct Departed {
+    pub(crate) tables: Vec<Arc<TableHandle>>,
+    pub(crate) blobs: Vec<Arc<BlobHandle>>,
 }
 
 impl State {
@@ -77,6 +91,8 @@ impl State {
             keyspaces: BTreeMap::new(),
             names: BTreeMap::new(),
             tables: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            unreferred: Vec::new(),
             marks: Marks::default(),
             greatest_number: FileNumber(0),
             empty: Arc::default(),
@@ -100,6 +116,16 @@ impl State {
         self.tables.values().map(|(_, table)| table)
     }
 
+    /// Every blob file that is there.
+    pub(crate) fn blobs(&self) -> impl ExactSizeIterator<Item = &Arc<BlobHandle>> {
+        self.blobs.values().map(|(blob, _)| blob)
+    }
+
+    /// Whether blob file `number` is there.
+    pub(crate) fn has_blob(&self, number: FileNumber) -> bool {
+        self.blobs.contains_key(&number)
+    }
+
     /// Whether table `number` is live.
     pub(crate) fn has_table(&self, number: FileNumber) -> bool {
         self.tables.contains_key(&number)
@@ -119,16 +145,24 @@ impl State {
     pub(crate) fn begin(&mut self) {
         self.undo.clear();
         self.departed.clear();
+        self.unreferred.clear();
         self.marks_before.clone_from(&self.marks);
         self.marks.clean_close = None;
     }
 
-    /// The record stands. The tables that it removed for good.
-    pub(crate) fn settle(&mut self) -> Vec<Arc<TableHandle>> {
+    /// The record stands. What it removed for good.
+    pub(crate) fn settle(&mut self) -> Departed {
         self.undo.clear();
         let live = &self.tables;
         let departed = std::mem::take(&mut self.departed);
-        departed.into_values().filter(|table| !live.contains_key(&table.number())).collect()
+        let tables = departed.into_values().filter(|table| !live.contains_key(&table.number())).collect();
+        let mut blobs = Vec::new();
+        for number in std::mem::take(&mut self.unreferred) {
+            if self.blobs.get(&number).is_some_and(|(_, tables)| *tables == 0) {
+                blobs.extend(self.blobs.remove(&number).map(|(blob, _)| blob));
+            }
+        }
+        Departed { tables, blobs }
     }
 
     /// Take back everything since `begin`.
@@ -143,6 +177,7 @@ impl State {
                 Undo::Dropped(id, keyspace) => {
                     self.names.insert(Arc::clone(&keyspace.name), id);
                     for (level, table) in keyspace.tables() {
+                        refer(&mut self.blobs, table);
                         self.tables.insert(table.number(), (level, Arc::clone(table)));
                     }
                     self.keyspaces.insert(id, *keyspace);
@@ -151,9 +186,13 @@ impl State {
                 Undo::Added(number) => {
                     self.displace(number);
                 }
+                Undo::AddedBlob(number) => {
+                    self.blobs.remove(&number);
+                }
             }
         }
         self.departed.clear();
+        self.unreferred.clear();
         self.directory = None;
         self.marks.clone_from(&self.marks_before);
     }
@@ -166,6 +205,7 @@ impl State {
             Edit::CreateKeyspace { id, name, options } => self.create_keyspace(id, name, options),
             Edit::RemoveTable { keyspace, level, number } => self.remove_table(keyspace, level, number),
             Edit::AddTable { level, meta } => self.add_table(level, meta),
+            Edit::AddBlob { meta } => self.add_blob(meta),
             Edit::ClosedLog { number, len } => self.close_log(number, len),
             Edit::ForgetLogs { before } => self.forget_logs(before),
             Edit::LastSeqNo(seqno) => self.advance_seqno(seqno),
@@ -216,6 +256,7 @@ impl State {
         self.names.remove(&keyspace.name);
         for (_, table) in keyspace.tables() {
             self.tables.remove(&table.number());
+            forget(&mut self.blobs, &mut self.unreferred, table);
             self.departed.insert(table.number(), Arc::clone(table));
         }
         self.directory = None;
@@ -246,12 +287,47 @@ impl State {
         let table = match self.departed.get(&number) {
             Some(departed) if departed.meta == meta => Arc::clone(departed),
             Some(_) => return Err(format!("table {number} comes back with another description")),
-            None => TableHandle::new(meta, &self.files),
+            None => {
+                let blobs = self.referred(&meta)?;
+                TableHandle::new(meta, blobs, &self.files)
+            }
         };
         self.see(number);
         self.place(level, table);
         self.undo.push(Undo::Added(number));
         Ok(())
+    }
+
+    fn add_blob(&mut self, meta: BlobMeta) -> Result<(), Misfit> {
+        let number = meta.number;
+        ensure(self.keyspaces.contains_key(&meta.keyspace), || unknown(meta.keyspace))?;
+        ensure(!self.blobs.contains_key(&number), || format!("blob file {number} is there already"))?;
+        self.see(number);
+        self.blobs.insert(number, (BlobHandle::new(meta, &self.files), 0));
+        self.unreferred.push(number);
+        self.undo.push(Undo::AddedBlob(number));
+        Ok(())
+    }
+
+    /// The blob files that a table refers to, if they can hold what it refers to.
+    fn referred(&self, meta: &TableMeta) -> Result<Vec<Arc<BlobHandle>>, Misfit> {
+        let find = |part: &BlobRef| {
+            let (table, number) = (meta.number, part.number);
+            let (blob, _) = self
+                .blobs
+                .get(&number)
+                .ok_or_else(|| format!("table {table} refers to blob file {number}, which is not there"))?;
+            let holds = blob.meta.keyspace == meta.keyspace
+                && part.values <= blob.meta.values
+                && part.value_bytes <= blob.meta.value_bytes;
+            ensure(holds, || {
+                format!(
+                    "table {table} refers to more of blob file {number} than it holds, or is of another keyspace"
+                )
+            })?;
+            Ok(Arc::clone(blob))
+        };
+        meta.blobs.iter().map(find).collect()
     }
 
     fn close_log(&mut self, number: FileNumber, len: u64) -> Result<(), Misfit> {
@@ -297,6 +373,7 @@ impl State {
     fn place(&mut self, level: u8, table: Arc<TableHandle>) {
         if let Some(keyspace) = self.keyspaces.get_mut(&table.meta.keyspace) {
             keyspace.insert(level, &table);
+            refer(&mut self.blobs, &table);
             self.tables.insert(table.number(), (level, table));
         }
     }
@@ -307,6 +384,7 @@ impl State {
         if let Some(keyspace) = self.keyspaces.get_mut(&table.meta.keyspace) {
             keyspace.remove(level, &table);
         }
+        forget(&mut self.blobs, &mut self.unreferred, &table);
         Some((level, table))
     }
 
@@ -324,6 +402,27 @@ impl State {
             ids: Arc::clone(&directory.ids),
             names: Arc::clone(&directory.names),
             marks: self.marks.clone(),
+        }
+    }
+}
+
+type Blobs = BTreeMap<FileNumber, (Arc<BlobHandle>, usize)>;
+
+/// `table` has come: it refers to its blob files.
+fn refer(blobs: &mut Blobs, table: &TableHandle) {
+    for blob in table.blobs() {
+        blobs.entry(blob.number()).or_insert_with(|| (Arc::clone(blob), 0)).1 += 1;
+    }
+}
+
+/// `table` has gone; blob files that no table is left to refer to join `unreferred`.
+fn forget(blobs: &mut Blobs, unreferred: &mut Vec<FileNumber>, table: &TableHandle) {
+    for blob in table.blobs() {
+        if let Some((_, tables)) = blobs.get_mut(&blob.number()) {
+            *tables = tables.saturating_sub(1);
+            if *tables == 0 {
+                unreferred.push(blob.number());
+            }
         }
     }
 }

@@ -13,21 +13,25 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use esker_base::blob::BlobPointer;
+use esker_base::filename::FileName;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, FileNumber, Result};
-use esker_sstable::{TableContext, TableReader};
+use esker_sstable::{BlobReader, TableContext, TableReader};
+
+use crate::blob_handle::BlobHandle;
 
 #[cfg(test)]
 mod tests;
 
-/// What all handles of one database share.
+/// What all handles of one database share, those of blob files too.
 pub(crate) struct TableFiles {
     /// How tables are opened.
     context: TableContext,
-    /// Tables that were obsolete when their last reference went.
-    garbage: Mutex<Vec<FileNumber>>,
+    /// Files that were obsolete when their last reference went.
+    garbage: Mutex<Vec<FileName>>,
 }
 
 impl TableFiles {
@@ -36,8 +40,18 @@ impl TableFiles {
     }
 
     /// Take the list of files that nobody can read any more.
-    pub(crate) fn take_garbage(&self) -> Vec<FileNumber> {
+    pub(crate) fn take_garbage(&self) -> Vec<FileName> {
         std::mem::take(&mut self.garbage.lock())
+    }
+
+    /// How tables and blob files are opened.
+    pub(crate) fn context(&self) -> &TableContext {
+        &self.context
+    }
+
+    /// Nobody can read this file any more.
+    pub(crate) fn discard(&self, name: FileName) {
+        self.garbage.lock().push(name);
     }
 }
 
@@ -45,6 +59,8 @@ impl TableFiles {
 pub struct TableHandle {
     /// The table's description.
     pub meta: TableMeta,
+    /// The blob files that it refers to, as in its description.
+    blobs: Vec<Arc<BlobHandle>>,
     /// `None` for a table that stands in no directory.
     files: Option<Arc<TableFiles>>,
     /// The open table, from the first read on.
@@ -57,19 +73,28 @@ pub struct TableHandle {
 
 impl TableHandle {
     /// A handle of a table in a database's directory.
-    pub(crate) fn new(meta: TableMeta, files: &Arc<TableFiles>) -> Arc<TableHandle> {
-        Arc::new(TableHandle::build(meta, Some(Arc::clone(files))))
+    pub(crate) fn new(
+        meta: TableMeta,
+        blobs: Vec<Arc<BlobHandle>>,
+        files: &Arc<TableFiles>,
+    ) -> Arc<TableHandle> {
+        Arc::new(TableHandle::build(meta, blobs, Some(Arc::clone(files))))
     }
 
     /// A handle of a table that stands in no directory: for simulations and tests of whatever decides by
     /// descriptions alone. Its reader is not to be had.
     pub fn detached(meta: TableMeta) -> Arc<TableHandle> {
-        Arc::new(TableHandle::build(meta, None))
+        TableHandle::detached_with(meta, Vec::new())
     }
 
-    fn build(meta: TableMeta, files: Option<Arc<TableFiles>>) -> TableHandle {
+    /// The same of a table that refers to these blob files, in the order of its description.
+    pub fn detached_with(meta: TableMeta, blobs: Vec<Arc<BlobHandle>>) -> Arc<TableHandle> {
+        Arc::new(TableHandle::build(meta, blobs, None))
+    }
+
+    fn build(meta: TableMeta, blobs: Vec<Arc<BlobHandle>>, files: Option<Arc<TableFiles>>) -> TableHandle {
         let (reader, opening) = (OnceLock::new(), Mutex::new(()));
-        TableHandle { meta, files, reader, opening, obsolete: AtomicBool::new(false) }
+        TableHandle { meta, blobs, files, reader, opening, obsolete: AtomicBool::new(false) }
     }
 
     /// The open table; the first call opens it, once, and others who want the same table wait. After an
@@ -104,6 +129,34 @@ impl TableHandle {
         self.reader.get()
     }
 
+    /// The blob files that its rows refer to, ascending by number.
+    pub fn blobs(&self) -> &[Arc<BlobHandle>] {
+        &self.blobs
+    }
+
+    /// The open file that `pointer`, of one of its rows, leads to.
+    ///
+    /// Errors: as [`BlobHandle::reader`]; [`Error::Corruption`] if its description names no such blob file.
+    pub fn blob(&self, pointer: &BlobPointer) -> Result<&Arc<BlobReader>> {
+        let at = self.blobs.binary_search_by_key(&pointer.number, |blob| blob.number());
+        match at.ok().and_then(|at| self.blobs.get(at)) {
+            Some(blob) => blob.reader(),
+            None => Err(self.stray(pointer)),
+        }
+    }
+
+    #[cold]
+    fn stray(&self, pointer: &BlobPointer) -> Error {
+        let what = format!("a row refers to blob file {}, its description does not", pointer.number);
+        match &self.files {
+            Some(files) => {
+                let name = FileName::Table(self.meta.number).to_string();
+                Error::corruption(files.context.dir.join(name), 0, what)
+            }
+            None => Error::invalid(what),
+        }
+    }
+
     /// The file's number.
     #[inline]
     pub fn number(&self) -> FileNumber {
@@ -125,7 +178,7 @@ impl Drop for TableHandle {
     fn drop(&mut self) {
         if let (true, Some(files)) = (*self.obsolete.get_mut(), &self.files) {
             drop(self.reader.take());
-            files.garbage.lock().push(self.meta.number);
+            files.discard(FileName::Table(self.meta.number));
         }
     }
 }

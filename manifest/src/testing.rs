@@ -2,10 +2,11 @@
 
 pub(crate) mod disk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use esker_base::blob::BlobMeta;
 use esker_base::filename::FileName;
 use esker_base::ledger::Ledger;
 use esker_base::table_meta::{KeyBounds, TableMeta};
@@ -55,6 +56,13 @@ pub(crate) fn write_table(disk: &Disk, meta: &TableMeta) -> Result<()> {
     file.sync()
 }
 
+/// A file as long as the blob file is said to be.
+pub(crate) fn write_blob(disk: &Disk, meta: &BlobMeta) -> Result<()> {
+    let file = disk.fs().create(&dir().join(FileName::Blob(meta.number).to_string()))?;
+    file.set_len(meta.file_bytes)?;
+    file.sync()
+}
+
 /// Tables by number, each with its level.
 pub(crate) type Tables = BTreeMap<u64, (u8, TableMeta)>;
 
@@ -62,6 +70,7 @@ pub(crate) type Tables = BTreeMap<u64, (u8, TableMeta)>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) keyspaces: BTreeMap<u32, (String, Vec<u8>, Tables)>,
+    pub(crate) blobs: BTreeMap<u64, BlobMeta>,
     pub(crate) first_log: u64,
     pub(crate) closed_logs: BTreeMap<u64, u64>,
     pub(crate) durable_log: Option<(u64, u64)>,
@@ -78,6 +87,12 @@ impl Picture {
         let marks = version.marks();
         Picture {
             keyspaces: keyspaces.collect(),
+            blobs: version
+                .keyspaces()
+                .iter()
+                .flat_map(|keyspace| keyspace.tree.blobs())
+                .map(|blob| (blob.handle.number().0, blob.handle.meta))
+                .collect(),
             first_log: marks.first_log.0,
             closed_logs: marks.closed_logs.iter().map(|(number, len)| (number.0, *len)).collect(),
             durable_log: marks.durable_log.map(|(number, len)| (number.0, len)),
@@ -106,6 +121,9 @@ impl Picture {
                     let (_, _, tables) = next.keyspaces.get_mut(&meta.keyspace.0).expect("its keyspace");
                     tables.insert(meta.number.0, (level, meta));
                 }
+                Edit::AddBlob { meta } => {
+                    next.blobs.insert(meta.number.0, meta);
+                }
                 Edit::ClosedLog { number, len } => {
                     next.closed_logs.insert(number.0, len);
                 }
@@ -119,6 +137,10 @@ impl Picture {
                 Edit::NextFile(_) | Edit::NextKeyspace(_) | Edit::CleanClose { .. } => {}
             }
         }
+        let tables = next.keyspaces.values().flat_map(|(_, _, tables)| tables.values());
+        let referred: BTreeSet<u64> =
+            tables.flat_map(|(_, meta)| &meta.blobs).map(|part| part.number.0).collect();
+        next.blobs.retain(|number, _| referred.contains(number));
         next
     }
 }
@@ -144,6 +166,7 @@ pub(crate) fn meta(number: u64, keyspace: u32, smallest: &[u8], largest: &[u8]) 
         value_bytes: 200,
         content_hash: 0x1234_5678_9ABC_DEF0 ^ number,
         created_millis: 1_700_000_000_000,
+        blobs: Vec::new(),
     }
 }
 
@@ -194,6 +217,7 @@ pub(crate) fn metas() -> impl Strategy<Value = TableMeta> {
                     value_bytes: v,
                     content_hash: hash,
                     created_millis: created,
+                    blobs: Vec::new(),
                 }
             },
         )
@@ -215,6 +239,9 @@ pub(crate) fn edits() -> impl Strategy<Value = Edit> {
             number
         }),
         (level(), metas()).prop_map(|(level, meta)| Edit::AddTable { level, meta }),
+        (number(), id(), len(), len(), len()).prop_map(|(number, keyspace, a, b, values)| Edit::AddBlob {
+            meta: BlobMeta { number, keyspace, file_bytes: a.max(b), values, value_bytes: a.min(b) }
+        }),
         (number(), len()).prop_map(|(number, len)| Edit::ClosedLog { number, len }),
         number().prop_map(|before| Edit::ForgetLogs { before }),
         (0u64..1 << 54).prop_map(|n| Edit::LastSeqNo(SeqNo(n))),

@@ -1,10 +1,12 @@
 //! The tree of one keyspace: seven levels, level 0 the newest.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use esker_base::FileNumber;
 use esker_base::table_meta::KeyBounds;
 
+use crate::blob_handle::BlobHandle;
 use crate::level::Level;
 use crate::limits::LEVELS;
 use crate::table_handle::TableHandle;
@@ -20,12 +22,32 @@ mod tests;
 pub struct Tree {
     /// Level 0 first.
     pub levels: [Level; LEVELS],
+    /// What is live in each blob file, once somebody has asked.
+    blobs: OnceLock<Box<[BlobUse]>>,
+}
+
+/// A blob file of a tree, and what its tables refer to in it.
+#[derive(Clone, Debug)]
+pub struct BlobUse {
+    /// The file.
+    pub handle: Arc<BlobHandle>,
+    /// Values that a row refers to.
+    pub live_values: u64,
+    /// Their bytes.
+    pub live_bytes: u64,
+}
+
+impl BlobUse {
+    /// Bytes of values that no row refers to.
+    pub fn dead_bytes(&self) -> u64 {
+        self.handle.meta.value_bytes.saturating_sub(self.live_bytes)
+    }
 }
 
 impl Default for Tree {
     /// A tree without tables.
     fn default() -> Self {
-        Tree { levels: std::array::from_fn(|level| Level::of(Vec::new(), level > 0)) }
+        Tree::of(std::array::from_fn(|level| Level::of(Vec::new(), level > 0)))
     }
 }
 
@@ -44,7 +66,33 @@ impl Tree {
             number += 1;
             level
         });
-        Tree { levels }
+        Tree::of(levels)
+    }
+
+    /// A tree of these levels.
+    pub(crate) fn of(levels: [Level; LEVELS]) -> Tree {
+        Tree { levels, blobs: OnceLock::new() }
+    }
+
+    /// The blob files that its tables refer to, ascending by number. The first call costs the number of their
+    /// references.
+    pub fn blobs(&self) -> &[BlobUse] {
+        self.blobs.get_or_init(|| {
+            let mut blobs: BTreeMap<FileNumber, BlobUse> = BTreeMap::new();
+            for (_, table) in self.tables() {
+                for (handle, part) in table.blobs().iter().zip(&table.meta.blobs) {
+                    let blob = blobs.entry(part.number).or_insert_with(|| BlobUse {
+                        handle: Arc::clone(handle),
+                        live_values: 0,
+                        live_bytes: 0,
+                    });
+                    // A hostile manifest may count too much.
+                    blob.live_values = blob.live_values.saturating_add(part.values);
+                    blob.live_bytes = blob.live_bytes.saturating_add(part.value_bytes);
+                }
+            }
+            blobs.into_values().collect()
+        })
     }
 
     /// Level `number`, or `None` from [`LEVELS`] on.

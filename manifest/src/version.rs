@@ -116,6 +116,8 @@ impl Version {
             name: keyspace.name.clone(),
             options: keyspace.options.clone(),
         }));
+        let blobs = self.keyspaces.iter().flat_map(|keyspace| keyspace.tree.blobs());
+        edits.extend(blobs.map(|blob| Edit::AddBlob { meta: blob.handle.meta }));
         let tables = self.keyspaces.iter().flat_map(|keyspace| keyspace.tree.tables());
         edits.extend(tables.map(|(level, table)| Edit::AddTable { level, meta: table.meta.clone() }));
         let marks = &self.marks;
@@ -132,6 +134,12 @@ impl Version {
     /// How many tables all keyspaces have.
     pub fn table_count(&self) -> usize {
         self.keyspaces.iter().map(|keyspace| keyspace.tree.table_count()).sum()
+    }
+
+    /// Size of all blob files, in bytes.
+    pub fn blob_bytes(&self) -> u64 {
+        let blobs = self.keyspaces.iter().flat_map(|keyspace| keyspace.tree.blobs());
+        blobs.fold(0, |sum, blob| sum.saturating_add(blob.handle.meta.file_bytes))
     }
 
     /// Size of all tables, in bytes.

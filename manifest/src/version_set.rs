@@ -18,10 +18,10 @@
 //!    crash kept from coming into force (it never held anything that anybody was told).
 //!
 //! **Order of a commit**, each step durable before the next:
-//! 1. if it adds tables, or says from which log on logs are needed: the directory is synced, so that the
-//!    names of those tables and of that log are durable; their content is, from whoever wrote them;
+//! 1. if it adds tables or blob files, or says from which log on logs are needed: the directory is synced, so that the
+//!    names of those files and of that log are durable; their content is, from whoever wrote them;
 //! 2. the record is appended to the manifest, and synced;
-//! 3. the new version is installed, and tables that it does not hold are marked obsolete.
+//! 3. the new version is installed, and tables and blob files that it does not hold are marked obsolete.
 //!
 //! **When a step fails**
 //! - the directory's sync: the commit is aborted and the set is poisoned, for a later Ok of the same call
@@ -231,8 +231,8 @@ impl VersionSet {
         self.database
     }
 
-    /// Files of tables that are in no version that anybody holds, each handed out once: they may be removed.
-    pub fn take_garbage(&self) -> Vec<FileNumber> {
+    /// Tables and blob files that are in no version that anybody holds, each handed out once: they may be removed.
+    pub fn take_garbage(&self) -> Vec<FileName> {
         self.files.take_garbage()
     }
 
@@ -397,8 +397,11 @@ impl VersionSet {
         }
         let departed = committer.state.settle();
         let before = self.current.swap(Arc::new(version));
-        for table in &departed {
+        for table in &departed.tables {
             table.mark_obsolete();
+        }
+        for blob in &departed.blobs {
+            blob.mark_obsolete();
         }
         // Only now may the last references to departed tables go.
         drop(before);
@@ -510,7 +513,7 @@ fn check_keyspace_count(now: usize, edits: &[Edit]) -> Result<()> {
 }
 
 /// Whether `edits` name files that must be there from now on: tables that were not in the tree before, as
-/// opposed to tables that move; the first log that is needed.
+/// opposed to tables that move; blob files; the first log that is needed.
 fn needs_names(edits: &[Edit]) -> bool {
     let removed: BTreeSet<FileNumber> = edits
         .iter()
@@ -521,7 +524,7 @@ fn needs_names(edits: &[Edit]) -> bool {
         .collect();
     edits.iter().any(|edit| match edit {
         Edit::AddTable { meta, .. } => !removed.contains(&meta.number),
-        Edit::ForgetLogs { .. } => true,
+        Edit::AddBlob { .. } | Edit::ForgetLogs { .. } => true,
         _ => false,
     })
 }

@@ -113,7 +113,7 @@ impl Layout {
 
 /// Whether a kind byte may stand in a data block: range tombstones are kept apart.
 fn is_entry_kind(byte: u8) -> bool {
-    matches!(Kind::from_byte(byte), Some(Kind::Put | Kind::Delete | Kind::Merge))
+    matches!(Kind::from_byte(byte), Some(Kind::Put | Kind::Delete | Kind::Merge | Kind::BlobPut))
 }
 
 /// Where one row's bytes lie in its block.

@@ -12,7 +12,8 @@
 //! | `index` | which block holds a key |
 //! | `filter` | which keys are surely absent |
 //! | `tombstones`, `properties`, `footer` | the other parts of a table |
-//! | `writer`, `totals` | building a table and describing it |
+//! | `writer`, `output`, `totals` | building a table and describing it |
+//! | `blob`, `blob/*` | values in files of their own: writing, reading, walking, showing |
 //! | `source`, `cache`, `reader`, `cursor` | reading it |
 //! | `verify`, `salvage`, `inspect` | checking, rescuing and showing it |
 //!
@@ -21,6 +22,7 @@
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+mod blob;
 mod block;
 mod cache;
 mod compression;
@@ -30,6 +32,7 @@ mod footer;
 mod index;
 mod inspect;
 mod options;
+mod output;
 mod pages;
 mod properties;
 mod reader;
@@ -47,9 +50,10 @@ mod writer;
 
 #[doc = include_str!("../FORMAT.md")]
 pub mod format {
-    pub use esker_base::format::{TABLE_MAGIC, TABLE_VERSION};
+    pub use esker_base::format::{BLOB_MAGIC, BLOB_VERSION, TABLE_MAGIC, TABLE_VERSION};
 }
 
+pub use blob::{BlobInspection, BlobReader, BlobWalk, BlobWriter, inspect_blob};
 pub use cache::{BlockCache, CacheStats};
 pub use cursor::{CursorOptions, TableCursor};
 

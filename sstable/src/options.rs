@@ -71,7 +71,7 @@ impl TableOptions {
     }
 }
 
-/// Whose table it is; part of every checksum in the file.
+/// Whose table, or blob file, it is; part of every checksum in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableIdentity {
     /// The database.

@@ -1,14 +1,18 @@
 //! What a table says of itself: everything in [`TableMeta`] and how it was written. See FORMAT.md,
 //! "Properties".
 
-use esker_base::SeqNo;
+use esker_base::blob::BlobRef;
 use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
 use esker_base::limits::KEY_BYTES_MAX;
 use esker_base::table_meta::{KeyBounds, TableMeta};
+use esker_base::{FileNumber, SeqNo};
 
 use crate::footer::Footer;
 use crate::options::{Compression, TableOptions};
 use crate::stored::Codec;
+
+/// From this version on, properties end with what the rows refer to in blob files.
+const VERSION_OF_BLOBS: u32 = 3;
 
 /// The properties of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,12 @@ impl Properties {
         put_varint(&mut out, self.options.filter_bits_per_key.into());
         put_varint(&mut out, self.raw_bytes);
         put_varint(&mut out, self.filter_keys);
+        put_varint(&mut out, meta.blobs.len() as u64);
+        for blob in &meta.blobs {
+            for number in [blob.number.0, blob.values, blob.value_bytes] {
+                put_varint(&mut out, number);
+            }
+        }
         out
     }
 
@@ -81,6 +91,7 @@ impl Properties {
             value_bytes: input.varint("value bytes")?,
             content_hash: input.u64("content hash")?,
             created_millis: input.varint("creation time")?,
+            blobs: Vec::new(),
         };
         if meta.smallest_seqno > meta.largest_seqno || meta.largest_seqno > SeqNo::MAX {
             return Err(input.error("sequence numbers"));
@@ -96,7 +107,7 @@ impl Properties {
             None => return Err(input.error("codec")),
         };
         let bits = input.varint_max(255, "filter bits")?;
-        let properties = Properties {
+        let mut properties = Properties {
             meta,
             options: TableOptions {
                 block_bytes,
@@ -106,9 +117,30 @@ impl Properties {
             raw_bytes: input.varint("raw bytes")?,
             filter_keys: input.varint("filter keys")?,
         };
+        if footer.version >= VERSION_OF_BLOBS {
+            properties.meta.blobs = take_blobs(&mut input)?;
+        }
         if !input.is_empty() {
             return Err(input.error("end of the properties"));
         }
         Ok(properties)
     }
+}
+
+/// What the rows refer to; ascending by file, and each with a value at least.
+fn take_blobs(input: &mut Decoder<'_>) -> Result<Vec<BlobRef>, DecodeError> {
+    let count = input.varint("blob files")?;
+    let mut blobs: Vec<BlobRef> = Vec::new();
+    for _ in 0..count {
+        let blob = BlobRef {
+            number: FileNumber(input.varint("number of a blob file")?),
+            values: input.varint("values in a blob file")?,
+            value_bytes: input.varint("bytes in a blob file")?,
+        };
+        if blob.values == 0 || blobs.last().is_some_and(|last| last.number >= blob.number) {
+            return Err(input.error("order of the blob files"));
+        }
+        blobs.push(blob);
+    }
+    Ok(blobs)
 }

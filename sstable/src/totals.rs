@@ -1,9 +1,12 @@
 //! What is summed up over a table's content: by the writer to describe it, by verification to check
 //! the description.
 
+use std::collections::BTreeMap;
+
+use esker_base::blob::{BlobPointer, BlobRef};
 use esker_base::range_tombstone::Fragment;
 use esker_base::table_meta::{KeyBounds, TableMeta};
-use esker_base::{Kind, SeqNo};
+use esker_base::{FileNumber, Kind, SeqNo};
 
 use crate::options::TableIdentity;
 
@@ -19,6 +22,8 @@ pub(crate) struct Totals {
     content_hash: u64,
     /// The smallest and largest number seen.
     seqnos: Option<(SeqNo, SeqNo)>,
+    /// Values, and their bytes, by blob file.
+    blobs: BTreeMap<FileNumber, (u64, u64)>,
 }
 
 impl Totals {
@@ -32,6 +37,13 @@ impl Totals {
         self.value_bytes += value.len() as u64;
         self.content_hash = self.content_hash.wrapping_add(hash);
         self.number(seqno);
+    }
+
+    /// Count what an entry refers to.
+    pub(crate) fn refer(&mut self, pointer: BlobPointer) {
+        let (values, bytes) = self.blobs.entry(pointer.number).or_default();
+        *values += 1;
+        *bytes += u64::from(pointer.len);
     }
 
     /// Count a fragment.
@@ -88,6 +100,11 @@ impl Totals {
             value_bytes: self.value_bytes,
             content_hash: self.content_hash,
             created_millis,
+            blobs: self
+                .blobs
+                .iter()
+                .map(|(&number, &(values, value_bytes))| BlobRef { number, values, value_bytes })
+                .collect(),
         })
     }
 }
@@ -112,6 +129,11 @@ pub(crate) fn disagreement(own: &TableMeta, other: &TableMeta, other_name: &str)
         ("content hash", own.content_hash, other.content_hash),
         ("creation time", own.created_millis, other.created_millis),
     ];
+    if own.blobs != other.blobs {
+        return Some(format!(
+            "the table's own description refers to other values in blob files than {other_name}"
+        ));
+    }
     Some(match fields.iter().find(|(_, own, other)| own != other) {
         Some((name, own, other)) => {
             format!("the table's own description says {name} {own}, {other_name} says {other}")

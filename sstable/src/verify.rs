@@ -1,7 +1,8 @@
 //! Reading every byte of a table and checking everything it says.
 
+use esker_base::blob::BlobPointer;
 use esker_base::checksum::{entry_hash, key_hash};
-use esker_base::{InternalKey, OpCost, Result, SeqNo};
+use esker_base::{InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known, tag};
 use crate::cache::Fill;
@@ -133,6 +134,9 @@ impl Walk<'_> {
             let (kind, value) = (cursor.kind(), cursor.value());
             let content = entry_hash(key.user, key.seqno.0, kind as u8, value);
             self.totals.entry(key.user, key.seqno, kind, value, content);
+            if kind == Kind::BlobPut {
+                self.totals.refer(BlobPointer::decode(value).map_err(|error| wrong(error.what))?);
+            }
             if self.first.is_none() {
                 self.first = Some(key.user.to_vec());
             }

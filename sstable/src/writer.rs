@@ -9,13 +9,14 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::checksum::{ChecksumSeed, entry_hash, key_hash};
 use esker_base::filename::FileName;
 use esker_base::format::TABLE_VERSION;
 use esker_base::range_tombstone::Fragment;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, InternalKey, Kind, Result, SeqNo, limits};
-use esker_vfs::fs::{File, Fs};
+use esker_vfs::fs::Fs;
 
 use crate::block::{BlockBuilder, fit_u32, tag};
 use crate::compression::Compressor;
@@ -23,14 +24,12 @@ use crate::filter::Filter;
 use crate::footer::{FOOTER_BYTES, Footer, Part};
 use crate::index::IndexBuilder;
 use crate::options::{TableIdentity, TableOptions};
+use crate::output::Output;
 use crate::pages;
 use crate::properties::Properties;
 use crate::stored::{Codec, TRAILER_BYTES, trailer};
 use crate::tombstones;
 use crate::totals::Totals;
-
-/// Bytes collected before they are written.
-const PIECE_BYTES: usize = 512 << 10;
 
 /// Writes one table.
 ///
@@ -95,7 +94,7 @@ impl TableWriter {
             fs: Arc::clone(fs),
             identity,
             options,
-            output: Output { file, seed, piece: Vec::with_capacity(PIECE_BYTES + (64 << 10)), written: 0 },
+            output: Output::new(file, seed),
             block: BlockBuilder::default(),
             block_bytes_max: pages::block_bytes_max(0, options.block_bytes),
             compressor,
@@ -115,8 +114,8 @@ impl TableWriter {
         })
     }
 
-    /// Add an entry behind the last. Panics if it is not behind the last in internal order, or is a
-    /// range tombstone.
+    /// Add an entry behind the last. Panics if it is not behind the last in internal order, is a range
+    /// tombstone, or is said to lie in a blob file and has no pointer for its value.
     #[inline]
     pub fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
         self.add_hashed(key, seqno, kind, value, entry_hash(key, seqno.0, kind as u8, value))
@@ -145,6 +144,10 @@ impl TableWriter {
         let same_key = behind == Ordering::Equal;
         assert!(!same_key || seqno < self.last_seqno, "versions of a key are added newest first");
         self.totals.entry(key, seqno, kind, value, hash);
+        if kind == Kind::BlobPut {
+            let pointer = BlobPointer::decode(value).expect("a pointer is written as one");
+            self.totals.refer(pointer);
+        }
         let with_this = self.block.raw_bytes_with(key.len(), seqno, kind, value.len()) + TRAILER_BYTES;
         if with_this > self.block_bytes_max && !self.block.is_empty() {
             self.finish_block()?;
@@ -297,21 +300,7 @@ impl TableWriter {
     }
 }
 
-/// The file with a buffer before it.
-struct Output {
-    file: Arc<dyn File>,
-    seed: ChecksumSeed,
-    piece: Vec<u8>,
-    written: u64,
-}
-
 impl Output {
-    /// Where the next byte goes.
-    #[inline]
-    fn offset(&self) -> u64 {
-        self.written + self.piece.len() as u64
-    }
-
     /// A stored block whose payload is `parts`, one behind the other; its stored length.
     fn stored(&mut self, parts: [&[u8]; 2], codec: Codec, raw_len: u32) -> Result<u32> {
         let trailer = trailer(self.seed, self.offset(), parts, codec, raw_len);
@@ -339,31 +328,5 @@ impl Output {
     /// A part that the table does not have.
     fn absent(&self) -> Part {
         Part { offset: self.offset(), len: 0 }
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() >= PIECE_BYTES {
-            // A huge value is not copied once more.
-            self.flush()?;
-            self.file.write_at(bytes, self.written)?;
-            self.written += bytes.len() as u64;
-            return Ok(());
-        }
-        self.piece.extend_from_slice(bytes);
-        if self.piece.len() >= PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        if !self.piece.is_empty() {
-            self.file.write_at(&self.piece, self.written)?;
-            // The device works while the next piece comes together, and the sync at the end has less to wait for.
-            self.file.start_writeback(self.written, self.piece.len() as u64);
-            self.written += self.piece.len() as u64;
-            self.piece.clear();
-        }
-        Ok(())
     }
 }

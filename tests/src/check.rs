@@ -103,22 +103,26 @@ pub fn reopened(setup: &Setup, image: &MemFs, contents: &Contents, seed: u64) ->
 /// An open leaves no file behind that nobody needs: not what crashes have left, nor what they undid the
 /// removal of.
 fn leftovers(db: &Database, image: &MemFs) -> Result<(), Violation> {
-    let mut counts = [0u64; 3];
+    let mut counts = [0u64; 4];
     for entry in image.list(Path::new(DIR)).map_err(|e| e.to_string())? {
         match FileName::parse(&entry.name) {
             Some(FileName::Table(_)) => counts[0] += 1,
             Some(FileName::Manifest(_)) => counts[1] += 1,
             Some(FileName::Temporary(_)) => counts[2] += 1,
+            Some(FileName::Blob(_)) => counts[3] += 1,
             _ => {}
         }
     }
     let metrics = db.metrics();
     let tables: u64 = metrics.keyspaces.iter().flat_map(|k| &k.levels).map(|level| level.tables).sum();
-    let expected = [tables, 1, 0];
+    let blobs = metrics.keyspaces.iter().map(|keyspace| keyspace.blobs.files).sum();
+    let expected = [tables, 1, 0, blobs];
     if counts == expected {
         return Ok(());
     }
-    Err(format!("after an open there are {counts:?} tables, manifests, temporaries, not {expected:?}"))
+    Err(format!(
+        "after an open there are {counts:?} tables, manifests, temporaries, blob files, not {expected:?}"
+    ))
 }
 
 fn verify(db: &Database) -> Result<(), Violation> {

@@ -118,6 +118,7 @@ fn point_of(operation: Operation, name: Option<FileName>, tables: &Tables) -> Po
         }
         Some(FileName::Log(_)) => Point::Log,
         Some(FileName::Table(number)) => tables.maker(number),
+        Some(FileName::Blob(number)) => tables.maker_of_values(number),
         _ => Point::Manifest,
     }
 }

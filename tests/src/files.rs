@@ -25,6 +25,11 @@ pub fn is_table(name: &str) -> bool {
     matches!(FileName::parse(name), Some(FileName::Table(_)))
 }
 
+/// Whether `name` is that of a table or a blob file.
+pub fn holds_rows(name: &str) -> bool {
+    matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Blob(_)))
+}
+
 /// The files of a directory, by name. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files(BTreeMap<String, Arc<[u8]>>);

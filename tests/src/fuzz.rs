@@ -14,13 +14,14 @@ pub use corpus::{replay, seeds};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("wal_record", targets::wal_record),
     ("wal_file", targets::wal_file),
     ("manifest", targets::manifest),
     ("table_tail", targets::table_tail),
     ("data_block", targets::data_block),
     ("filter", targets::filter),
+    ("blob_file", targets::blob_file),
     ("tuple", targets::tuple),
     ("batch", targets::batch),
     ("options", targets::options),

@@ -33,8 +33,9 @@ const LISTS: Name = "lists";
 /// Dropped in the end.
 const GONE: Name = "gone";
 
-/// The newest format version: tables of version 2, whose blocks may be padded, and the rest of version 1.
-pub const VERSION: u32 = 2;
+/// The newest format version: tables of version 3 and a manifest of version 2, which know blob files; version 2 had
+/// tables of version 2, whose blocks may be padded.
+pub const VERSION: u32 = 3;
 
 /// The seed of the simulated world in which it is made.
 const SEED: u64 = 13;
@@ -91,13 +92,19 @@ fn value(nth: u64, len: u64) -> Vec<u8> {
 
 fn write(nth: u64, version: u32) -> Write {
     let at = draw("key", nth, 200);
-    // Long enough for several pages a table, and for padding at their ends.
-    let row_bytes_max = if version == 1 { 90 } else { 800 };
+    // Of version 2 long enough for several pages a table, and for padding at their ends.
+    let row_bytes_max = match version {
+        1 => 90,
+        2 => 800,
+        _ => 250,
+    };
+    // And for values in blob files.
+    let list_bytes_max = if version == 3 { 120 } else { 20 };
     match draw("kind", nth, 16) {
         0 => Write::Delete(ROWS, key(at)),
         1 if at < 190 => Write::DeleteRange(ROWS, key(at)..key(at + 4)),
         2..5 => Write::Merge(LISTS, key(at / 4), value(nth, draw("len", nth, 12))),
-        5 => Write::Put(LISTS, key(at / 4), value(nth, draw("len", nth, 20))),
+        5 => Write::Put(LISTS, key(at / 4), value(nth, draw("len", nth, list_bytes_max))),
         6 => Write::Delete(LISTS, key(at / 4)),
         _ => Write::Put(ROWS, key(at), value(nth, draw("len", nth, row_bytes_max))),
     }
@@ -189,8 +196,9 @@ pub fn options() -> DatabaseOptions {
 }
 
 fn keyspace_options(name: Name, version: u32) -> KeyspaceOptions {
-    let block_bytes = if version == 1 { 512 } else { 4096 };
-    let options = KeyspaceOptions { block_bytes, ..KeyspaceOptions::default() };
+    let block_bytes = if version == 2 { 4096 } else { 512 };
+    let blob_bytes_min = if version == 3 { 48 } else { 0 };
+    let options = KeyspaceOptions { block_bytes, blob_bytes_min, ..KeyspaceOptions::default() };
     match name {
         ROWS => KeyspaceOptions { compression: vec![Compression::None, Compression::Lz4], ..options },
         LISTS => options.with_merge_operator("append"),
@@ -238,8 +246,8 @@ pub fn make(seed: u64, version: u32) -> std::result::Result<Made, Violation> {
     let tables: Arc<Mutex<Tables>> = Arc::default();
     let noted = Arc::clone(&tables);
     let listener: Arc<dyn Listener> = Arc::new(move |event: &Event| noted.lock().note(event));
-    // Tables of version 1 are smaller than a page.
-    let table_bytes = if version == 1 { options().table_bytes } else { 8 << 10 };
+    // Most versions' tables are smaller than a page.
+    let table_bytes = if version == 2 { 8 << 10 } else { options().table_bytes };
     let options = DatabaseOptions { table_bytes, ..options() };
     let builder = Database::builder(Path::new(DIR)).options(options).env(world.env());
     let db = builder.listener(listener).open().map_err(|e| format!("open: {e}"))?;
@@ -251,7 +259,7 @@ pub fn make(seed: u64, version: u32) -> std::result::Result<Made, Violation> {
     Ok(Made { files, tables })
 }
 
-/// Other directories to mix files from: a database of another id with the history of version 1, and this one at
+/// Other directories to mix files from: a database of another id with the history of the newest version, and this one at
 /// `earlier` moments before its end.
 ///
 /// # Errors
@@ -263,7 +271,7 @@ pub fn others(earlier: usize) -> std::result::Result<Vec<Files>, Violation> {
     let run = |world: &Simulation| {
         let builder = Database::builder(Path::new(DIR)).options(options()).env(world.env());
         let db = builder.open().map_err(|e| format!("open: {e}"))?;
-        live(&db, world, 1).map_err(|e| format!("the golden history: {e}"))?;
+        live(&db, world, VERSION).map_err(|e| format!("the golden history: {e}"))?;
         // As a kill leaves it.
         let calls = world.disk.trace_len();
         drop(db);

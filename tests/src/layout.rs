@@ -18,6 +18,12 @@ pub const RECORD_HEADER: usize = 29;
 pub const TRAILER: usize = 9;
 /// Bytes of a table's footer.
 pub const FOOTER: usize = 104;
+/// Bytes of a blob file's header.
+pub const BLOB_HEADER: usize = 44;
+/// Bytes of a blob file's record before its key.
+pub const BLOB_RECORD: usize = 10;
+/// Bytes of a blob file's footer.
+pub const BLOB_FOOTER: usize = 36;
 
 /// A fragment of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +108,24 @@ pub fn table(bytes: &[u8]) -> Option<TableParts> {
     Some(TableParts { blocks, parts })
 }
 
+/// The records of a blob file, one behind the other, up to the first that cannot be one.
+pub fn blob_records(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    let end = bytes.len().saturating_sub(BLOB_FOOTER);
+    let mut at = BLOB_HEADER;
+    let record = |at: usize| {
+        let value = u32_at(bytes, at + 4)?;
+        let key = usize::from(u16::from_le_bytes(array(bytes, at + 8)?));
+        let behind = at.checked_add(BLOB_RECORD)?.checked_add(key)?.checked_add(value)?;
+        (behind <= end).then_some(behind)
+    };
+    while let Some(behind) = record(at) {
+        all.push(at..behind);
+        at = behind;
+    }
+    all
+}
+
 /// The table `bytes` with `stored` (payload and trailer) in the place of data block `nth`, whatever its length;
 /// checksums are as they were. `None` if it has no such block.
 pub fn with_block(bytes: &[u8], nth: usize, stored: &[u8]) -> Option<Vec<u8>> {
@@ -133,6 +157,10 @@ pub fn pieces(name: &str, bytes: &[u8]) -> Vec<Range<usize>> {
             blocks.push(bytes.len() - FOOTER..bytes.len());
             blocks
         }
+        Some(FileName::Blob(_)) if bytes.len() >= BLOB_HEADER + BLOB_FOOTER => {
+            let footer = bytes.len() - BLOB_FOOTER..bytes.len();
+            std::iter::once(0..BLOB_HEADER).chain(blob_records(bytes)).chain([footer]).collect()
+        }
         _ => std::iter::once(0..bytes.len()).collect(),
     }
 }
@@ -143,6 +171,7 @@ pub fn repair(name: &str, bytes: &mut [u8], database: DatabaseId) {
     match FileName::parse(name) {
         Some(FileName::Log(number) | FileName::Manifest(number)) => repair_log(bytes, seed(number)),
         Some(FileName::Table(number)) => repair_table(bytes, seed(number)),
+        Some(FileName::Blob(number)) => repair_blob(bytes, seed(number)),
         _ if name == CURRENT => repair_current(bytes),
         _ => {}
     }
@@ -152,6 +181,18 @@ fn put(bytes: &mut [u8], at: usize, value: u32) {
     if let Some(target) = bytes.get_mut(at..at + 4) {
         target.copy_from_slice(&value.to_le_bytes());
     }
+}
+
+fn repair_blob(bytes: &mut [u8], seed: ChecksumSeed) {
+    let Some(footer) = bytes.len().checked_sub(BLOB_FOOTER).filter(|at| *at >= BLOB_HEADER) else { return };
+    let sum = seed.checksum(0, &[&bytes[..BLOB_HEADER - 4]]);
+    put(bytes, BLOB_HEADER - 4, sum);
+    for record in blob_records(bytes) {
+        let sum = seed.checksum(record.start as u64, &[&bytes[record.start + 4..record.end]]);
+        put(bytes, record.start, sum);
+    }
+    let sum = seed.checksum(footer as u64, &[&bytes[footer..footer + 24]]);
+    put(bytes, footer + 24, sum);
 }
 
 fn repair_log(bytes: &mut [u8], seed: ChecksumSeed) {

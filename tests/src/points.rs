@@ -85,6 +85,18 @@ impl Tables {
         }
     }
 
+    /// Which kind of job has made blob file `number`: the one that made the next table, for the rows that refer to a
+    /// file are written after its values.
+    pub(crate) fn maker_of_values(&self, number: FileNumber) -> Point {
+        let next = |made: &BTreeSet<FileNumber>| made.range(number..).next().copied();
+        match (next(&self.flushed), next(&self.compacted)) {
+            (Some(flushed), Some(compacted)) if compacted < flushed => Point::Compaction,
+            (Some(_), _) => Point::Flush,
+            (None, Some(_)) => Point::Compaction,
+            (None, None) => Point::Other,
+        }
+    }
+
     /// Take note of `event`.
     pub fn note(&mut self, event: &Event) {
         match event {
@@ -142,7 +154,8 @@ fn kind(text: &str, tables: &Tables) -> Point {
             Point::Rotation
         }
         Some(FileName::Log(_)) => Point::Log,
-        Some(FileName::Table(_)) if text.starts_with("remove") => Point::Compaction,
+        Some(FileName::Table(_) | FileName::Blob(_)) if text.starts_with("remove") => Point::Compaction,
+        Some(FileName::Blob(number)) => tables.maker_of_values(number),
         Some(FileName::Table(number)) if tables.flushed.contains(&number) => Point::Flush,
         Some(FileName::Table(number)) if tables.compacted.contains(&number) => Point::Compaction,
         Some(FileName::Manifest(_) | FileName::Current | FileName::Temporary(_)) => Point::Manifest,

@@ -160,9 +160,12 @@ impl Setup {
 /// The options of keyspace `name`.
 pub fn keyspace_options(name: &str) -> KeyspaceOptions {
     let options = KeyspaceOptions { block_bytes: 512, ..KeyspaceOptions::default() };
+    // Values are up to some hundred bytes long: about half of them go to blob files, but for compressed ones.
+    let options = options.with_blob_bytes_min(100);
     match name {
         "lz4" => KeyspaceOptions { filter_bits_per_key: 0, ..options }.with_compression(Compression::Lz4),
-        "append" => options.with_merge_operator("append"),
+        "append" => options.with_merge_operator("append").with_blob_bytes_min(40),
+        "passing-2" => options.with_blob_bytes_min(0),
         _ => options,
     }
 }

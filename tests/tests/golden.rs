@@ -89,7 +89,10 @@ fn has_everything_in_it(version: u32) {
     assert!(codecs.contains(&0) && codecs.contains(&1), "raw and LZ4 blocks: {codecs:?}");
     let mut tables = files.iter().filter(|(name, _)| esker_tests::files::is_table(name));
     let padded = tables.any(|(_, bytes)| first_block(bytes).len() == 4096);
-    assert_eq!(padded, version > 1, "a block that ends with a page");
+    assert_eq!(padded, version == 2, "a block that ends with a page");
+    let blobs = count(|name| matches!(name, FileName::Blob(_)));
+    assert_eq!(blobs > 2, version == 3, "{blobs} blob files");
+    assert!(version != 3 || metrics.keyspaces.iter().any(|keyspace| keyspace.blobs.dead_bytes > 0));
 }
 
 /// The codec byte of a table's first block.

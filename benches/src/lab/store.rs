@@ -195,7 +195,8 @@ impl Store for EngineFactory {
     }
 
     fn disk_bytes(&self, kv: &TemporaryEngine) -> Option<u64> {
-        Some(kv.database().metrics().table_bytes)
+        let metrics = kv.database().metrics();
+        Some(metrics.table_bytes + metrics.blob_bytes)
     }
 
     fn reopen_as(&self, kv: TemporaryEngine, setup: &Setup) -> esker_layouts::Result<TemporaryEngine> {

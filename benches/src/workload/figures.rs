@@ -128,7 +128,9 @@ pub struct SpaceFigures {
     pub live_bytes: u64,
     /// All tables, in bytes.
     pub table_bytes: u64,
-    /// Table bytes for each live byte; `None` where nothing is live.
+    /// All blob files, in bytes.
+    pub blob_bytes: u64,
+    /// Bytes of both for each live byte; `None` where nothing is live.
     pub amplification: Option<f64>,
     /// Levels that hold tables.
     pub levels: Vec<LevelFigures>,

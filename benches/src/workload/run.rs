@@ -239,7 +239,9 @@ fn space(options: &WorkloadOptions, after: &DatabaseMetrics) -> SpaceFigures {
     SpaceFigures {
         live_bytes,
         table_bytes: after.table_bytes,
-        amplification: (live_bytes > 0).then(|| after.table_bytes as f64 / live_bytes as f64),
+        blob_bytes: after.blob_bytes,
+        amplification: (live_bytes > 0)
+            .then(|| (after.table_bytes + after.blob_bytes) as f64 / live_bytes as f64),
         levels: levels
             .map(|level| LevelFigures { level: level.level, tables: level.tables, bytes: level.bytes })
             .collect(),

@@ -161,6 +161,9 @@ pub struct NewKeyspace {
     /// What merges of its keys do.
     #[arg(long, value_name = "NAME", value_parser = ["add-i64", "add-u64", "min", "max", "append"])]
     pub merge_operator: Option<String>,
+    /// Values of at least this many bytes go to blob files, unless blocks are compressed; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub blob_bytes_min: u32,
 }
 
 /// A block compression.

@@ -42,6 +42,9 @@ pub struct WorkloadArgs {
     /// How blocks are compressed.
     #[arg(long, value_enum, value_name = "CODEC", default_value_t = Codec::None)]
     pub compression: Codec,
+    /// Values of at least this many bytes go to blob files (uncompressed databases only); 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub blob_bytes_min: u32,
     /// Bytes of the block cache (1G, 64M; powers of ten).
     #[arg(long, value_name = "N", default_value = "256M", value_parser = parse_count)]
     pub cache_bytes: u64,

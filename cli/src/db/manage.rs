@@ -32,6 +32,7 @@ pub(super) fn create_keyspace(args: &DbArgs, new: &NewKeyspace) -> Result<Exit, 
         filter_bits_per_key: new.filter_bits,
         compression: vec![new.compression.into()],
         merge_operator: new.merge_operator.clone(),
+        blob_bytes_min: new.blob_bytes_min,
     };
     check_target(&args.dir)?;
     let db = Database::builder(&args.dir).durability(Durability::Sync).open()?;

@@ -15,6 +15,7 @@ use crate::output::{self, Out, bytes, count, say, table};
 struct Stats {
     dir: String,
     table_bytes: u64,
+    blob_bytes: u64,
     /// Memory taken by what is in the logs and in no table yet.
     unflushed_bytes: u64,
     keyspaces: Vec<KeyspaceStats>,
@@ -28,7 +29,19 @@ struct KeyspaceStats {
     /// Level 0 first; deeper levels as the last one.
     compression: Vec<String>,
     merge_operator: Option<String>,
+    /// Values from this length on go to blob files; 0 for none.
+    blob_bytes_min: u32,
+    blobs: BlobStats,
     levels: Vec<LevelStats>,
+}
+
+#[derive(Serialize)]
+struct BlobStats {
+    files: u64,
+    bytes: u64,
+    live_values: u64,
+    live_bytes: u64,
+    dead_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -50,6 +63,12 @@ pub(super) fn stats(args: &DbArgs, json: bool, out: Out<'_>) -> Result<Exit, Fai
     let tables =
         stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels).map(|level| level.tables).sum();
     say!(out, "{}: {} in {}", stats.dir, bytes(stats.table_bytes), output::counted(tables, "table"))?;
+    let blobs: u64 = stats.keyspaces.iter().map(|keyspace| keyspace.blobs.files).sum();
+    if blobs > 0 {
+        let dead: u64 = stats.keyspaces.iter().map(|keyspace| keyspace.blobs.dead_bytes).sum();
+        let files = output::counted(blobs, "blob file");
+        say!(out, "{} in {files}, {} of it dead values", bytes(stats.blob_bytes), bytes(dead))?;
+    }
     if stats.unflushed_bytes > 0 {
         say!(out, "in the logs and in no table yet: {} of memory once open", bytes(stats.unflushed_bytes))?;
     }
@@ -75,6 +94,7 @@ fn collect(args: &DbArgs, db: &Database) -> Result<Stats, Failure> {
     Ok(Stats {
         dir: args.dir.display().to_string(),
         table_bytes: metrics.table_bytes,
+        blob_bytes: metrics.blob_bytes,
         unflushed_bytes: memtables.map_or(0, |(_, bytes)| *bytes),
         keyspaces,
     })
@@ -95,6 +115,14 @@ fn of_keyspace(metrics: &KeyspaceMetrics, options: &KeyspaceOptions) -> Keyspace
         filter_bits_per_key: options.filter_bits_per_key,
         compression: options.compression.iter().map(|c| format!("{c:?}").to_lowercase()).collect(),
         merge_operator: options.merge_operator.clone(),
+        blob_bytes_min: options.blob_bytes_min,
+        blobs: BlobStats {
+            files: metrics.blobs.files,
+            bytes: metrics.blobs.bytes,
+            live_values: metrics.blobs.live_values,
+            live_bytes: metrics.blobs.live_bytes,
+            dead_bytes: metrics.blobs.dead_bytes,
+        },
         levels: metrics.levels.iter().map(level).collect(),
     }
 }

@@ -24,6 +24,7 @@ fn table(number: u64, smallest: &str, largest: &str) -> Arc<TableHandle> {
         value_bytes: 0,
         content_hash: 0,
         created_millis: 0,
+        blobs: Vec::new(),
     })
 }
 

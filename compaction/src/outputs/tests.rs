@@ -13,7 +13,8 @@ fn cut(table_bytes: u64, before: &[&str], boundary_bytes: u64, crossings_max: us
 fn outputs(cut: Cut, keys: &[&str], tombstones: &[(&str, &str)]) -> Vec<String> {
     let lab = Lab::new();
     let tombstones: Vec<_> = tombstones.iter().map(|(start, end)| cover(start, end, 9)).collect();
-    let mut outputs = Outputs::new(lab.maker(), cut, Fragments::build(&tombstones).list().to_vec());
+    let mut outputs =
+        Outputs::new(lab.maker(), cut, Fragments::build(&tombstones).list().to_vec(), no_blobs());
     for key in keys {
         outputs.advance(key.as_bytes()).expect("memory");
         for seqno in [2, 1] {
@@ -78,11 +79,15 @@ fn a_wide_tombstone_does_not_make_a_wide_table() {
 #[test]
 fn what_is_given_up_leaves_no_file() {
     let lab = Lab::new();
-    let mut outputs = Outputs::new(lab.maker(), Cut::by_size(LARGE), Vec::new());
+    let mut outputs = Outputs::new(lab.maker(), Cut::by_size(LARGE), Vec::new(), no_blobs());
     outputs.advance(b"a").expect("memory");
     let hash = entry_hash(b"a", 1, Kind::Put as u8, b"");
     outputs.emit(b"a", SeqNo(1), Kind::Put, b"", hash).expect("memory");
     assert_eq!(lab.files().len(), 1);
-    assert!(outputs.give_up().is_empty());
+    assert!(outputs.give_up().0.is_empty());
     assert!(lab.files().is_empty());
+}
+
+fn no_blobs() -> Blobs {
+    Blobs::new(crate::blobs::BlobRules::none())
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Content, Lab, cover, entry};
 
 fn read(lab: &Lab, meta: &TableMeta) -> Result<u32> {
-    let mut readback = Readback::open(&lab.context, meta)?;
+    let mut readback = Readback::open(&lab.context, meta, &[])?;
     let mut steps = 1;
     while !readback.step(&mut 50)? {
         steps += 1;

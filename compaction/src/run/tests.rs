@@ -21,6 +21,7 @@ fn input(lab: &Lab, contents: &[Content], snapshots: &[u64]) -> RunInput<Chain<T
         operator: Some(Arc::new(Append)),
         cut: Cut::by_size(1 << 20),
         outputs: lab.maker(),
+        blobs: BlobRules::none(),
         context: lab.context.clone(),
     }
 }
@@ -155,8 +156,9 @@ fn an_input_that_gives_less_than_promised_is_damage() {
         meta.content_hash = hash;
         let source =
             RunSource { cursor: VecCursor::new(rows()), tombstones: vec![], tables: vec![meta.clone()] };
-        let RunInput { snapshots, below, output_level, part, operator, cut, outputs, context, .. } =
-            input(&lab, &[], &[9]);
+        let RunInput {
+            snapshots, below, output_level, part, operator, cut, outputs, blobs, context, ..
+        } = input(&lab, &[], &[9]);
         let mut run = MergeRun::new(RunInput {
             sources: vec![source],
             snapshots,
@@ -166,6 +168,7 @@ fn an_input_that_gives_less_than_promised_is_damage() {
             operator,
             cut,
             outputs,
+            blobs,
             context,
         });
         drive(&mut run, 1 << 20).expect("nothing else is wrong");
@@ -216,7 +219,7 @@ fn a_source_out_of_order_is_damage() {
         fn drain_cost(&mut self, _: &mut OpCost) {}
     }
     let lab = Lab::new();
-    let RunInput { snapshots, below, output_level, part, operator, cut, outputs, context, .. } =
+    let RunInput { snapshots, below, output_level, part, operator, cut, outputs, blobs, context, .. } =
         input(&lab, &[], &[9]);
     let cursor = Twice(VecCursor::new(vec![entry("a", 2, Kind::Put, "x")]), false);
     let sources = vec![RunSource::of_memtable(cursor, None)];
@@ -229,6 +232,7 @@ fn a_source_out_of_order_is_damage() {
         operator,
         cut,
         outputs,
+        blobs,
         context,
     });
     let error = drive(&mut run, 1 << 20).expect_err("twice the same").to_string();

@@ -26,6 +26,7 @@ fn tree(levels: &[(u8, u64)]) -> Tree {
             value_bytes: 0,
             content_hash: 0,
             created_millis: 0,
+            blobs: Vec::new(),
         };
         (level, Arc::clone(&TableHandle::detached(meta)))
     }))

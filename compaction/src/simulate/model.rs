@@ -175,6 +175,7 @@ impl Model {
             value_bytes: file_bytes,
             content_hash: 0,
             created_millis: 0,
+            blobs: Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::below::Below;
+use crate::blobs::BlobRules;
 use crate::chain::Chain;
 use crate::outputs::Cut;
 use crate::run::tests::{below, check_outputs, history, key, op};
@@ -46,6 +47,7 @@ impl Told {
             operator: self.operator.then(|| Arc::new(Append) as _),
             cut: self.cut.clone(),
             outputs: lab.maker(),
+            blobs: BlobRules::none(),
             context: lab.context.clone(),
         })
     }

@@ -26,6 +26,7 @@ fn level0(tables: &[(u8, u8, bool)]) -> Level {
         value_bytes: 0,
         content_hash: 0,
         created_millis: 0,
+        blobs: Vec::new(),
     };
     let tables =
         tables.iter().enumerate().map(|(number, table)| TableHandle::detached(meta(number, *table)));

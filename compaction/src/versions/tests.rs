@@ -6,6 +6,9 @@ use crate::testing::Append;
 struct Kept(Vec<(Vec<u8>, u64, Kind, usize)>);
 
 impl Emit for Kept {
+    fn value_of(&mut self, _key: &[u8], _pointer: &[u8]) -> Result<bytes::Bytes> {
+        unreachable!("no value here lies in a blob file")
+    }
     fn advance(&mut self, _key: &[u8]) -> Result<()> {
         Ok(())
     }

@@ -32,7 +32,12 @@ fn the_options_in_the_format_are_what_we_write_and_read() {
     use crate::options::KeyspaceOptions;
     let options = KeyspaceOptions::default().with_merge_operator("max");
     assert_eq!(options.encode(), example("80 20"));
-    assert_eq!(KeyspaceOptions::decode(&options.encode()), Ok(options));
+    assert_eq!(KeyspaceOptions::decode(&options.encode()), Ok(options.clone()));
+    // As they were stored before there were blob files.
+    let stored = options.encode();
+    assert_eq!(KeyspaceOptions::decode(&stored[..stored.len() - 2]), Ok(options.clone()));
+    let inline = options.with_blob_bytes_min(0);
+    assert_eq!(KeyspaceOptions::decode(&inline.encode()), Ok(inline));
 }
 
 proptest::proptest! {

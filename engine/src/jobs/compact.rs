@@ -63,19 +63,24 @@ impl Carrying {
         // What was written goes with the directory it was written to.
         core.check_in_place()?;
         let written = output.map(|output| output.tables.as_slice()).unwrap_or_default();
+        let blobs = output.map(|output| output.blobs.as_slice()).unwrap_or_default();
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile took its tables with it.
-            Ok(if version.keyspace(plan.keyspace).is_some() { plan.edits(written) } else { Vec::new() })
+            Ok(if version.keyspace(plan.keyspace).is_some() {
+                plan.edits(written, blobs)
+            } else {
+                Vec::new()
+            })
         });
         let version = committed.inspect_err(|error| {
             core.note_manifest_failure(error);
             // In doubt, the next open may need them.
             if !matches!(error, Error::InDoubt { .. }) {
-                discard(&core.table_context(), written);
+                discard(&core.table_context(), written, blobs);
             }
         })?;
         if version.keyspace(plan.keyspace).is_none() {
-            discard(&core.table_context(), written);
+            discard(&core.table_context(), written, blobs);
             return Ok(());
         }
         core.current.install(|| core.versions.current(), None);
@@ -90,7 +95,8 @@ impl Carrying {
         let (outputs, bytes_out) = match output {
             Some(output) => (
                 output.tables.iter().map(|table| table.number).collect(),
-                output.tables.iter().map(|table| table.file_bytes).sum(),
+                output.tables.iter().map(|table| table.file_bytes).sum::<u64>()
+                    + output.blobs.iter().map(|blob| blob.file_bytes).sum::<u64>(),
             ),
             None => (inputs.clone(), 0),
         };

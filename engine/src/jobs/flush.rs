@@ -1,6 +1,7 @@
-//! The flush: one sealed memtable becomes level-0 tables of all its keyspaces, oldest memtable first.
+//! The flush: one sealed memtable becomes level-0 tables of all its keyspaces, oldest memtable first, and blob files of
+//! their long values.
 //!
-//! Durability order: each table is complete and synced; one manifest edit names them all, together
+//! Durability order: each blob file is complete and synced, then each table; one manifest edit names them all, together
 //! with the first log still needed and the last number flushed (the commit makes the new names and
 //! itself durable); only then the superversion lets the memtable go and the log is removed. Until the
 //! edit is durable, the log is what counts.
@@ -8,6 +9,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use esker_base::blob::BlobMeta;
 use esker_base::event::Event;
 use esker_base::filename::FileName;
 use esker_base::planted::{self, Planted};
@@ -42,6 +44,7 @@ struct Work {
     keyspaces: Vec<KeyspaceId>,
     run: Option<MergeRun<MemtableCursor>>,
     tables: Vec<TableMeta>,
+    blobs: Vec<BlobMeta>,
 }
 
 impl Flush {
@@ -76,7 +79,8 @@ impl Work {
     fn begin(core: &Core, source: Arc<MemtableAndLog>) -> Self {
         let mut keyspaces = source.memtable.keyspaces();
         keyspaces.reverse();
-        Work { source, began: core.env.clock.monotonic(), keyspaces, run: None, tables: Vec::new() }
+        let began = core.env.clock.monotonic();
+        Work { source, began, keyspaces, run: None, tables: Vec::new(), blobs: Vec::new() }
     }
 
     /// Write a piece; whether there is more to write.
@@ -85,7 +89,9 @@ impl Work {
             if run.step(STEP_BYTES)?
                 && let Some(run) = self.run.take()
             {
-                self.tables.extend(run.finish()?.tables);
+                let output = run.finish()?;
+                self.tables.extend(output.tables);
+                self.blobs.extend(output.blobs);
             }
             return Ok(true);
         }
@@ -112,14 +118,18 @@ impl Work {
         }
         let durable = core.sync_lane.durable().filter(|_| !planted::is(Planted::NoWitness));
         let (mut tables, mut dropped) = (Vec::new(), Vec::new());
+        let (mut blobs, mut dropped_blobs) = (Vec::new(), Vec::new());
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile wants none.
             (tables, dropped) =
                 self.tables.drain(..).partition(|table| version.keyspace(table.keyspace).is_some());
+            (blobs, dropped_blobs) =
+                self.blobs.drain(..).partition(|blob| version.keyspace(blob.keyspace).is_some());
             let mut edits: Vec<Edit> = tables
                 .iter()
                 .map(|meta: &TableMeta| Edit::AddTable { level: 0, meta: meta.clone() })
                 .collect();
+            edits.extend(blobs.iter().map(|meta: &BlobMeta| Edit::AddBlob { meta: *meta }));
             edits.push(Edit::ForgetLogs { before: first_needed });
             edits.push(Edit::LastSeqNo(self.source.last_seqno()));
             // Nothing is synced for it: it goes along.
@@ -132,12 +142,12 @@ impl Work {
             );
             Ok(edits)
         });
-        remove_files(core, dropped.iter().map(|table: &TableMeta| FileName::Table(table.number)));
+        remove_written(core, &dropped, &dropped_blobs);
         if let Err(error) = committed {
             core.note_manifest_failure(&error);
             // Not in force: the next attempt writes the tables anew. In doubt, the next open may need them.
             if !matches!(error, Error::InDoubt { .. }) {
-                remove_files(core, tables.iter().map(|table| FileName::Table(table.number)));
+                remove_written(core, &tables, &blobs);
             }
             return Err(error);
         }
@@ -147,7 +157,8 @@ impl Work {
             remove_files(core, [FileName::Log(self.source.log)]);
         }
         collect_garbage(core);
-        let bytes = tables.iter().map(|t| t.file_bytes).sum();
+        let table_bytes: u64 = tables.iter().map(|t| t.file_bytes).sum();
+        let bytes = table_bytes + blobs.iter().map(|blob| blob.file_bytes).sum::<u64>();
         let now = core.env.clock.monotonic();
         #[expect(clippy::unchecked_time_subtraction, reason = "that is the bug")]
         let took = if planted::is(Planted::UncheckedElapsed) {
@@ -170,9 +181,14 @@ impl Work {
         let (alone, others): (Vec<TableMeta>, Vec<TableMeta>) =
             self.tables.drain(..).partition(|table| table.keyspace == keyspace);
         self.tables = others;
+        let (apart, others): (Vec<BlobMeta>, Vec<BlobMeta>) =
+            self.blobs.drain(..).partition(|blob| blob.keyspace == keyspace);
+        self.blobs = others;
         core.versions.commit_with(|version| {
             let there = alone.iter().filter(|_| version.keyspace(keyspace).is_some());
-            Ok(there.map(|meta| Edit::AddTable { level: 0, meta: meta.clone() }).collect())
+            let blobs = apart.iter().map(|meta| Edit::AddBlob { meta: *meta });
+            let blobs: Vec<Edit> = blobs.filter(|_| version.keyspace(keyspace).is_some()).collect();
+            Ok(there.map(|meta| Edit::AddTable { level: 0, meta: meta.clone() }).chain(blobs).collect())
         })?;
         Ok(())
     }
@@ -182,8 +198,14 @@ impl Work {
         if let Some(run) = self.run {
             run.abandon();
         }
-        remove_files(core, self.tables.iter().map(|t| FileName::Table(t.number)));
+        remove_written(core, &self.tables, &self.blobs);
     }
+}
+
+/// Remove what was written and will not be installed.
+fn remove_written(core: &Core, tables: &[TableMeta], blobs: &[BlobMeta]) {
+    let tables = tables.iter().map(|table| FileName::Table(table.number));
+    remove_files(core, tables.chain(blobs.iter().map(|blob| FileName::Blob(blob.number))));
 }
 
 impl MemtableAndLog {

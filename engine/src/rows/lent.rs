@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! 1. `Rows::standing` and a stand other than [`Stand::Nowhere`] are set by [`Rows::lend`] alone.
-//! 2. Whoever is about to move the merge, or to change `Rows::key` or `Rows::value`, sets the stand to `Nowhere` first
+//! 2. Whoever is about to move the merge, or to change `Rows::key`, `Rows::value` or `Rows::blobs`, sets the stand to `Nowhere` first
 //!    ([`Rows::guard`], `run_on`, `run_back`), so that also a panic on the way leaves nobody on a row that is gone.
 //! 3. What a row's bytes lie in does not move with the `Rows`: a block, a chunk of an arena, or the buffer of a vector.
 
@@ -54,6 +54,12 @@ impl Rows {
     #[inline]
     pub(super) fn lend_copies(&mut self, stand: Stand) {
         self.lend(stand, Lent { key: self.key.as_slice(), value: self.value.as_slice() });
+    }
+
+    /// Stand on a row whose key is a copy, and whose value was the last to be read from a blob file.
+    #[inline]
+    pub(super) fn lend_blob(&mut self, stand: Stand) {
+        self.lend(stand, Lent { key: self.key.as_slice(), value: self.blobs.last() });
     }
 
     /// The row's key.

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::coding::Decoder;
 use esker_base::filename::FileName;
 use esker_base::range_tombstone::RangeTombstone;
-use esker_base::{FileNumber, KeyspaceId, Kind, Result, SeqNo};
-use esker_sstable::TableReader;
+use esker_base::{FileNumber, KeyspaceId, Kind, OpCost, Result, SeqNo};
+use esker_sstable::{BlobReader, TableReader};
 use esker_vfs::fs::Fs;
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
@@ -35,6 +36,46 @@ impl Ord for Entry {
 impl PartialOrd for Entry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// The values in the directory's blob files, each file opened when a row first refers to it.
+pub(super) struct Values<'a> {
+    fs: &'a dyn Fs,
+    dir: &'a Path,
+    /// `None` for a file that does not open.
+    files: BTreeMap<FileNumber, Option<BlobReader>>,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(fs: &'a dyn Fs, dir: &'a Path) -> Self {
+        Values { fs, dir, files: BTreeMap::new() }
+    }
+
+    /// The value of the row `key` of `keyspace`, which refers to it with `pointer`; `None`, with a loss in `report`,
+    /// if it is not readable.
+    pub(super) fn read(
+        &mut self,
+        key: &[u8],
+        pointer: &[u8],
+        keyspace: &str,
+        report: &mut Salvaged,
+    ) -> Option<Vec<u8>> {
+        let Ok(pointer) = BlobPointer::decode(pointer) else {
+            report.lose_row(self.dir, keyspace, key, "the row has no pointer to its value");
+            return None;
+        };
+        let path = self.dir.join(FileName::Blob(pointer.number).to_string());
+        let file = self.files.entry(pointer.number).or_insert_with(|| {
+            let opened = BlobReader::open_unlisted(self.fs, &path);
+            opened.inspect_err(|error| report.lose(self.dir, FileName::Blob(pointer.number), error)).ok()
+        });
+        let Some(file) = file else {
+            report.lose_row(&path, keyspace, key, "its value was in this file");
+            return None;
+        };
+        let value = file.read(key, &pointer, &mut OpCost::default());
+        value.inspect_err(|error| report.lose_row(&path, keyspace, key, error)).ok().map(Vec::from)
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Kind, MergeOperator, Result, SeqNo};
 use esker_vfs::Env;
+use esker_vfs::fs::Fs;
 
 use super::catalog::Catalog;
-use super::sources::{Entry, Merged, Source, gather};
+use super::sources::{Entry, Merged, Source, Values, gather};
 use super::{Loss, Salvaged};
 use crate::batch::Batch;
 use crate::database::Database;
@@ -34,13 +35,14 @@ pub(super) fn write(
         builder = builder.merge_operator(operator);
     }
     let made = builder.open().and_then(|db| {
-        fill(&db, from, catalog, sources, report)?;
+        fill(&*env.fs, &db, from, catalog, sources, report)?;
         db.close()
     });
     made.inspect_err(|_| discard(&*env.fs, into))
 }
 
 fn fill(
+    fs: &dyn Fs,
     db: &Database,
     from: &Path,
     catalog: &Catalog,
@@ -58,8 +60,16 @@ fn fill(
         let mut source = sources.remove(&id).unwrap_or_default();
         let tombstones = Fragments::build_newest(&std::mem::take(&mut source.tombstones));
         let merged = Merged::new(&mut source, from, name.clone(), report);
-        let mut copy =
-            Copy { db, keyspace, tombstones, batch: db.batch(), batch_bytes: 0, rows: 0, dir: from };
+        let mut copy = Copy {
+            db,
+            keyspace,
+            tombstones,
+            batch: db.batch(),
+            batch_bytes: 0,
+            rows: 0,
+            dir: from,
+            values: Values::new(fs, from),
+        };
         copy.all(merged, report)?;
         report.rows.insert(name, copy.rows);
     }
@@ -75,6 +85,7 @@ struct Copy<'a> {
     batch_bytes: usize,
     rows: u64,
     dir: &'a Path,
+    values: Values<'a>,
 }
 
 impl Copy<'_> {
@@ -98,6 +109,13 @@ impl Copy<'_> {
                         _ if is_covered(seqno) => {}
                         Kind::Merge => operands.push(value),
                         Kind::Put => base = Some(value),
+                        Kind::BlobPut => {
+                            base = self.values.read(&key, &value, self.keyspace.name(), report);
+                            if base.is_none() {
+                                // Operands on nothing would be another value.
+                                operands.clear();
+                            }
+                        }
                         Kind::Delete | Kind::RangeDelete => {}
                     }
                 }

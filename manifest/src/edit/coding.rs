@@ -1,5 +1,6 @@
 //! Edits to bytes and back. `FORMAT.md` is the description; this follows it line by line.
 
+use esker_base::blob::{BlobMeta, BlobRef};
 use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
 use esker_base::limits::{KEY_BYTES_MAX, KEYSPACE_NAME_BYTES_MAX};
 use esker_base::table_meta::{KeyBounds, TableMeta};
@@ -56,6 +57,16 @@ pub(super) fn put(out: &mut Vec<u8>, edit: &Edit) {
         Edit::AddTable { level, meta } => {
             out.push(*level);
             put_meta(out, meta);
+            if !meta.blobs.is_empty() {
+                put_refs(out, &meta.blobs);
+            }
+        }
+        Edit::AddBlob { meta } => {
+            for number in
+                [meta.number.0, meta.keyspace.0.into(), meta.file_bytes, meta.values, meta.value_bytes]
+            {
+                put_varint(out, number);
+            }
         }
         Edit::ClosedLog { number, len }
         | Edit::DurableLog { number, len }
@@ -85,6 +96,15 @@ fn put_meta(out: &mut Vec<u8>, meta: &TableMeta) {
     put_varint(out, meta.value_bytes);
     out.extend_from_slice(&meta.content_hash.to_le_bytes());
     put_varint(out, meta.created_millis);
+}
+
+fn put_refs(out: &mut Vec<u8>, blobs: &[BlobRef]) {
+    put_varint(out, blobs.len() as u64);
+    for blob in blobs {
+        for number in [blob.number.0, blob.values, blob.value_bytes] {
+            put_varint(out, number);
+        }
+    }
 }
 
 /// The edits in a record's payload, one at a time, each checked. The first error ends them.
@@ -155,6 +175,20 @@ fn take(from: &mut Decoder<'_>) -> Result<Edit, DecodeError> {
         9 => Edit::NextKeyspace(take_keyspace(from)?),
         10 => Edit::CleanClose { log: take_number(from)?, len: from.varint("log length")? },
         11 => Edit::DurableLog { number: take_number(from)?, len: from.varint("log length")? },
+        12 => Edit::AddBlob {
+            meta: BlobMeta {
+                number: take_number(from)?,
+                keyspace: take_keyspace(from)?,
+                file_bytes: from.varint("blob file size")?,
+                values: from.varint("value count")?,
+                value_bytes: from.varint("value bytes")?,
+            },
+        },
+        13 => {
+            let (level, mut meta) = (from.u8("level")?, take_meta(from)?);
+            meta.blobs = take_refs(from)?;
+            Edit::AddTable { level, meta }
+        }
         _ => return Err(DecodeError { what: "the edit's kind has no meaning", at: start }),
     })
 }
@@ -212,5 +246,22 @@ fn take_meta(from: &mut Decoder<'_>) -> Result<TableMeta, DecodeError> {
         value_bytes: from.varint("value bytes")?,
         content_hash: from.u64("content hash")?,
         created_millis: from.varint("creation time")?,
+        blobs: Vec::new(),
     })
+}
+
+/// What a table refers to in blob files: something, or the table would be added by the other kind.
+fn take_refs(from: &mut Decoder<'_>) -> Result<Vec<BlobRef>, DecodeError> {
+    let at = from.position();
+    let count = from.varint("count of blob files")?;
+    // Memory grows with what is read, whatever the count claims.
+    let mut blobs = Vec::new();
+    for _ in 0..count {
+        blobs.push(BlobRef {
+            number: take_number(from)?,
+            values: from.varint("value count")?,
+            value_bytes: from.varint("value bytes")?,
+        });
+    }
+    if blobs.is_empty() { Err(DecodeError { what: "count of blob files", at }) } else { Ok(blobs) }
 }

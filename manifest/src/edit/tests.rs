@@ -1,3 +1,4 @@
+use esker_base::blob::{BlobMeta, BlobRef};
 use esker_base::coding::{DecodeError, put_varint};
 use esker_base::table_meta::{KeyBounds, TableMeta};
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
@@ -44,6 +45,28 @@ fn the_format_s_example_means_what_it_says() {
         value_bytes: 300,
         content_hash: 0x1122_3344_5566_7788,
         created_millis: 1000,
+        blobs: Vec::new(),
+    };
+    let blob = BlobMeta {
+        number: FileNumber(16),
+        keyspace: KeyspaceId(3),
+        file_bytes: 228,
+        values: 2,
+        value_bytes: 160,
+    };
+    let referring = TableMeta {
+        number: FileNumber(17),
+        bounds: KeyBounds { smallest: b"cat".to_vec(), largest: b"dog".to_vec(), largest_exclusive: false },
+        smallest_seqno: SeqNo(43),
+        largest_seqno: SeqNo(44),
+        entries: 2,
+        point_tombstones: 0,
+        merge_operands: 0,
+        range_tombstones: 0,
+        key_bytes: 6,
+        value_bytes: 48,
+        blobs: vec![BlobRef { number: FileNumber(16), values: 2, value_bytes: 160 }],
+        ..moved.clone()
     };
     let edits = vec![
         Edit::RemoveTable { keyspace: KeyspaceId(3), level: 1, number: FileNumber(15) },
@@ -52,6 +75,8 @@ fn the_format_s_example_means_what_it_says() {
         Edit::ForgetLogs { before: FileNumber(12) },
         Edit::LastSeqNo(SeqNo(42)),
         Edit::DurableLog { number: FileNumber(14), len: 300 },
+        Edit::AddBlob { meta: blob },
+        Edit::AddTable { level: 0, meta: referring },
     ];
     let bytes = format_example("hex");
     assert_eq!(decode_all(&bytes), Ok(edits.clone()));

@@ -83,8 +83,8 @@ impl Keyspace {
         if self.changed == 0 {
             return;
         }
-        let mut tree = Tree::clone(&self.published.tree);
-        for (number, level) in (0u8..).zip(&mut tree.levels) {
+        let mut levels = self.published.tree.levels.clone();
+        for (number, level) in (0u8..).zip(&mut levels) {
             if self.changed & (1 << number) != 0 {
                 *level = match self.sorted_level(number) {
                     Some(sorted) => Level::of(sorted.iter().map(|t| Arc::clone(&t.0)).collect(), true),
@@ -93,8 +93,10 @@ impl Keyspace {
             }
         }
         self.changed = 0;
-        self.published =
-            Arc::new(KeyspaceState { tree: Arc::new(tree), ..KeyspaceState::clone(&self.published) });
+        self.published = Arc::new(KeyspaceState {
+            tree: Arc::new(Tree::of(levels)),
+            ..KeyspaceState::clone(&self.published)
+        });
     }
 }
 

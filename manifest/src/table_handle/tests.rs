@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, Kind, OpCost, SeqNo};
 use esker_sstable::{TableIdentity, TableOptions, TableWriter};
 
@@ -29,7 +30,7 @@ fn files(disk: &Disk) -> Arc<TableFiles> {
 #[test]
 fn a_table_is_opened_by_the_first_read_and_once() {
     let disk = Disk::default();
-    let handle = TableHandle::new(real_table(&disk, 4), &files(&disk));
+    let handle = TableHandle::new(real_table(&disk, 4), Vec::new(), &files(&disk));
     assert!(handle.opened().is_none());
     let reader = Arc::clone(handle.reader().expect("it opens"));
     assert!(handle.opened().is_some());
@@ -44,7 +45,7 @@ fn a_table_is_opened_by_the_first_read_and_once() {
 #[test]
 fn a_table_that_could_not_be_opened_is_tried_again() {
     let disk = Disk::default();
-    let handle = TableHandle::new(real_table(&disk, 4), &files(&disk));
+    let handle = TableHandle::new(real_table(&disk, 4), Vec::new(), &files(&disk));
     disk.break_at(Some(Fault { call: 0, effect: Effect::None, forever: false }));
     assert!(matches!(handle.reader(), Err(Error::Io { .. })));
     assert!(handle.reader().is_ok());
@@ -53,7 +54,7 @@ fn a_table_that_could_not_be_opened_is_tried_again() {
 #[test]
 fn many_who_want_the_same_table_open_it_once() {
     let disk = Disk::default();
-    let handle = TableHandle::new(real_table(&disk, 4), &files(&disk));
+    let handle = TableHandle::new(real_table(&disk, 4), Vec::new(), &files(&disk));
     let readers: Vec<_> = std::thread::scope(|scope| {
         let open = || Arc::clone(handle.reader().expect("it opens"));
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
@@ -73,14 +74,14 @@ fn a_detached_table_has_no_reader_and_leaves_no_garbage() {
 fn only_the_end_of_an_obsolete_handle_is_reported() {
     let disk = Disk::default();
     let files = files(&disk);
-    drop(TableHandle::new(real_table(&disk, 4), &files));
+    drop(TableHandle::new(real_table(&disk, 4), Vec::new(), &files));
     assert_eq!(files.take_garbage(), []);
-    let handle = TableHandle::new(real_table(&disk, 5), &files);
+    let handle = TableHandle::new(real_table(&disk, 5), Vec::new(), &files);
     let other = Arc::clone(&handle);
     handle.mark_obsolete();
     drop(handle);
     assert!(other.reader().is_ok(), "an older version still reads it");
     assert_eq!(files.take_garbage(), []);
     drop(other);
-    assert_eq!(files.take_garbage(), [FileNumber(5)]);
+    assert_eq!(files.take_garbage(), [FileName::Table(FileNumber(5))]);
 }

@@ -87,14 +87,14 @@ fn a_table_is_garbage_when_nobody_can_read_it_any_more() {
     drop(set.commit(vec![removal(&first)]).expect("removed"));
     assert_eq!(set.take_garbage(), [], "an old version still reads it");
     drop(old);
-    assert_eq!(set.take_garbage(), [number(&first)]);
+    assert_eq!(set.take_garbage(), [FileName::Table(number(&first))]);
     assert_eq!(set.take_garbage(), [], "once only");
     let reader = Arc::clone(set.current().keyspaces()[0].tree.table(number(&second)).expect("it"));
     drop(set.commit(vec![Edit::DropKeyspace { id: KeyspaceId(1) }]).expect("dropped"));
     assert!(reader.is_obsolete());
     assert_eq!(set.take_garbage(), [], "a reader still has it");
     drop(reader);
-    assert_eq!(set.take_garbage(), [number(&second)]);
+    assert_eq!(set.take_garbage(), [FileName::Table(number(&second))]);
 }
 
 #[test]

@@ -165,14 +165,14 @@ fn a_newer_version_is_told_from_damage() {
     .expect("memory");
     let mut bytes = bytes_of(&*fs, &path());
     let at = bytes.len() - FOOTER_BYTES;
-    bytes[at + 88] = 3;
+    bytes[at + 88] = 4;
     let decode = |bytes: &[u8]| {
         Footer::decode(&path(), bytes, bytes.len() as u64, Some((IDENTITY.database, IDENTITY.number)))
-            .expect_err("version 3")
+            .expect_err("version 4")
     };
     assert!(decode(&bytes).is_corruption(), "a version that no checksum covers is damage");
     repair_footer(&mut bytes);
-    assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 3, supported: 2, .. }));
+    assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 4, supported: 3, .. }));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub enum Moment {
     Closed,
 }
 
-/// What a table holds, as the manifest says.
+/// What a table holds, as the manifest says; of a blob file, what the tables hold that refer to it.
 pub struct TableInfo {
     /// The name of its keyspace.
     pub keyspace: String,
@@ -49,7 +49,7 @@ pub struct Base {
     pub moment: Moment,
     /// Its files.
     pub files: Files,
-    /// Its tables, by file name.
+    /// Its tables and blob files, by file name.
     pub tables: BTreeMap<String, TableInfo>,
     states: Vec<State>,
 }
@@ -80,7 +80,7 @@ impl std::str::FromStr for Moment {
 
 /// The committed database, opened again and left as `moment` says.
 fn files_at(moment: Moment) -> Result<Files, Violation> {
-    let files = fixture::files(1)?;
+    let files = fixture::files(golden::VERSION)?;
     if moment == Moment::Killed {
         return Ok(files);
     }
@@ -101,7 +101,7 @@ fn files_at(moment: Moment) -> Result<Files, Violation> {
     Files::of_disk(&disk)
 }
 
-/// The tables that the manifest in `files` names, and the first log that is needed.
+/// The tables and blob files that the manifest in `files` names, and the first log that is needed.
 pub(super) fn needed(files: &Files) -> Result<(BTreeMap<String, TableInfo>, FileNumber), Violation> {
     let fs: std::sync::Arc<dyn Fs> = std::sync::Arc::new(files.disk());
     let ledger = std::sync::Arc::new(Ledger::default());
@@ -120,6 +120,14 @@ pub(super) fn needed(files: &Files) -> Result<(BTreeMap<String, TableInfo>, File
         for (level, table) in keyspace.tree.tables() {
             let info =
                 TableInfo { keyspace: keyspace.name.clone(), bounds: table.meta.bounds.clone(), level };
+            for blob in table.blobs() {
+                let name = FileName::Blob(blob.number()).to_string();
+                let bounds = match tables.get(&name) {
+                    Some(TableInfo { bounds, .. }) => info.bounds.union(bounds),
+                    None => info.bounds.clone(),
+                };
+                tables.insert(name, TableInfo { keyspace: keyspace.name.clone(), bounds, level });
+            }
             tables.insert(FileName::Table(table.number()).to_string(), info);
         }
     }
@@ -133,7 +141,7 @@ impl Base {
     /// If the committed copy is gone or does not open.
     pub fn new(moment: Moment) -> Result<Base, Violation> {
         let files = files_at(moment)?;
-        Ok(Base { moment, tables: needed(&files)?.0, files, states: golden::states(1) })
+        Ok(Base { moment, tables: needed(&files)?.0, files, states: golden::states(golden::VERSION) })
     }
 
     /// Everything that it holds.
@@ -204,8 +212,8 @@ impl Base {
     /// By whose work the file `name` came to be.
     pub fn point(&self, name: &str) -> Point {
         match (FileName::parse(name), self.tables.get(name)) {
-            (Some(FileName::Table(_)), Some(table)) if table.level == 0 => Point::Flush,
-            (Some(FileName::Table(_)), Some(_)) => Point::Compaction,
+            (Some(FileName::Table(_) | FileName::Blob(_)), Some(table)) if table.level == 0 => Point::Flush,
+            (Some(FileName::Table(_) | FileName::Blob(_)), Some(_)) => Point::Compaction,
             (Some(FileName::Log(_)), _) if self.logs().last().is_some_and(|(last, _)| last == name) => {
                 Point::Log
             }

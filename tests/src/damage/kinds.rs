@@ -45,7 +45,7 @@ pub enum Damage {
     Copy(usize, usize),
     /// A file of another directory stands in place of the one of its name, or beside all.
     Splice(usize, usize),
-    /// All files of one kind or two (bits: tables, logs, manifest and `CURRENT`) come from another
+    /// All files of one kind or two (bits: tables and blob files, logs, manifest and `CURRENT`) come from another
     /// directory. All three would be another database.
     SpliceKinds(usize, u8),
 }
@@ -230,7 +230,7 @@ impl Damages {
             }
             Damage::SpliceKinds(other, kinds) => {
                 let of_kind = |name: &str| match name.rsplit('.').next() {
-                    Some("sst") => kinds & 1 != 0,
+                    Some("sst" | "blob") => kinds & 1 != 0,
                     Some("log") => kinds & 2 != 0,
                     _ => kinds & 4 != 0,
                 };

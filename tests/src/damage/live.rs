@@ -46,7 +46,7 @@ pub fn under_an_open_database(read_only: bool, every: usize) -> Result<Tried, Vi
     let files = Files::of_disk(&disk)?;
     let (tables, first_log) = needed(&files)?;
     let matters = |name: &str| match FileName::parse(name) {
-        Some(FileName::Table(_)) => tables.contains_key(name),
+        Some(FileName::Table(_) | FileName::Blob(_)) => tables.contains_key(name),
         Some(FileName::Log(number)) => number >= first_log,
         other => other.is_some(),
     };

@@ -10,7 +10,7 @@ use esker_vfs::sim::Simulation;
 
 use super::base::Base;
 use crate::driver::Violation;
-use crate::files::{Files, is_table};
+use crate::files::{Files, holds_rows};
 use crate::lies::LyingFs;
 use crate::oracle::{Contents, Rows};
 use crate::planted::Bug;
@@ -86,7 +86,7 @@ impl<'a> Scene<'a> {
         let name = path.strip_prefix(DIR).ok().and_then(Path::to_str).unwrap_or_default();
         // A table, log or manifest that is gone from the manifest's or a log's account is told by the others.
         let told = self.differing.iter().any(|differing| differing == name)
-            || self.differing.iter().any(|name| !is_table(name));
+            || self.differing.iter().any(|name| !holds_rows(name));
         if told && FileName::parse(name).is_some() {
             return Ok(());
         }

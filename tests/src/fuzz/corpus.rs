@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use super::codecs::zstd_frame;
 use super::run;
 use crate::driver::Violation;
-use crate::files::{is_log, is_table};
+use crate::files::{holds_rows, is_log, is_table};
 use crate::golden::fixture;
-use crate::layout::{RECORD_HEADER, TRAILER, fragments, pieces, table};
+use crate::layout::{BLOB_FOOTER, BLOB_HEADER, RECORD_HEADER, TRAILER, fragments, pieces, table};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"))
@@ -36,7 +36,7 @@ pub fn replay(name: &str) -> Result<u64, Violation> {
 /// # Errors
 /// If that is not there.
 pub fn seeds(name: &str) -> Result<Vec<Vec<u8>>, Violation> {
-    let files = fixture::files(1)?;
+    let files = fixture::files(crate::golden::VERSION)?;
     let all = || files.iter();
     let payloads = |ending: &'static str| {
         all().filter(move |(name, _)| name.ends_with(ending)).flat_map(|(_, bytes)| {
@@ -67,6 +67,11 @@ pub fn seeds(name: &str) -> Result<Vec<Vec<u8>>, Violation> {
         "data_block" => tables()
             .filter_map(|(_, b)| Some(small(b[table(b)?.blocks.first()?.clone()].to_vec())))
             .take(3)
+            .collect(),
+        "blob_file" => all()
+            .filter(|(name, _)| holds_rows(name) && !is_table(name))
+            .map(|(_, bytes)| bytes[BLOB_HEADER..bytes.len() - BLOB_FOOTER].to_vec())
+            .take(4)
             .collect(),
         "filter" => tables()
             .filter_map(|(_, b)| Some(small(b[table(b)?.parts[1].clone()].to_vec())))

@@ -94,8 +94,9 @@ fn change(files: &mut Files, name: &str, random: &mut Rng) {
             // The file under another number, or another kind of name.
             let number = nasty(random, 200) % (1 << 50);
             let number = esker_base::FileNumber(number);
-            let new = match random.u8(0..4) {
+            let new = match random.u8(0..5) {
                 0 => FileName::Table(number),
+                4 => FileName::Blob(number),
                 1 => FileName::Log(number),
                 2 => FileName::Manifest(number),
                 _ => FileName::Temporary(number),

@@ -26,7 +26,7 @@ use crate::case::Failure;
 use crate::crash::{Outcome, contained};
 use crate::damage::base::{Base, Moment};
 use crate::driver::Violation;
-use crate::files::{is_log, is_table};
+use crate::files::{holds_rows, is_log};
 use crate::points::Point;
 use crate::real::Mount;
 use crate::survivor::reading::everything;
@@ -327,7 +327,7 @@ pub fn stands(scratch: &Path) -> Result<Report, Violation> {
             let opened = matches!(came, Ok(Some(Ok(()))));
             report.take(&what, came);
             // Who opens for reading does without the lock, and of tables only those in the manifest matter.
-            let needed = !is_table(name) || golden.base.tables.contains_key(name);
+            let needed = !holds_rows(name) || golden.base.tables.contains_key(name);
             if needed && opened && stand != Stand::HardLink && !(read_only && name == LOCK) {
                 report.take(&what, Err(format!("{name} was opened though it is no file")));
             }

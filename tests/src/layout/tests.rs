@@ -2,12 +2,12 @@
 
 use esker_base::filename::FileName;
 
-use super::{TRAILER, fragments, pieces, repair, table, with_block};
+use super::{TRAILER, blob_records, fragments, pieces, repair, table, with_block};
 use crate::golden::fixture;
 
 #[test]
 fn repairing_what_is_whole_changes_nothing() {
-    let files = fixture::files(1).expect("it is committed");
+    let files = fixture::files(crate::golden::VERSION).expect("it is committed");
     let database = files.database().expect("CURRENT names it");
     for (name, bytes) in files.iter() {
         let mut repaired = bytes.to_vec();
@@ -18,12 +18,13 @@ fn repairing_what_is_whole_changes_nothing() {
 
 #[test]
 fn a_checksum_that_was_destroyed_is_made_again() {
-    let files = fixture::files(1).expect("it is committed");
+    let files = fixture::files(crate::golden::VERSION).expect("it is committed");
     let database = files.database().expect("CURRENT names it");
     for (name, bytes) in files.iter() {
         for piece in pieces(name, bytes) {
             let at = match name.rsplit('.').next() {
-                Some("sst") if piece.end == bytes.len() => piece.end - 12,
+                Some("sst" | "blob") if piece.end == bytes.len() => piece.end - 12,
+                Some("blob") if piece.start == 0 => piece.end - 4,
                 Some("sst" | "CURRENT") => piece.end - 4,
                 _ if piece.start == 0 => 60,
                 _ => piece.start,
@@ -39,7 +40,7 @@ fn a_checksum_that_was_destroyed_is_made_again() {
 
 #[test]
 fn pieces_cover_what_is_used() {
-    let files = fixture::files(1).expect("it is committed");
+    let files = fixture::files(crate::golden::VERSION).expect("it is committed");
     for (name, bytes) in files.iter() {
         let mut end = 0;
         for piece in pieces(name, bytes) {
@@ -49,6 +50,7 @@ fn pieces_cover_what_is_used() {
         assert!(bytes[end..].iter().all(|byte| *byte == 0), "{name} from {end} on");
         match name.rsplit('.').next() {
             Some("sst") => assert!(table(bytes).is_some_and(|table| !table.blocks.is_empty())),
+            Some("blob") => assert!(!blob_records(bytes).is_empty()),
             Some("log" | "manifest") => assert!(!fragments(bytes).is_empty()),
             _ => {}
         }
@@ -57,7 +59,7 @@ fn pieces_cover_what_is_used() {
 
 #[test]
 fn a_block_of_another_length_moves_what_is_behind_it() {
-    let files = fixture::files(1).expect("it is committed");
+    let files = fixture::files(crate::golden::VERSION).expect("it is committed");
     let (_, bytes) = files
         .iter()
         .find(|(name, _)| matches!(FileName::parse(name), Some(FileName::Table(_))))

@@ -79,6 +79,7 @@ impl Config {
             filter_bits_per_key: u8::try_from(pick(&[0, 4, 10])).unwrap_or(0),
             compression: compression[count(pick(&[0, 1, 2]))].clone(),
             merge_operator: None,
+            blob_bytes_min: u32::try_from(pick(&[0, 16, 40, 200])).unwrap_or(0),
         };
         Config { seed, options, keyspaces, threads, bug: None }
     }

@@ -1,7 +1,8 @@
 //! Random edits against a plain model, reopened at any moment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use esker_base::blob::{BlobMeta, BlobRef};
 use esker_base::filename::FileName;
 use esker_base::table_meta::TableMeta;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 
 use super::keyspace;
 use crate::testing::disk::{Disk, Survives};
-use crate::testing::{Picture, create, meta, recover, write_table};
+use crate::testing::{Picture, create, meta, recover, write_blob, write_table};
 use crate::{Edit, VersionSet};
 
 /// What to do next; numbers are reduced to what there is.
@@ -132,11 +133,15 @@ impl Run {
             }
             Step::Reopen(seed) => self.reopen(seed),
         }
-        for number in self.set.take_garbage() {
-            let live =
-                self.expected.keyspaces.values().any(|(_, _, tables)| tables.contains_key(&number.0));
-            assert!(!live, "{number} is in the tree");
-            self.disk.take(&FileName::Table(number).to_string());
+        for name in self.set.take_garbage() {
+            let mut keyspaces = self.expected.keyspaces.values();
+            let live = match name {
+                FileName::Table(number) => keyspaces.any(|(_, _, tables)| tables.contains_key(&number.0)),
+                FileName::Blob(number) => self.expected.blobs.contains_key(&number.0),
+                _ => true,
+            };
+            assert!(!live, "{name} is in the tree");
+            self.disk.take(&name.to_string());
         }
     }
 
@@ -144,7 +149,20 @@ impl Run {
         let mut edits = Vec::new();
         for (n, from, to) in tables {
             let Some(id) = self.some_keyspace(n) else { continue };
-            let meta = self.new_table(id, from.min(to), from.max(to));
+            let mut meta = self.new_table(id, from.min(to), from.max(to));
+            // Every other table comes with a blob file.
+            if from % 2 == 0 {
+                let blob = BlobMeta {
+                    number: FileNumber(self.number()),
+                    keyspace: meta.keyspace,
+                    file_bytes: 900,
+                    values: 3,
+                    value_bytes: 800,
+                };
+                write_blob(&self.disk, &blob).expect("a blob file");
+                meta.blobs = vec![BlobRef { number: blob.number, values: 3, value_bytes: 800 }];
+                edits.push(Edit::AddBlob { meta: blob });
+            }
             write_table(&self.disk, &meta).expect("a table's file");
             edits.push(Edit::AddTable { level: 0, meta });
         }
@@ -176,6 +194,11 @@ impl Run {
         let Some(bounds) = bounds else { return };
         let mut output = self.new_table(id, 0, 0);
         output.bounds = bounds;
+        // Of what the inputs refer to, the greater numbers are passed on.
+        let parts = inputs.iter().flat_map(|(_, meta)| &meta.blobs).map(|part| (part.number, *part));
+        let parts: BTreeMap<FileNumber, BlobRef> = parts.collect();
+        let one = |part: BlobRef| BlobRef { values: 1, value_bytes: 5, ..part };
+        output.blobs = parts.into_values().skip(usize::from(level % 2)).map(one).take(10).collect();
         write_table(&self.disk, &output).expect("a table's file");
         let mut edits = vec![Edit::AddTable { level: level + 1, meta: output }];
         edits.extend(inputs.iter().map(|(level, meta)| Edit::RemoveTable {

@@ -1,0 +1,162 @@
+//! What a run does with values that lie, or are to lie, in blob files.
+//!
+//! 1. A put whose value is long enough goes to a blob file of the run, and its row gets a pointer: that is how a
+//!    flush writes it, and how a database from before there were blob files is converted.
+//! 2. A row with a pointer is passed on as it is; its value is not read. Unless its blob file is one to be
+//!    *collected* ([`collect`](crate::collect)): then its value is read and goes through rule 1 again.
+//! 3. A merge operand's base is read where it lies.
+//! 4. The blob files of a table hold its values and no others, are finished before it is, and are finished (so
+//!    synced) before anybody reads them back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::blob::{BlobMeta, BlobPointer};
+use esker_base::{Error, FileNumber, OpCost, Result};
+use esker_manifest::BlobHandle;
+use esker_sstable::BlobWriter;
+
+/// Makes the writer of the next blob file: allocates a file number, creates the file.
+pub type MakeBlobWriter = Box<dyn FnMut() -> Result<BlobWriter> + Send>;
+
+/// What a run is told about blob files.
+pub struct BlobRules {
+    /// Values of at least this many bytes go to blob files; `None` for no value.
+    pub bytes_min: Option<u32>,
+    /// A blob file is closed once it is this large, in bytes.
+    pub file_bytes: u64,
+    /// Makes the writer of the next one.
+    pub make: MakeBlobWriter,
+    /// The blob files that the inputs refer to.
+    pub sources: Vec<Arc<BlobHandle>>,
+    /// Those of them whose values are to be written anew.
+    pub collect: Arc<[FileNumber]>,
+}
+
+impl BlobRules {
+    /// Of a run whose inputs have no values in blob files and that writes none.
+    pub fn none() -> BlobRules {
+        BlobRules {
+            bytes_min: None,
+            file_bytes: u64::MAX,
+            make: Box::new(|| Err(Error::invalid("a run that writes no blob files was to write one"))),
+            sources: Vec::new(),
+            collect: Arc::default(),
+        }
+    }
+}
+
+/// The blob files of a run: those it reads, and those it writes.
+pub(crate) struct Blobs {
+    /// See [`BlobRules::bytes_min`]; `usize::MAX` for no value.
+    bytes_min: usize,
+    file_bytes: u64,
+    make: MakeBlobWriter,
+    /// Each with whether it is to be collected.
+    sources: BTreeMap<FileNumber, (Arc<BlobHandle>, bool)>,
+    writer: Option<BlobWriter>,
+    finished: Vec<BlobMeta>,
+    /// How many of `finished` belong to tables that are finished.
+    settled: usize,
+    /// Bytes of values read and written since somebody asked.
+    moved: u64,
+    cost: OpCost,
+}
+
+impl Blobs {
+    pub(crate) fn new(rules: BlobRules) -> Blobs {
+        let collect = &rules.collect;
+        let sources = rules.sources.into_iter();
+        Blobs {
+            bytes_min: rules.bytes_min.map_or(usize::MAX, |bytes| bytes as usize),
+            file_bytes: rules.file_bytes,
+            make: rules.make,
+            sources: sources
+                .map(|blob| (blob.number(), (Arc::clone(&blob), collect.contains(&blob.number()))))
+                .collect(),
+            writer: None,
+            finished: Vec::new(),
+            settled: 0,
+            moved: 0,
+            cost: OpCost::default(),
+        }
+    }
+
+    /// Whether a value of `bytes` goes to a blob file.
+    #[inline]
+    pub(crate) fn takes(&self, bytes: usize) -> bool {
+        bytes >= self.bytes_min
+    }
+
+    /// Whether the value that `pointer` leads to is to be written anew.
+    pub(crate) fn collects(&self, pointer: &BlobPointer) -> bool {
+        self.sources.get(&pointer.number).is_some_and(|(_, collect)| *collect)
+    }
+
+    /// The value that `pointer` of `key` leads to.
+    pub(crate) fn read(&mut self, key: &[u8], pointer: &BlobPointer) -> Result<Bytes> {
+        let Some((blob, _)) = self.sources.get(&pointer.number) else {
+            let name = esker_base::filename::FileName::Blob(pointer.number).to_string();
+            return Err(Error::corruption(
+                name,
+                pointer.offset,
+                "a row refers to it, its table's description does not",
+            ));
+        };
+        self.moved += u64::from(pointer.len);
+        blob.reader()?.read(key, pointer, &mut self.cost)
+    }
+
+    /// Write a value; what its row has in its place.
+    pub(crate) fn write(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
+        if self.writer.as_ref().is_some_and(|writer| writer.bytes() >= self.file_bytes) {
+            self.finish_file()?;
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert((self.make)()?),
+        };
+        self.moved += value.len() as u64;
+        writer.add(key, value)
+    }
+
+    /// Close the file under way, if there is one.
+    fn finish_file(&mut self) -> Result<()> {
+        if let Some(writer) = self.writer.take() {
+            self.finished.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    /// The table under way is about to be finished: its blob files, finished.
+    pub(crate) fn finish_table(&mut self) -> Result<&[BlobMeta]> {
+        self.finish_file()?;
+        let of_table = self.finished.get(self.settled..).unwrap_or_default();
+        self.settled = self.finished.len();
+        Ok(of_table)
+    }
+
+    /// Every finished blob file.
+    pub(crate) fn finished(&self) -> &[BlobMeta] {
+        &self.finished
+    }
+
+    /// Remove what is not finished and hand out what is.
+    pub(crate) fn give_up(&mut self) -> Vec<BlobMeta> {
+        if let Some(writer) = self.writer.take() {
+            writer.abandon();
+        }
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Bytes of values read and written since the last call.
+    pub(crate) fn take_moved(&mut self) -> u64 {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// What reading has cost since the last call.
+    pub(crate) fn take_cost(&mut self) -> OpCost {
+        std::mem::take(&mut self.cost)
+    }
+}

@@ -1,0 +1,339 @@
+//! Values in blob files, seen from outside: every way of reading gives the model's answers, whatever has become of the
+//! files, and what is dead goes.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+use esker::vfs::fs::Fs;
+use esker::vfs::mem::{MemFs, Policy};
+use esker::vfs::sim::Simulation;
+use esker::{Database, DatabaseOptions, Keyspace, KeyspaceOptions, OpCost};
+
+const DIR: &str = "/db";
+const KEYS: u32 = 300;
+
+/// The low byte of `n`.
+fn byte(n: u32) -> u8 {
+    n.to_le_bytes()[0]
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options() -> DatabaseOptions {
+    DatabaseOptions {
+        memtable_bytes_max: 16 << 10,
+        table_bytes: 4 << 10,
+        level_base_bytes: 4 << 10,
+        l0_tables_trigger: 2,
+        ..DatabaseOptions::default()
+    }
+}
+
+fn open(world: &Simulation) -> Database {
+    Database::builder(DIR).options(options()).env(world.env()).open().expect("opened")
+}
+
+fn keyspace(db: &Database, name: &str, blob_bytes_min: u32) -> Keyspace {
+    let options = KeyspaceOptions { block_bytes: 256, ..KeyspaceOptions::default() };
+    db.keyspace(name, options.with_blob_bytes_min(blob_bytes_min)).expect("created")
+}
+
+fn key(n: u32) -> Vec<u8> {
+    format!("key {n:05}").into_bytes()
+}
+
+/// Long and short values; no two alike.
+fn value(n: u32, round: u32) -> Vec<u8> {
+    let len = [5, 90, 700, 64, 63, 300][(n % 6) as usize];
+    let mut value = format!("{n} {round} ").into_bytes();
+    value.resize(len.max(value.len()), byte(n ^ round));
+    value
+}
+
+/// Overwrite, delete and delete ranges, the more the later.
+fn write(map: &Keyspace, model: &mut Model, round: u32) {
+    for step in 0..KEYS {
+        let n = (step * 37 + round * 11) % KEYS;
+        if (n + round) % 17 == 3 {
+            map.delete(key(n)).expect("deleted");
+            model.remove(&key(n));
+        } else if (n + round) % 97 == 5 {
+            let (start, end) = (key(n), key(n + 5));
+            map.delete_range(start.clone()..end.clone()).expect("deleted");
+            model.retain(|key, _| *key < start || *key >= end);
+        } else {
+            map.put(key(n), value(n, round)).expect("put");
+            model.insert(key(n), value(n, round));
+        }
+    }
+}
+
+/// Every way of reading agrees with the model.
+fn check(map: &Keyspace, model: &Model) {
+    let mut some = Vec::new();
+    for n in 0..KEYS + 10 {
+        let expected = model.get(&key(n));
+        assert_eq!(map.get(key(n)).expect("read").as_deref(), expected.map(Vec::as_slice), "{n}");
+        let len = map.get_with(key(n), <[u8]>::len).expect("read");
+        assert_eq!(len, expected.map(Vec::len));
+        assert_eq!(map.contains(key(n)).expect("read"), expected.is_some());
+        some.push(key(n));
+    }
+    let many = map.multi_get(&some).expect("read");
+    assert!(
+        many.iter().zip(&some).all(|(found, key)| found.as_deref() == model.get(key).map(Vec::as_slice))
+    );
+    let rows = |scan: esker::Scan| -> Vec<(Vec<u8>, Vec<u8>)> {
+        scan.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).expect("a row")).collect()
+    };
+    let expected: Vec<_> = model.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    assert!(rows(map.iter()) == expected);
+    let mut reverse: Vec<_> =
+        map.iter().rev().map(|row| row.map(|(k, v)| (k.to_vec(), v.to_vec())).expect("a row")).collect();
+    reverse.reverse();
+    assert!(reverse == expected);
+    // A cursor that turns round at every third row.
+    let mut cursor = map.cursor().expect("a cursor");
+    cursor.seek(b"").expect("sought");
+    let mut at = 0;
+    while at + 3 < expected.len() {
+        for step in [1, 1, 1, -1] {
+            assert_eq!((cursor.key(), cursor.value()), (&expected[at].0[..], &expected[at].1[..]));
+            let there = if step == 1 { cursor.next() } else { cursor.prev() };
+            assert!(there.expect("moved"));
+            at = at.checked_add_signed(step).expect("within");
+        }
+    }
+    let range = map.range((Bound::Excluded(key(50)), Bound::Included(key(70))));
+    let within: Vec<_> = expected.iter().filter(|(k, _)| *k > key(50) && *k <= key(70)).cloned().collect();
+    assert!(rows(range) == within);
+}
+
+fn files(disk: &MemFs, dir: &str, ending: &str) -> u64 {
+    let all = disk.list(Path::new(dir)).expect("listed");
+    all.iter().filter(|entry| entry.name.ends_with(ending)).map(|entry| entry.len).sum()
+}
+
+#[test]
+fn every_read_sees_through_rows_to_their_values() {
+    for seed in 0..4 {
+        let world = Simulation::on(MemFs::simulated(), seed);
+        let db = open(&world);
+        let map = keyspace(&db, "map", 64);
+        let mut model = Model::new();
+        for round in 0..4 {
+            write(&map, &mut model, round);
+            check(&map, &model);
+            let snapshot = db.snapshot();
+            let before = model.clone();
+            write(&map, &mut model, round + 100);
+            db.wait_for_compactions().expect("compacted");
+            let old: Vec<_> = map
+                .at(&snapshot)
+                .expect("a reader")
+                .range::<&[u8]>(..)
+                .map(|row| row.map(|(k, v)| (k.to_vec(), v.to_vec())).expect("a row"))
+                .collect();
+            assert!(old == before.into_iter().collect::<Vec<_>>());
+            check(&map, &model);
+        }
+        let verified = db.verify().expect("whole");
+        assert!(verified.blobs > 0 && db.metrics().blob_bytes > 0);
+        let whole = map.approximate_size::<&[u8]>(..).expect("a size");
+        assert!(whole > db.metrics().table_bytes, "values in blob files count");
+        db.transact(|tx| {
+            tx.put(&map, key(0), "own")?;
+            tx.merge(&map, key(1), "x").expect_err("there is no operator");
+            assert_eq!(tx.get(&map, key(0))?.as_deref(), Some(&b"own"[..]));
+            assert_eq!(tx.get(&map, key(2))?.as_deref(), model.get(&key(2)).map(Vec::as_slice));
+            Ok(())
+        })
+        .expect("committed");
+        model.insert(key(0), b"own".to_vec());
+        db.close().expect("closed");
+        let db = open(&world);
+        let map = db.existing_keyspace("map").expect("it is there");
+        check(&map, &model);
+    }
+}
+
+#[test]
+fn operands_fold_onto_values_in_blob_files() {
+    let world = Simulation::on(MemFs::simulated(), 3);
+    let db = open(&world);
+    let options = KeyspaceOptions::default().with_merge_operator("append").with_blob_bytes_min(64);
+    let map = db.keyspace("lists", options).expect("created");
+    let mut model = Model::new();
+    for round in 0..6u32 {
+        for n in 0..60 {
+            if (n + round) % 5 == 0 {
+                map.put(key(n), vec![b'a' + byte(round); 100]).expect("put");
+                model.insert(key(n), vec![b'a' + byte(round); 100]);
+            } else {
+                map.merge(key(n), format!("+{round}")).expect("merged");
+                model.entry(key(n)).or_default().extend_from_slice(format!("+{round}").as_bytes());
+            }
+        }
+        db.flush().expect("flushed");
+        for n in 0..60 {
+            assert_eq!(map.get(key(n)).expect("read").as_deref(), model.get(&key(n)).map(Vec::as_slice));
+        }
+        let snapshot = db.snapshot();
+        if round % 2 == 1 {
+            db.wait_for_compactions().expect("compacted");
+        }
+        let forward: Vec<_> = map.iter().map(|row| row.expect("a row").1.to_vec()).collect();
+        assert!(forward == model.values().cloned().collect::<Vec<_>>());
+        let reverse: Vec<_> = map.iter().rev().map(|row| row.expect("a row").1.to_vec()).collect();
+        assert!(reverse == model.values().rev().cloned().collect::<Vec<_>>());
+        drop(snapshot);
+    }
+    map.compact_range::<&[u8]>(..).expect("compacted");
+    assert!(db.metrics().blob_bytes > 0, "folded values are long");
+    db.verify().expect("whole");
+    for n in 0..60 {
+        assert_eq!(map.get(key(n)).expect("read").as_deref(), model.get(&key(n)).map(Vec::as_slice));
+    }
+}
+
+#[test]
+fn dead_values_leave_the_disk_by_themselves() {
+    let world = Simulation::on(MemFs::simulated(), 1);
+    let db = open(&world);
+    let map = keyspace(&db, "map", 64);
+    let mut live = 0u64;
+    for round in 0..12u32 {
+        live = 0;
+        for n in 0..KEYS {
+            // A tenth is written once and stays.
+            if n % 10 != 0 || round == 0 {
+                map.put(key(n), vec![byte(round); 400]).expect("put");
+            }
+            live += 400;
+        }
+    }
+    db.wait_for_compactions().expect("compacted");
+    let metrics = db.metrics();
+    let blobs = metrics.keyspaces[0].blobs;
+    // What newer rows in level 0 hide is still counted as live.
+    assert!(blobs.dead_bytes * 100 <= (blobs.dead_bytes + blobs.live_bytes) * 30, "{blobs:?}");
+    assert!(metrics.blob_bytes * 100 < live * 170, "{blobs:?} for {live} live bytes");
+    assert_eq!(files(&world.disk, DIR, ".blob"), metrics.blob_bytes, "nothing else is left on the disk");
+    db.verify().expect("whole");
+    for n in 0..KEYS {
+        let round = if n % 10 == 0 { 0 } else { 11 };
+        assert_eq!(map.get(key(n)).expect("read").as_deref(), Some(&[round; 400][..]));
+    }
+    // A snapshot holds what it sees; a keyspace that is dropped holds nothing.
+    map.delete_range(key(0)..key(KEYS)).expect("deleted");
+    map.compact_range::<&[u8]>(..).expect("compacted");
+    assert_eq!((db.metrics().blob_bytes, files(&world.disk, DIR, ".blob")), (0, 0));
+    map.put(key(1), vec![1; 400]).expect("put");
+    db.flush().expect("flushed");
+    assert!(files(&world.disk, DIR, ".blob") > 400);
+    drop(map);
+    db.drop_keyspace("map").expect("dropped");
+    let other = keyspace(&db, "other", 64);
+    other.put("a", "b").expect("put");
+    db.flush().expect("flushed");
+    db.close().expect("closed");
+    let db = open(&world);
+    assert_eq!(files(&world.disk, DIR, ".blob"), 0);
+    db.close().expect("closed");
+}
+
+#[test]
+fn a_database_without_blob_files_is_converted_and_back() {
+    let world = Simulation::on(MemFs::simulated(), 5);
+    let mut model = Model::new();
+    let db = open(&world);
+    let inline = keyspace(&db, "inline", 0);
+    write(&inline, &mut model, 0);
+    db.wait_for_compactions().expect("compacted");
+    assert_eq!(db.metrics().blob_bytes, 0);
+    check(&inline, &model);
+    let compressed = KeyspaceOptions::default().with_compression(esker::Compression::Lz4);
+    let compressed = db.keyspace("compressed", compressed.with_blob_bytes_min(64)).expect("created");
+    compressed.put("a", vec![7; 9000]).expect("put");
+    db.flush().expect("flushed");
+    assert_eq!(db.metrics().blob_bytes, 0, "a keyspace that compresses keeps its values");
+    let error = db.keyspace("inline", KeyspaceOptions { block_bytes: 256, ..KeyspaceOptions::default() });
+    assert!(matches!(error, Err(esker::Error::OptionMismatch { option: "blob_bytes_min", .. })));
+}
+
+#[test]
+fn a_checkpoint_has_its_values_and_keeps_them() {
+    let world = Simulation::on(MemFs::simulated(), 2);
+    let db = open(&world);
+    let map = keyspace(&db, "map", 64);
+    let mut model = Model::new();
+    write(&map, &mut model, 0);
+    db.checkpoint("/copy").expect("copied");
+    let before = model.clone();
+    for round in 1..5 {
+        write(&map, &mut model, round);
+    }
+    db.wait_for_compactions().expect("compacted");
+    let copy =
+        Database::builder("/copy").env(Simulation::on(world.disk.clone(), 7).env()).open().expect("opened");
+    copy.verify().expect("whole");
+    check(&copy.existing_keyspace("map").expect("it is there"), &before);
+    check(&map, &model);
+}
+
+#[test]
+fn what_is_not_looked_at_is_not_read() {
+    let world = Simulation::on(MemFs::simulated(), 2);
+    let db = open(&world);
+    let map = keyspace(&db, "map", 64);
+    map.put("a", vec![1; 5000]).expect("put");
+    db.flush().expect("flushed");
+    let mut cost = OpCost::default();
+    assert_eq!(map.get_with_costed("a", &mut cost, <[u8]>::len).expect("read"), Some(5000));
+    assert_eq!(cost.blob_values, 1);
+    assert!(cost.bytes_from_disk > 5000);
+    let reader = map.reader().expect("a reader");
+    assert!(reader.contains("a").expect("read"));
+    // A damaged value is an error for who reads it, and for nobody else.
+    let name = world.disk.list(Path::new(DIR)).expect("listed");
+    let name = name
+        .iter()
+        .find(|entry| Path::new(&entry.name).extension().is_some_and(|is| is == "blob"))
+        .expect("a blob file")
+        .name
+        .clone();
+    let file = world.disk.open_writable(&Path::new(DIR).join(&name)).expect("opened");
+    file.write_at(&[9], 2000).expect("written");
+    assert!(map.contains("a").expect("not read"));
+    let error = map.get("a").expect_err("it is damaged");
+    assert!(error.is_corruption() && error.to_string().contains(&name), "{error}");
+    let mut scan = map.iter();
+    assert!(scan.next().expect("a row").expect_err("it is damaged").is_corruption());
+    assert!(db.verify().expect_err("it is damaged").is_corruption());
+}
+
+#[test]
+fn a_cut_short_run_leaves_no_blob_files() {
+    let world = Simulation::on(MemFs::simulated(), 9);
+    let db = open(&world);
+    let map = keyspace(&db, "map", 64);
+    let mut model = Model::new();
+    for round in 0..3 {
+        write(&map, &mut model, round);
+    }
+    // The power goes at many moments.
+    let end = world.disk.trace_len();
+    for at in (end / 3..end).step_by((end / 60).max(1)) {
+        for policy in [Policy::Strict, Policy::Everything] {
+            let disk = world.disk.image_at(at, policy, at as u64);
+            let world = Simulation::on(disk.clone(), 4);
+            let db = open(&world);
+            db.verify().expect("whole");
+            db.close().expect("closed");
+            let db = open(&world);
+            let (named, there) = (db.metrics().blob_bytes, files(&disk, DIR, ".blob"));
+            assert_eq!(named, there, "orphans are gone");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Reading a blob file: single values, and all of it.
+//!
+//! Threads: many at once; no locks. Nothing is kept in the block cache: a value is read by one positional read into
+//! memory of its own and checked in one pass, and the system's cache has the file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use esker_base::blob::{BlobMeta, BlobPointer};
+use esker_base::checksum::ChecksumSeed;
+use esker_base::filename::FileName;
+use esker_base::{DatabaseId, Error, FileNumber, OpCost, Result};
+use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
+
+use super::layout::{
+    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, Record, check, decode_footer, decode_header, lengths,
+    record_bytes,
+};
+use crate::options::TableIdentity;
+use crate::reader::TableContext;
+use crate::stored::Place;
+
+/// Bytes that verification reads at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// An open blob file. Used as `Arc<BlobReader>`.
+pub struct BlobReader {
+    file: Arc<dyn File>,
+    identity: TableIdentity,
+    seed: ChecksumSeed,
+    meta: BlobMeta,
+}
+
+impl BlobReader {
+    /// Open the blob file that `meta` describes. Anything in the file that disagrees with `meta` is
+    /// [`Error::Corruption`].
+    pub fn open(context: &TableContext, meta: &BlobMeta) -> Result<BlobReader> {
+        let path = context.dir.join(FileName::Blob(meta.number).to_string());
+        let reader = Self::load(&*context.fs, &path, Some((context.database, meta.number)))?;
+        if reader.meta != *meta {
+            let what = "the blob file describes itself otherwise than the manifest does";
+            return Err(Error::corruption(&path, reader.end(), what));
+        }
+        Ok(reader)
+    }
+
+    /// Open a blob file that no manifest describes, as salvage and inspection do: the file's own word is taken for
+    /// whose it is.
+    pub fn open_unlisted(fs: &dyn Fs, path: &Path) -> Result<BlobReader> {
+        Self::load(fs, path, None)
+    }
+
+    fn load(fs: &dyn Fs, path: &Path, expected: Option<(DatabaseId, FileNumber)>) -> Result<BlobReader> {
+        let file = fs.open(path)?;
+        let len = file.len()?;
+        if len < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+            return Err(Error::corruption(path, len, format!("a blob file is longer than {len} bytes")));
+        }
+        let identity = decode_header(path, &read_exact_at(&*file, 0, HEADER_BYTES)?, expected)?;
+        let footer = read_exact_at(&*file, len - FOOTER_BYTES as u64, FOOTER_BYTES)?;
+        let meta = decode_footer(path, &footer, identity, len)?;
+        let seed = ChecksumSeed::new(identity.database, identity.number);
+        Ok(BlobReader { file, identity, seed, meta })
+    }
+
+    /// The file's description, from its own header and footer.
+    pub fn meta(&self) -> &BlobMeta {
+        &self.meta
+    }
+
+    /// Whose file it is.
+    pub fn identity(&self) -> TableIdentity {
+        self.identity
+    }
+
+    /// The file's path, for messages.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Where records end.
+    pub(super) fn end(&self) -> u64 {
+        self.meta.file_bytes.saturating_sub(FOOTER_BYTES as u64)
+    }
+
+    pub(super) fn place(&self, offset: u64) -> Place<'_> {
+        Place { path: self.file.path(), seed: self.seed, offset }
+    }
+
+    /// How long the record is that `pointer` of `key` leads to, if the file can hold it there.
+    pub(super) fn record_len(&self, key: &[u8], pointer: &BlobPointer) -> Result<usize> {
+        let len = record_bytes(key.len(), pointer.len);
+        let fits = pointer.number == self.meta.number
+            && pointer.offset >= HEADER_BYTES as u64
+            && pointer.offset.checked_add(len).is_some_and(|end| end <= self.end());
+        usize::try_from(len)
+            .ok()
+            .filter(|_| fits)
+            .ok_or_else(|| self.place(pointer.offset).damaged(0, "a row's value is not within the file"))
+    }
+
+    /// Fill `buffer` with what stands at `offset`.
+    pub(super) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        fill_exact_at(&*self.file, offset, buffer)
+    }
+
+    /// The value in `record`, all bytes of the record that `pointer` of `key` leads to.
+    #[inline]
+    pub(super) fn value_in<'a>(
+        &self,
+        key: &[u8],
+        pointer: &BlobPointer,
+        record: &'a [u8],
+    ) -> Result<&'a [u8]> {
+        let place = self.place(pointer.offset);
+        let Record { checksum, key: own, value } = check(place, record)?;
+        if checksum != pointer.checksum || own != key || value.len() != pointer.len as usize {
+            return Err(place.damaged(0, "the record is not that of the row that refers to it"));
+        }
+        Ok(value)
+    }
+
+    /// The value that `pointer` of `key` leads to: one read, checked.
+    ///
+    /// Errors: [`Error::Corruption`] naming file and offset; [`Error::Io`]; [`Error::OutOfMemory`].
+    pub fn read(&self, key: &[u8], pointer: &BlobPointer, cost: &mut OpCost) -> Result<Bytes> {
+        let len = self.record_len(key, pointer)?;
+        let record = read_exact_at(&*self.file, pointer.offset, len)?;
+        cost.blob_values += 1;
+        cost.bytes_from_disk += len as u64;
+        let before = len - self.value_in(key, pointer, &record)?.len();
+        let mut value = Bytes::from(record);
+        value.advance(before);
+        Ok(value)
+    }
+
+    /// Read every byte of the file again and check: header, footer, every record, and the totals.
+    ///
+    /// The first thing found wrong is [`Error::Corruption`].
+    pub fn verify(&self, cost: &mut OpCost) -> Result<()> {
+        let path = self.file.path();
+        let expected = Some((self.identity.database, self.identity.number));
+        let header = decode_header(path, &read_exact_at(&*self.file, 0, HEADER_BYTES)?, expected)?;
+        let footer = read_exact_at(&*self.file, self.end(), FOOTER_BYTES)?;
+        if decode_footer(path, &footer, header, self.file.len()?)? != self.meta {
+            return Err(Error::corruption(path, self.end(), "the file changed since it was opened"));
+        }
+        cost.bytes_from_disk += self.meta.file_bytes;
+        let (mut values, mut value_bytes) = (0, 0);
+        let mut piece: Vec<u8> = Vec::new();
+        let (mut start, mut offset) = (HEADER_BYTES as u64, HEADER_BYTES as u64);
+        while offset < self.end() {
+            let at = usize::try_from(offset - start).unwrap_or(usize::MAX);
+            let rest = piece.get(at..).unwrap_or_default();
+            let claimed = lengths(rest).map(|(key, value)| record_bytes(key.into(), value));
+            let whole = claimed.and_then(|len| rest.get(..usize::try_from(len).ok()?));
+            if let Some(bytes) = whole {
+                let record = check(self.place(offset), bytes)?;
+                values += 1;
+                value_bytes += record.value.len() as u64;
+                offset += bytes.len() as u64;
+                continue;
+            }
+            let needed = claimed.unwrap_or(RECORD_BYTES as u64);
+            let left = self.end() - offset;
+            if needed > left {
+                return Err(self
+                    .place(offset)
+                    .damaged(0, "a record reaches beyond the end of the records"));
+            }
+            let len = needed.max(left.min(PIECE_BYTES as u64));
+            piece = read_exact_at(&*self.file, offset, usize::try_from(len).unwrap_or(usize::MAX))?;
+            // The device reads the next piece while this one is checked.
+            self.file.expect_read(offset + len, (left - len).min(PIECE_BYTES as u64));
+            start = offset;
+        }
+        if (values, value_bytes) != (self.meta.values, self.meta.value_bytes) {
+            return Err(Error::corruption(
+                path,
+                self.end(),
+                "the footer counts other values than the file holds",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for BlobReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlobReader").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}

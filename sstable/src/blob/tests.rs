@@ -1,0 +1,211 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use esker_base::blob::{BlobMeta, BlobPointer};
+use esker_base::{DatabaseId, Error, FileNumber, OpCost};
+use esker_vfs::fs::Fs;
+use proptest::prelude::*;
+
+use super::{BlobReader, BlobWalk, BlobWriter, inspect_blob};
+use crate::inspect::Verdict;
+use crate::testing::{IDENTITY, bytes_of, context, dir, memory};
+use crate::{TableIdentity, TableSource};
+
+const OWN: TableIdentity = TableIdentity { number: FileNumber(8), ..IDENTITY };
+
+type Row = (Vec<u8>, Vec<u8>);
+
+fn path() -> PathBuf {
+    dir().join("000008.blob")
+}
+
+fn write(fs: &Arc<dyn Fs>, rows: &[Row]) -> (BlobMeta, Vec<BlobPointer>) {
+    let mut writer = BlobWriter::create(fs, &dir(), OWN).expect("memory");
+    let pointers = rows.iter().map(|(key, value)| writer.add(key, value).expect("memory")).collect();
+    (writer.finish().expect("memory"), pointers)
+}
+
+fn put(fs: &dyn Fs, bytes: &[u8]) {
+    let _ = fs.remove(&path());
+    let file = fs.create(&path()).expect("memory");
+    file.write_at(bytes, 0).expect("memory");
+}
+
+fn open(fs: &Arc<dyn Fs>, meta: &BlobMeta) -> esker_base::Result<Arc<BlobReader>> {
+    BlobReader::open(&context(fs, TableSource::Buffered, 0), meta).map(Arc::new)
+}
+
+fn rows(values: &[(&str, &str)]) -> Vec<Row> {
+    values.iter().map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
+}
+
+fn small() -> Vec<Row> {
+    rows(&[
+        ("apple", "red and round"),
+        ("apple", "green, which was before"),
+        ("banana", ""),
+        ("", "no key"),
+    ])
+}
+
+/// The bytes of the example in FORMAT.md.
+fn example() -> Vec<u8> {
+    let text = include_str!("../../FORMAT.md");
+    let (_, example) = text.split_once("```blob\n").expect("the example");
+    let (example, _) = example.split_once("```").expect("the example's end");
+    example
+        .lines()
+        .flat_map(|line| line.split(';').next().unwrap_or_default().split_whitespace())
+        .map(|byte| u8::from_str_radix(byte, 16).expect("two hex digits"))
+        .collect()
+}
+
+#[test]
+fn the_example_is_what_is_written_and_is_read_as_it_says() {
+    let fs = memory();
+    let rows = rows(&[("plum", "purple")]);
+    let (meta, pointers) = write(&fs, &rows);
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02X}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(hex(&example()), hex(&bytes_of(&*fs, &path())));
+    let text = include_str!("../../FORMAT.md");
+    let pointer = hex(&pointers[0].encode());
+    assert!(text.contains(&pointer), "the pointer is {pointer}");
+    put(&*fs, &example());
+    let reader = BlobReader::open_unlisted(&*fs, &path()).expect("the example");
+    assert_eq!((reader.identity(), *reader.meta()), (OWN, meta));
+    let mut cost = OpCost::default();
+    assert_eq!(reader.read(b"plum", &pointers[0], &mut cost).expect("its value"), "purple");
+    assert_eq!((cost.blob_values, cost.bytes_from_disk), (1, 20));
+    reader.verify(&mut cost).expect("it is whole");
+}
+
+#[test]
+fn a_value_is_read_only_where_and_for_whom_it_was_written() {
+    let fs = memory();
+    let rows = small();
+    let (meta, pointers) = write(&fs, &rows);
+    let reader = open(&fs, &meta).expect("it was written");
+    let mut cost = OpCost::default();
+    for ((key, value), pointer) in rows.iter().zip(&pointers) {
+        assert_eq!(reader.read(key, pointer, &mut cost).expect("it is there"), value);
+        let wrong = [
+            BlobPointer { number: FileNumber(9), ..*pointer },
+            BlobPointer { offset: pointer.offset + 1, ..*pointer },
+            BlobPointer { offset: u64::MAX, ..*pointer },
+            BlobPointer { offset: 0, ..*pointer },
+            BlobPointer { len: pointer.len + 1, ..*pointer },
+            BlobPointer { len: u32::MAX, ..*pointer },
+            BlobPointer { checksum: pointer.checksum ^ 1, ..*pointer },
+        ];
+        for pointer in wrong {
+            let outcome = reader.read(key, &pointer, &mut cost);
+            assert!(matches!(outcome, Err(Error::Corruption { .. })), "{pointer:?}: {outcome:?}");
+            let mut walk = BlobWalk::default();
+            assert!(walk.value(&reader, key, &pointer, &mut cost).is_err() && walk.last().is_empty());
+        }
+        assert!(reader.read(b"another", pointer, &mut cost).is_err());
+    }
+    // A record that checks, of the same key in the same file, is still not the row's.
+    let other = BlobPointer { checksum: pointers[0].checksum, ..pointers[1] };
+    assert!(reader.read(b"apple", &other, &mut cost).is_err());
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_found() {
+    let fs = memory();
+    let rows = small();
+    let (meta, pointers) = write(&fs, &rows);
+    let whole = bytes_of(&*fs, &path());
+    let mut cost = OpCost::default();
+    let mut check = |bytes: &[u8], what: String| {
+        put(&*fs, bytes);
+        let damaged = match open(&fs, &meta) {
+            Err(error) => {
+                assert!(error.is_corruption() || matches!(error, Error::FormatTooNew { .. }), "{error}");
+                true
+            }
+            Ok(reader) => {
+                let mut walk = BlobWalk::default();
+                for ((key, value), pointer) in rows.iter().zip(&pointers) {
+                    if let Ok(read) = reader.read(key, pointer, &mut cost) {
+                        assert_eq!(read, value, "{what}");
+                    }
+                    if let Ok(read) = walk.value(&reader, key, pointer, &mut cost) {
+                        assert_eq!(read, value, "{what}");
+                    }
+                }
+                reader.verify(&mut cost).is_err()
+            }
+        };
+        assert!(damaged, "{what} is not found");
+        let fields: Vec<_> = inspect_blob(&*fs, &path())
+            .expect("memory")
+            .collect::<Result<_, _>>()
+            .expect("memory does not fail");
+        let covered: u64 = fields.iter().map(|field| field.len).sum();
+        assert_eq!(covered, bytes.len() as u64, "{what}: each byte is shown once");
+        assert!(bytes.is_empty() || fields.iter().any(|field| field.verdict != Verdict::Ok), "{what}");
+    };
+    for bit in 0..whole.len() * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        check(&bytes, format!("bit {bit}"));
+    }
+    for len in 0..whole.len() {
+        check(&whole[..len], format!("a file of {len} bytes"));
+    }
+    put(&*fs, &whole);
+    let fields = inspect_blob(&*fs, &path()).expect("memory");
+    assert!(fields.map(|field| field.expect("memory")).all(|field| field.verdict == Verdict::Ok));
+}
+
+#[test]
+fn another_files_bytes_are_refused() {
+    let fs = memory();
+    let (meta, _) = write(&fs, &small());
+    let bytes = bytes_of(&*fs, &path());
+    for (database, number) in [(OWN.database, 9), (DatabaseId([0xEE; 16]), 8)] {
+        let _ = fs.remove(&path());
+        let identity = TableIdentity { database, number: FileNumber(number), ..OWN };
+        let mut writer = BlobWriter::create(&fs, &dir(), identity).expect("memory");
+        for (key, value) in small() {
+            writer.add(&key, &value).expect("memory");
+        }
+        writer.finish().expect("memory");
+        let foreign = bytes_of(&*fs, &dir().join(format!("{number:06}.blob")));
+        assert_eq!(foreign.len(), bytes.len());
+        put(&*fs, &foreign);
+        let error = open(&fs, &meta).expect_err("it is not ours");
+        assert!(matches!(error, Error::Corruption { .. }), "{error}");
+        let _ = fs.remove(&dir().join("000009.blob"));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_walk_reads_what_single_reads_do(
+        lengths in proptest::collection::vec(prop_oneof![0usize..40, 1000usize..5000, 100_000usize..300_000], 1..30),
+        order in proptest::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let fs = memory();
+        let rows: Vec<Row> = lengths
+            .iter()
+            .enumerate()
+            .map(|(nth, &len)| (format!("key {nth}").into_bytes(), vec![nth as u8; len]))
+            .collect();
+        let (meta, pointers) = write(&fs, &rows);
+        let reader = open(&fs, &meta).expect("it was written");
+        reader.verify(&mut OpCost::default()).expect("it is whole");
+        let mut walk = BlobWalk::default();
+        let mut cost = OpCost::default();
+        // In order, here and there, and in order again.
+        let all = 0..rows.len();
+        let places = all.clone().chain(order.iter().map(|index| index.index(rows.len()))).chain(all);
+        for at in places {
+            let (key, value) = &rows[at];
+            let read = walk.value(&reader, key, &pointers[at], &mut cost).expect("it is there");
+            prop_assert!(read == value.as_slice());
+            prop_assert!(walk.last() == value.as_slice());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Reading values one after the other, as a scan, a compaction and the proof of what was written do.
+//!
+//! A value whose record follows the last one's in the same file is read together with what stands behind it, the
+//! more the longer that goes on: keys that were written together lie in key order. Every other value is read alone,
+//! into memory that stays in the processor's cache.
+
+use std::sync::Arc;
+
+use esker_base::blob::BlobPointer;
+use esker_base::{OpCost, Result, memory};
+
+use super::reader::BlobReader;
+
+/// The most that is read ahead, in bytes: what the processor's second cache holds beside what else is in it.
+const AHEAD_BYTES_MAX: u64 = 256 << 10;
+
+/// What the buffer's length is a multiple of.
+const ROOM_BYTES: usize = 16 << 10;
+
+/// See the module.
+#[derive(Default)]
+pub struct BlobWalk {
+    /// The file that was read last.
+    reader: Option<Arc<BlobReader>>,
+    buffer: Vec<u8>,
+    /// Where in the file the buffer begins, and how much of it counts.
+    start: u64,
+    len: usize,
+    /// Where the last record ended.
+    next: u64,
+    /// What is read ahead next time.
+    ahead: u64,
+    /// Where in the buffer the last value lies.
+    last: (usize, usize),
+}
+
+impl BlobWalk {
+    /// The value that `pointer` of `key` leads to in the file of `reader`; lent until the next call.
+    ///
+    /// Errors: as [`BlobReader::read`].
+    pub fn value(
+        &mut self,
+        reader: &Arc<BlobReader>,
+        key: &[u8],
+        pointer: &BlobPointer,
+        cost: &mut OpCost,
+    ) -> Result<&[u8]> {
+        self.last = (0, 0);
+        let len = reader.record_len(key, pointer)?;
+        let same = self.reader.as_ref().is_some_and(|last| Arc::ptr_eq(last, reader));
+        if !same {
+            self.reader = Some(Arc::clone(reader));
+            (self.len, self.next, self.ahead) = (0, 0, 0);
+        }
+        let held = pointer.offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
+        let held = held.filter(|at| at.checked_add(len).is_some_and(|end| end <= self.len));
+        let at = if let Some(at) = held {
+            at
+        } else {
+            self.read(reader, pointer.offset, len, cost)?;
+            0
+        };
+        self.next = pointer.offset + len as u64;
+        cost.blob_values += 1;
+        let record = self.buffer.get(at..at + len).unwrap_or_default();
+        let value = reader.value_in(key, pointer, record)?;
+        self.last = (at + len - value.len(), at + len);
+        Ok(value)
+    }
+
+    /// The value that was read last; empty before the first and after an error.
+    #[inline]
+    pub fn last(&self) -> &[u8] {
+        self.buffer.get(self.last.0..self.last.1).unwrap_or_default()
+    }
+
+    /// Read the record of `len` bytes at `offset`, and what it pays to read with it.
+    fn read(&mut self, reader: &BlobReader, offset: u64, len: usize, cost: &mut OpCost) -> Result<()> {
+        let wanted = len as u64;
+        self.ahead =
+            if offset == self.next { (2 * self.ahead.max(wanted)).min(AHEAD_BYTES_MAX) } else { 0 };
+        let reach = self.ahead.min(reader.end().saturating_sub(offset)).max(wanted);
+        let reach = usize::try_from(reach).unwrap_or(len);
+        // Nothing counts should the read fail.
+        self.len = 0;
+        if self.buffer.len() < reach {
+            // Given back first, and somewhat longer than needed: values of slightly different lengths take turns.
+            self.buffer = Vec::new();
+            self.buffer = memory::zeroed(reach.next_multiple_of(ROOM_BYTES), "a value")?;
+        }
+        reader.fill(offset, self.buffer.get_mut(..reach).unwrap_or_default())?;
+        (self.start, self.len) = (offset, reach);
+        cost.bytes_from_disk += reach as u64;
+        Ok(())
+    }
+}
