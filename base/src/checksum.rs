@@ -42,6 +42,26 @@ impl ChecksumSeed {
         }
         hasher.finalize()
     }
+
+    /// [`checksum`](Self::checksum) of one piece, at the offset that stands in front of it, as eight little-endian
+    /// bytes: in one run, which costs less than two.
+    ///
+    /// ```
+    /// use esker_base::checksum::ChecksumSeed;
+    /// use esker_base::{DatabaseId, FileNumber};
+    /// let seed = ChecksumSeed::new(DatabaseId([7; 16]), FileNumber(3));
+    /// let placed = [&64u64.to_le_bytes()[..], b"abc"].concat();
+    /// assert_eq!(seed.checksum_of_placed(&placed), seed.checksum(64, &[b"abc"]));
+    /// ```
+    #[inline]
+    pub fn checksum_of_placed(self, placed: &[u8]) -> u32 {
+        if planted::is(Planted::PlacelessChecksum) {
+            return self.checksum(0, &[placed.get(8..).unwrap_or_default()]);
+        }
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
+        hasher.update(placed);
+        hasher.finalize()
+    }
 }
 
 /// XXH3-64 of a user key. Computed once a lookup and reused for filters, block tags and the cache.

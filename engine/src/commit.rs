@@ -148,6 +148,14 @@ impl Work<'_> {
         }
     }
 
+    /// How many operations delete a key or a range of them.
+    fn deletes(&self) -> u64 {
+        match self {
+            Work::One(op) => u64::from(op.is_delete()),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.deletes(),
+        }
+    }
+
     fn range_deletes(&self) -> u64 {
         match self {
             Work::One(op) => u64::from(op.kind == Kind::RangeDelete),
@@ -155,6 +163,15 @@ impl Work<'_> {
         }
     }
 
+    /// Bytes of keys and values.
+    fn user_bytes(&self) -> u64 {
+        match self {
+            Work::One(op) => (op.key.len() + op.value.len()) as u64,
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.user_bytes(),
+        }
+    }
+
+    /// About as many as its part of a log record has.
     fn bytes(&self) -> usize {
         match self {
             Work::One(op) => op.key.len() + op.value.len(),
@@ -259,8 +276,15 @@ impl Lane {
             self.wait_for_followers(turn.followers);
             let followers = self.take_followers(own);
             turn.followers = followers.len();
-            let outcome = commit_and_wake(core, &mut turn, own.take(), &followers);
-            events.append(&mut turn.events);
+            let outcome = match (own.take(), &*followers) {
+                (Some(Work::One(op)), []) if op.kind != Kind::RangeDelete => {
+                    Some(commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op)))
+                }
+                (own, followers) => commit_and_wake(core, &mut turn, own, followers),
+            };
+            if !turn.events.is_empty() {
+                events.append(&mut turn.events);
+            }
             drop(turn);
             result = result.or(outcome);
             groups += 1;
@@ -346,15 +370,15 @@ fn commit_and_wake(
     own: Option<Work<'_>>,
     followers: &[Arc<Request>],
 ) -> Option<Result<Committed>> {
-    if let (Some(own), []) = (own, followers) {
-        let mut result = [None];
-        commit_contained(core, turn, &[own], &mut result);
-        let [result] = result;
-        return result;
-    }
     let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
     let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
-    commit_contained(core, turn, &group, &mut results);
+    let outcome = commit_contained(core, turn, |turn| {
+        commit_group(core, turn, &group, &mut results);
+        Ok(())
+    });
+    if let Err(in_doubt) = outcome {
+        results.fill_with(|| Some(Err(in_doubt.clone())));
+    }
     let mut results = results.into_iter();
     let result = own.and_then(|_| results.next().flatten());
     for (follower, result) in followers.iter().zip(results) {
@@ -388,20 +412,61 @@ impl Request {
     }
 }
 
-/// [`commit_group`]. A panic in it must not leave the lane led by nobody, and its followers waiting: the
-/// group is in doubt, and writes stop.
-fn commit_contained(
+/// What `commit` says. A panic in it must not leave the lane led by nobody, and its followers waiting: what it was
+/// committing is in doubt, and writes stop.
+#[inline]
+fn commit_contained<T>(
     core: &Core,
     turn: &mut Turn,
-    group: &[Work<'_>],
-    results: &mut [Option<Result<Committed>>],
-) {
-    let outcome = contained(|| commit_group(core, turn, group, results));
-    let Err(message) = outcome else { return };
-    let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
-    turn.events.extend(core.stop_writes_quietly(&cause));
-    let in_doubt = Error::InDoubt { cause: Box::new(cause) };
-    results.fill_with(|| Some(Err(in_doubt.clone())));
+    commit: impl FnOnce(&mut Turn) -> Result<T>,
+) -> Result<T> {
+    contained(|| commit(turn)).unwrap_or_else(|message| {
+        let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
+        turn.events.extend(core.stop_writes_quietly(&cause));
+        Err(Error::InDoubt { cause: Box::new(cause) })
+    })
+}
+
+/// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it.
+#[inline]
+fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<()> {
+    if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
+        return Err(Error::Closed { why: CLOSING });
+    }
+    core.health().check()?;
+    core.rotate_if_full(turn, range_deletes)
+}
+
+/// Number, log, apply and publish a single operation, not a range delete, that has come alone. The insertion is begun
+/// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
+/// system writes.
+fn commit_lone(core: &Core, turn: &mut Turn, op: Op<'_>) -> Result<Committed> {
+    open(core, turn, 0)?;
+    let work = Work::One(op);
+    make_room(turn.log.as_mut(), &work).map_err(aborted)?;
+    let number = turn.last_seqno.plus(1);
+    prefetch_front(op.value, LONE_VALUE_LINES);
+    let mut insertion = turn.memtable.expect(op.keyspace, op.key);
+    if let Some(log) = &mut turn.log {
+        log.stage_with(number.0, |out| op.encode(out));
+    }
+    insertion.expect_leaf();
+    let position = write_log(core, &mut turn.log, turn.log_number, &mut turn.events)?;
+    if core.dead_ranges.any() && !op.is_delete() {
+        core.dead_ranges.put(op.keyspace, op.key);
+    }
+    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), op, number)).flatten() {
+        Some(folded) => insertion.insert(number, Kind::Put, &folded),
+        None => insertion.insert(number, op.kind, op.value),
+    }
+    turn.last_seqno = number;
+    core.snapshots().publish(number);
+    core.metrics().count_commit(1, work.bytes() as u64);
+    Ok(Committed { position })
+}
+
+fn aborted(cause: Error) -> Error {
+    Error::Aborted { cause: Box::new(cause) }
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
@@ -411,24 +476,10 @@ fn commit_group(
     group: &[Work<'_>],
     results: &mut [Option<Result<Committed>>],
 ) {
-    let open = if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
-        Err(Error::Closed { why: CLOSING })
-    } else {
-        core.health().check()
-    };
     let range_deletes = group.iter().map(Work::range_deletes).sum();
-    if let Err(error) = open.and_then(|()| core.rotate_if_full(turn, range_deletes)) {
+    if let Err(error) = open(core, turn, range_deletes) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
-    }
-    let lone = match group {
-        [Work::One(op)] if turn.log.is_some() => Some(op),
-        _ => None,
-    };
-    if let Some(op) = lone {
-        // What the insertion below looks at comes nearer while the record is made,
-        prefetch_front(op.value, LONE_VALUE_LINES);
-        turn.memtable.expect_next(op.keyspace, op.key);
     }
     // Numbers and log records. A transaction is checked against everything published and against
     // the members of this group before it, which are not applied yet: those it meets in `earlier`.
@@ -447,7 +498,7 @@ fn commit_group(
             }
         }
         if let Err(cause) = make_room(turn.log.as_mut(), work) {
-            results[index] = Some(Err(Error::Aborted { cause: Box::new(cause) }));
+            results[index] = Some(Err(aborted(cause)));
             firsts.push(None);
             continue;
         }
@@ -460,11 +511,7 @@ fn commit_group(
     if firsts.iter().all(Option::is_none) {
         return;
     }
-    if let Some(op) = lone {
-        // and the last of it while the system writes the log.
-        turn.memtable.expect_leaf(op.keyspace, op.key);
-    }
-    let position = match write_log(core, turn) {
+    let position = match write_log(core, &mut turn.log, turn.log_number, &mut turn.events) {
         Ok(position) => position,
         Err(error) => {
             for result in results.iter_mut().filter(|r| r.is_none()) {
@@ -480,9 +527,10 @@ fn commit_group(
         let Some(first) = *first else { continue };
         let mut seqno = first;
         if core.dead_ranges.any() {
-            work.for_each(|op| match op.kind {
-                Kind::Put | Kind::Merge => core.dead_ranges.put(op.keyspace, op.key),
-                Kind::Delete | Kind::RangeDelete => {}
+            work.for_each(|op| {
+                if !op.is_delete() {
+                    core.dead_ranges.put(op.keyspace, op.key);
+                }
             });
         }
         work.for_each(|op| {
@@ -496,6 +544,7 @@ fn commit_group(
             }
             seqno = SeqNo(seqno.0 + 1);
         });
+        core.metrics().count_commit(work.ops(), work.bytes() as u64);
         results[index] = Some(Ok(Committed { position }));
     }
     drop(writes);
@@ -514,7 +563,7 @@ fn make_room(log: Option<&mut LogWriter>, work: &Work<'_>) -> Result<()> {
     }
     if let Some(log) = log {
         // A single operation is encoded on the way.
-        log.reserve(bytes.saturating_add(2 * HeadBuffer::BYTES))?;
+        log.reserve(bytes.saturating_add(Op::HEADS_BYTES_MAX))?;
     }
     memory::probe(bytes, "a commit's part of the memtable")
 }
@@ -527,60 +576,29 @@ fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
             log.stage(first.0 + 1, &[tail]);
         }
         Work::Batch(ops) | Work::Transaction(ops, _) => log.stage(first.0, &[ops.bytes()]),
-        Work::One(op) => {
-            // The wire form of `batch`, without building a batch.
-            let mut head = HeadBuffer::default();
-            head.push_byte(op.kind as u8);
-            head.push_varint(u64::from(op.keyspace.0));
-            head.push_varint(op.key.len() as u64);
-            let mut value_head = HeadBuffer::default();
-            if op.kind != Kind::Delete {
-                value_head.push_varint(op.value.len() as u64);
-            }
-            log.stage(first.0, &[head.bytes(), op.key, value_head.bytes(), op.value]);
-        }
-    }
-}
-
-/// A few bytes on the stack.
-#[derive(Default)]
-struct HeadBuffer {
-    bytes: [u8; HeadBuffer::BYTES],
-    len: usize,
-}
-
-impl HeadBuffer {
-    const BYTES: usize = 24;
-
-    fn push_byte(&mut self, byte: u8) {
-        self.bytes[self.len] = byte;
-        self.len += 1;
-    }
-    fn push_varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.push_byte(value.to_le_bytes()[0] | 0x80);
-            value >>= 7;
-        }
-        self.push_byte(value.to_le_bytes()[0]);
-    }
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        Work::One(op) => log.stage_with(first.0, |out| op.encode(out)),
     }
 }
 
 /// Write what is staged. The position is where it ends.
-fn write_log(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
-    let Some(log) = &mut turn.log else { return Ok(None) };
+#[inline]
+fn write_log(
+    core: &Core,
+    log: &mut Option<LogWriter>,
+    number: FileNumber,
+    events: &mut Vec<Event>,
+) -> Result<Option<LogPosition>> {
+    let Some(log) = log else { return Ok(None) };
     match log.write() {
         Ok(offset) => {
             if let Some(preparation) = log.preparation() {
                 core.jobs.prepare_log(preparation);
             }
-            Ok(Some(LogPosition { log: turn.log_number, offset }))
+            Ok(Some(LogPosition { log: number, offset }))
         }
         Err(failure) => {
             if !matches!(failure, WriteFailure::Undone(_)) {
-                turn.events.extend(core.stop_writes_quietly(failure.error()));
+                events.extend(core.stop_writes_quietly(failure.error()));
             }
             Err(failure.into())
         }
@@ -627,14 +645,9 @@ impl Core {
         self.admit(work.bytes() as u64)?;
         let committed = self.lane().commit(self, work, reads)?;
         cost.calls += 1;
-        work.for_each(|op| {
-            match op.kind {
-                Kind::Delete | Kind::RangeDelete => cost.tombstones_written += 1,
-                Kind::Put | Kind::Merge => cost.keys_written += 1,
-            }
-            cost.bytes_written += (op.key.len() + op.value.len()) as u64;
-        });
-        self.metrics().count_commit(work.ops(), work.bytes() as u64);
+        cost.tombstones_written += work.deletes();
+        cost.keys_written += work.ops() - work.deletes();
+        cost.bytes_written += work.user_bytes();
         if durability == Durability::Sync
             && let Some(position) = committed.position
         {
@@ -646,7 +659,13 @@ impl Core {
     }
 
     /// Err if an operation goes to a keyspace that was dropped.
+    #[inline]
     fn check_keyspaces(&self, work: &Work<'_>) -> Result<()> {
+        if self.keyspace_dropped.load(Ordering::Acquire) { self.look_for_keyspaces(work) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look_for_keyspaces(&self, work: &Work<'_>) -> Result<()> {
         let current = self.current.load();
         let mut gone = None;
         work.for_each(|op| {

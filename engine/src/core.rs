@@ -76,6 +76,8 @@ pub(crate) struct Core {
     pub(crate) open_log: FileNumber,
     /// One keyspace is created or dropped at a time.
     pub(crate) keyspace_changes: Mutex<()>,
+    /// Whether a keyspace was dropped since the database was opened: until then no handle is of one that is gone.
+    pub(crate) keyspace_dropped: AtomicBool,
     /// Transactions that keep losing take turns here.
     pub(crate) turns: Turns,
     /// Held for the life of the handle; `None` for a read-only one.

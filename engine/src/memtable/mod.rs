@@ -20,6 +20,7 @@ mod cursor;
 mod directory;
 mod filter;
 mod index;
+mod lone;
 mod tombstones;
 
 #[cfg(all(test, loom))]
@@ -187,6 +188,13 @@ impl Memtable {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// One entry more. For the writer: nobody else stores, so a load and a store lose nothing and need no locked
+    /// instruction.
+    #[inline]
+    fn count_entry(&self) {
+        self.entries.store(self.entries() + 1, Ordering::Relaxed);
+    }
+
     /// Range tombstones added. One relaxed load.
     #[inline]
     pub(crate) fn range_tombstones(&self) -> u64 {
@@ -200,27 +208,6 @@ impl MemtableWriter {
     pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
         Writes { memtable, index: &mut self.index, group: self.group, pending: Pending::default() }
-    }
-
-    /// The very next write will be an insertion for `key`: ask for the memory that it will look at, and remember
-    /// the way to its place. [`expect_leaf`](Self::expect_leaf) does so for the last step of it.
-    #[inline]
-    pub(crate) fn expect_next(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        if let Some(filter) = &self.memtable.filter {
-            filter.expect(keyspace, key_hash(key));
-        }
-        if let Some(found) = self.memtable.directory.get(keyspace) {
-            self.index.expect_next(&found.index, key);
-        }
-    }
-
-    /// What [`expect_next`](Self::expect_next) asked for may have come, and the write is the same. Does nothing if it
-    /// is not.
-    #[inline]
-    pub(crate) fn expect_leaf(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        if let Some(found) = self.memtable.directory.get(keyspace) {
-            self.index.expect_leaf(&found.index, key);
-        }
     }
 
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
@@ -283,9 +270,7 @@ impl<'a> Writes<'a> {
             filter.add(keyspace, key_hash(key));
         }
         self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
-        // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
-        let entries = memtable.entries.load(Ordering::Relaxed);
-        memtable.entries.store(entries + 1, Ordering::Relaxed);
+        memtable.count_entry();
     }
 
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.

@@ -90,7 +90,7 @@ fn forged() -> impl Strategy<Value = (u8, u64, u64, Option<u32>, Vec<u8>)> {
 /// Append a fragment whose checksums agree.
 fn forge(bytes: &mut Vec<u8>, kind: FragmentKind, tag: u64, durable: u64, len: u32, payload: &[u8]) {
     let offset = bytes.len() as u64;
-    let payload_checksum = record::payload_checksum(LOG.seed(), offset, &[payload]);
+    let payload_checksum = record::payload_checksum(LOG.seed(), offset, payload);
     let header = RecordHeader { payload_checksum, len, kind, tag, durable };
     bytes.extend_from_slice(&header.encode(LOG.seed(), offset));
     bytes.extend_from_slice(payload);

@@ -7,6 +7,7 @@ use esker_base::{InternalKey, Kind};
 
 use super::super::arena::{Arena, ArenaWriter, Entry};
 use super::Index;
+use super::descent::Descent;
 use super::node::{NodeRef, Order, SLOTS};
 
 /// The most levels a tree can have. Every level but the top multiplies the leaves by seven or so, and
@@ -19,24 +20,6 @@ pub(in super::super) struct IndexWriter {
     entries: ArenaWriter,
     nodes: ArenaWriter,
     arena: Arc<Arena>,
-    expected: Expected,
-}
-
-/// For which insertion an index's `expected` is on the way.
-#[derive(Debug, Default)]
-struct Expected {
-    /// The address of the index. None as soon as anything has been inserted: that may have replaced the leaf.
-    index: Option<usize>,
-    key: Vec<u8>,
-}
-
-impl Expected {
-    /// As far as the way to `key` in `index` is known.
-    #[inline]
-    fn of<'a>(&self, index: &'a Index, key: &[u8]) -> Option<NodeRef<'a>> {
-        let expected = self.index? == std::ptr::from_ref(index).addr() && self.key == key;
-        if expected { index.expected.get() } else { None }
-    }
 }
 
 /// A node on the way from the root to a leaf.
@@ -76,38 +59,13 @@ impl IndexWriter {
             entries: ArenaWriter::new(Arc::clone(&arena)),
             nodes: ArenaWriter::new(Arc::clone(&arena)),
             arena: Arc::clone(&arena),
-            expected: Expected::default(),
         };
         (arena, writer)
     }
 
-    /// The next insertion will be one of `key` into `index`: ask for what it looks at, and remember the way, but for
-    /// the leaf.
-    #[inline]
-    pub(in super::super) fn expect_next(&mut self, index: &Index, key: &[u8]) {
-        assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
-        self.expected.index = None;
-        if let Some(node) = index.above_leaf(key) {
-            index.expected.set(node);
-            self.expected.index = Some(std::ptr::from_ref(index).addr());
-            self.expected.key.clear();
-            self.expected.key.extend_from_slice(key);
-        }
-    }
-
-    /// The same for the leaf, once the node above it had time to come.
-    #[inline]
-    pub(in super::super) fn expect_leaf(&mut self, index: &Index, key: &[u8]) {
-        if let Some(node) = self.expected.of(index, key) {
-            let leaf = if node.is_leaf() { node } else { node.child_for(InternalKey::before_all(key)) };
-            leaf.prefetch_all(0);
-            index.expected.set(leaf);
-        }
-    }
-
     /// Write an entry where it stays, for [`link`](Self::link).
     #[inline]
-    pub(super) fn write<'a>(
+    pub(in super::super) fn write<'a>(
         &mut self,
         index: &'a Index,
         key: InternalKey<'_>,
@@ -119,32 +77,46 @@ impl IndexWriter {
         unsafe { Entry::write(&mut self.entries, key, kind, value) }
     }
 
-    /// The leaf for `entry`, the next to be linked, if that is what was expected.
+    /// Let `entry`, which was written for the index of `descent`, be found. No entry there has the same internal key,
+    /// `key`. The descent need not have come to the leaf, nor need that be the right one still: only full ones are
+    /// replaced, or give range away.
     #[inline]
-    pub(super) fn expected_leaf<'a>(&self, index: &'a Index, entry: Entry<'a>) -> Option<NodeRef<'a>> {
-        self.expected.of(index, entry.key()).filter(|node| node.is_leaf())
-    }
-
-    /// Let `entry`, which was written for `index`, be found. No entry there has the same internal key. `leaf`,
-    /// if any, was once the one for it, and is still if it is not full: only full ones are replaced, or give
-    /// range away.
-    #[inline]
-    pub(super) fn link<'a>(&mut self, index: &'a Index, entry: Entry<'a>, leaf: Option<NodeRef<'a>>) {
-        self.expected.index = None;
-        let Some(last) = index.last.get() else {
-            return self.plant(index, entry);
+    pub(in super::super) fn link<'a>(
+        &mut self,
+        descent: &Descent<'a>,
+        key: InternalKey<'_>,
+        entry: Entry<'a>,
+    ) {
+        let index = descent.index;
+        let leaf = match descent.node {
+            Some(node) if node.is_leaf() => node,
+            None if self.append(index, key, entry) => return,
+            _ => index.leaf(key).expect("an index that nothing can be appended to has a root").0,
         };
-        let key = entry.internal_key();
-        // Keys often arrive in order: look at the end first.
-        let follows = leaf.is_none() && last.ends_before(key);
-        let leaf = leaf.or_else(|| follows.then_some(last)).or_else(|| Some(index.leaf(key)?.0));
-        let leaf = leaf.expect("an index with a last leaf has a root");
         let order = leaf.order();
         if order.count() == SLOTS {
             return self.split(index, key, entry);
         }
-        let rank = if follows { order.count() } else { leaf.find(order, key).0 };
-        leaf.add(rank, leaf.head_of(key.user), entry, None);
+        leaf.add(leaf.find(order, key).0, leaf.head_of(key.user), entry, None);
+    }
+
+    /// [`link`](Self::link), if `entry` comes behind all others.
+    #[inline]
+    pub(super) fn append<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) -> bool {
+        let Some(last) = index.last.get() else {
+            self.plant(index, entry);
+            return true;
+        };
+        if !last.ends_before(key) {
+            return false;
+        }
+        let order = last.order();
+        if order.count() == SLOTS {
+            self.split(index, key, entry);
+        } else {
+            last.add(order.count(), last.head_of(key.user), entry, None);
+        }
+        true
     }
 
     /// The first entry: a root that is a leaf.

@@ -4,6 +4,7 @@
 //! neighbours (leaf) or first child (inner); 4–5 the other children (inner only).
 
 use std::alloc::Layout;
+use std::cmp::Ordering::Equal;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -145,7 +146,7 @@ impl<'a> NodeRef<'a> {
             prefix_len,
             level,
             appended: AtomicBool::new(false),
-            heads: std::array::from_fn(|_| AtomicU64::new(0)),
+            heads: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
             entries: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
             before: Link::none(),
             after: Link::none(),
@@ -293,11 +294,17 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Whether `target` comes after everything in this leaf.
+    /// Whether `target` comes after everything in this leaf, the last one. Its range has no end, and so no key bytes
+    /// that all keys share.
     #[inline]
     pub(super) fn ends_before(self, target: InternalKey<'_>) -> bool {
+        debug_assert_eq!(self.prefix_len(), 0, "the last leaf's keys need not share anything");
         let order = self.order();
-        self.entry(order, order.count() - 1).compare(target).is_gt()
+        let last = order.count() - 1;
+        match head(target.user).cmp(&self.head(order, last)) {
+            Equal => self.entry(order, last).compare(target).is_gt(),
+            ordering => ordering.is_gt(),
+        }
     }
 
     /// Fill the next free slot, put it at `rank`, and (last) let readers see it. For the writer, on a
@@ -349,17 +356,19 @@ impl<'a> NodeRef<'a> {
     /// behind it larger.
     ///
     /// All heads are compared, without a branch: that beats a search by halves, whose every step waits
-    /// for the one before and is guessed wrong half of the time.
+    /// for the one before and is guessed wrong half of the time. Those of empty slots are as large as can be.
     #[inline]
     fn find_head(self, order: Order, target: InternalKey<'_>) -> (usize, usize) {
         let sought = self.head_of(target.user);
-        let mut smaller = 0u32;
-        for head in self.node().heads.iter().rev() {
-            smaller = smaller << 1 | u32::from(head.load(Ordering::Relaxed) < sought);
+        let mut low = SLOTS;
+        for head in &self.node().heads {
+            // Subtracted, because so it is made of an instruction that adds a comparison's outcome.
+            low = low.wrapping_sub(usize::from(head.load(Ordering::Relaxed) >= sought));
         }
-        // Slots that the order does not name may be changing: leave them out.
-        let filled = (1u32 << order.count()) - 1;
-        let low = (smaller & filled).count_ones() as usize;
+        // A slot that has been filled meanwhile, which the order does not name, may be among them.
+        while low > order.count() || low > 0 && self.head(order, low - 1) >= sought {
+            low -= 1;
+        }
         let mut high = low;
         while high < order.count() && self.head(order, high) == sought {
             high += 1;

@@ -1,0 +1,43 @@
+//! The way of an insertion down to its leaf, a step at a time: each asks for the memory that the next looks at, so that
+//! whoever has something else to do meanwhile does not wait for it.
+
+use esker_base::InternalKey;
+
+use super::Index;
+use super::node::NodeRef;
+
+/// How far down the way of an insertion is known.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Descent<'a> {
+    pub(super) index: &'a Index,
+    /// None for a key behind all others: its place is at hand.
+    pub(super) node: Option<NodeRef<'a>>,
+    /// Of `node`, so that nothing of it need have arrived.
+    level: u8,
+}
+
+impl<'a> Descent<'a> {
+    /// At the root of `index`.
+    #[inline]
+    pub(in super::super) fn begin(index: &'a Index, key: InternalKey<'_>) -> Self {
+        let in_order = index.last.get().is_none_or(|last| last.ends_before(key));
+        let node = if in_order { None } else { index.root.get() };
+        Descent { index, node, level: node.map_or(0, NodeRef::level) }
+    }
+
+    /// How many steps there are to the leaf.
+    #[inline]
+    pub(in super::super) fn level(self) -> u8 {
+        self.level
+    }
+
+    /// Go down a level and ask for what is there, unless this is at its leaf.
+    #[inline]
+    pub(in super::super) fn step(&mut self, key: InternalKey<'_>) {
+        let Some(node) = self.node.filter(|_| self.level > 0) else { return };
+        let child = node.child_for(key);
+        self.level -= 1;
+        child.prefetch_all(self.level);
+        self.node = Some(child);
+    }
+}
