@@ -36,9 +36,18 @@ impl Op<'_> {
     /// Append the operation as a batch has it.
     #[inline]
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.push(self.kind as u8);
-        put_varint(out, u64::from(self.keyspace.0));
-        put_bytes(out, self.key);
+        match (u8::try_from(self.keyspace.0), u8::try_from(self.key.len())) {
+            // Varints of one byte, as most are: they go together.
+            (Ok(keyspace @ ..0x80), Ok(len @ ..0x80)) => {
+                out.extend_from_slice(&[self.kind as u8, keyspace, len]);
+            }
+            _ => {
+                out.push(self.kind as u8);
+                put_varint(out, u64::from(self.keyspace.0));
+                put_varint(out, self.key.len() as u64);
+            }
+        }
+        out.extend_from_slice(self.key);
         if self.kind != Kind::Delete {
             put_bytes(out, self.value);
         }

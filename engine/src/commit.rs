@@ -116,7 +116,7 @@ enum Outcome {
     Waiting,
     /// The leader before has left: this writer leads now.
     Lead,
-    Done(Result<Committed>),
+    Done(Answer),
 }
 
 /// Where a commit went.
@@ -125,6 +125,9 @@ pub(crate) struct Committed {
     /// The end of its log record; `None` without a log.
     pub(crate) position: Option<LogPosition>,
 }
+
+/// What the lane answers a commit. The error is boxed: an answer is handed on a few times.
+type Answer = Result<Committed, Box<Error>>;
 
 #[derive(Default)]
 struct Queue {
@@ -218,39 +221,42 @@ impl Lane {
     }
 
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
-    pub(crate) fn commit(
-        &self,
-        core: &Core,
-        work: Work<'_>,
-        reads: Option<&Arc<ReadSet>>,
-    ) -> Result<Committed> {
-        let mut copied = None;
-        loop {
+    #[inline]
+    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+        if self.begin_lead() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
+    }
+
+    /// Whether nobody led: now the caller does.
+    #[inline]
+    fn begin_lead(&self) -> bool {
+        !std::mem::replace(&mut self.queue.lock().led, true)
+    }
+
+    /// Wait behind a leader; should it go meanwhile, lead.
+    #[inline(never)]
+    fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+        // A batch may be large: the copy is made while others may queue.
+        let request = Arc::new(Request {
+            work: work.to_owned(reads)?,
+            answered: AtomicBool::new(false),
+            outcome: Mutex::new(Outcome::Waiting),
+            woken: Condvar::new(),
+        });
+        {
             let mut queue = self.queue.lock();
-            if !queue.led {
-                queue.led = true;
-                break;
-            }
-            if let Some(request) = copied.take() {
+            if queue.led {
                 queue.waiting.push(Arc::clone(&request));
                 self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
                 drop(queue);
                 return self.follow(core, &request);
             }
-            // A batch may be large: the copy is made while others may queue.
-            drop(queue);
-            copied = Some(Arc::new(Request {
-                work: work.to_owned(reads)?,
-                answered: AtomicBool::new(false),
-                outcome: Mutex::new(Outcome::Waiting),
-                woken: Condvar::new(),
-            }));
+            queue.led = true;
         }
         self.lead(core, work)
     }
 
     /// Wait for the outcome, or for the lead.
-    fn follow(&self, core: &Core, request: &Arc<Request>) -> Result<Committed> {
+    fn follow(&self, core: &Core, request: &Arc<Request>) -> Answer {
         request.watch();
         {
             let mut outcome = request.outcome.lock();
@@ -264,11 +270,34 @@ impl Lane {
         self.lead(core, request.work.as_work())
     }
 
-    /// Commit `own` and whoever has queued by now, then whoever has queued meanwhile, until nobody is left
-    /// or enough was done for others.
-    fn lead(&self, core: &Core, own: Work<'_>) -> Result<Committed> {
-        let mut result = None;
-        let mut own = Some(own);
+    /// Commit `own`, with whoever has queued by now, and then others: see [`Lane::lead_groups`].
+    #[inline]
+    fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
+        let Work::One(op) = own else { return self.lead_groups(core, Some(own)).unwrap_or_else(unanswered) };
+        let mut turn = self.turn.lock();
+        self.wait_for_followers(turn.followers);
+        if op.kind == Kind::RangeDelete || self.waiting.load(Ordering::Relaxed) > 0 {
+            drop(turn);
+            return self.lead_groups(core, Some(own)).unwrap_or_else(unanswered);
+        }
+        turn.followers = 0;
+        let answer = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
+        let events = std::mem::take(&mut turn.events);
+        drop(turn);
+        if !matches!(self.leave(true), Leaving::Free) {
+            self.lead_groups(core, None);
+        }
+        for event in &events {
+            core.emit(event);
+        }
+        answer
+    }
+
+    /// Commit `own`, if there is any, and whoever has queued by now, then whoever has queued meanwhile, until nobody is
+    /// left or enough was done for others. The answer to `own`.
+    #[inline(never)]
+    fn lead_groups(&self, core: &Core, mut own: Option<Work<'_>>) -> Option<Answer> {
+        let mut answer = None;
         let mut events = Vec::new();
         let mut groups = 0;
         let next = loop {
@@ -276,17 +305,9 @@ impl Lane {
             self.wait_for_followers(turn.followers);
             let followers = self.take_followers(own);
             turn.followers = followers.len();
-            let outcome = match (own.take(), &*followers) {
-                (Some(Work::One(op)), []) if op.kind != Kind::RangeDelete => {
-                    Some(commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op)))
-                }
-                (own, followers) => commit_and_wake(core, &mut turn, own, followers),
-            };
-            if !turn.events.is_empty() {
-                events.append(&mut turn.events);
-            }
+            answer = answer.or(commit_and_wake(core, &mut turn, own.take(), &followers));
+            events.append(&mut turn.events);
             drop(turn);
-            result = result.or(outcome);
             groups += 1;
             match self.leave(groups < GROUPS_MAX) {
                 Leaving::Stay => {}
@@ -301,7 +322,7 @@ impl Lane {
         for event in &events {
             core.emit(event);
         }
-        result.unwrap_or_else(unanswered)
+        answer
     }
 
     /// Wait until `hoped` have queued, but not for long.
@@ -317,7 +338,7 @@ impl Lane {
 
     /// Those who go with `own`, or without it: at least one then.
     fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
-        // Whoever queues now is found at the end: a lone put need not ask for the lock twice.
+        // Whoever queues now is found at the end: a lone batch need not ask for the lock twice.
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
@@ -338,6 +359,7 @@ impl Lane {
     }
 
     /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
+    #[inline]
     fn leave(&self, patient: bool) -> Leaving {
         let mut queue = self.queue.lock();
         if queue.waiting.is_empty() {
@@ -363,15 +385,15 @@ enum Leaving {
     To(Arc<Request>),
 }
 
-/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the outcome of `own`.
+/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the answer to `own`.
 fn commit_and_wake(
     core: &Core,
     turn: &mut Turn,
     own: Option<Work<'_>>,
     followers: &[Arc<Request>],
-) -> Option<Result<Committed>> {
+) -> Option<Answer> {
     let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
-    let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
+    let mut results: Vec<Option<Answer>> = group.iter().map(|_| None).collect();
     let outcome = commit_contained(core, turn, |turn| {
         commit_group(core, turn, &group, &mut results);
         Ok(())
@@ -387,7 +409,7 @@ fn commit_and_wake(
     result
 }
 
-fn unanswered() -> Result<Committed> {
+fn unanswered() -> Answer {
     unreachable!("every commit of a group gets an outcome")
 }
 
@@ -418,29 +440,30 @@ impl Request {
 fn commit_contained<T>(
     core: &Core,
     turn: &mut Turn,
-    commit: impl FnOnce(&mut Turn) -> Result<T>,
-) -> Result<T> {
+    commit: impl FnOnce(&mut Turn) -> Result<T, Box<Error>>,
+) -> Result<T, Box<Error>> {
     contained(|| commit(turn)).unwrap_or_else(|message| {
         let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
         turn.events.extend(core.stop_writes_quietly(&cause));
-        Err(Error::InDoubt { cause: Box::new(cause) })
+        Err(Box::new(Error::InDoubt { cause: Box::new(cause) }))
     })
 }
 
 /// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it.
 #[inline]
-fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<()> {
+fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Error>> {
     if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
-        return Err(Error::Closed { why: CLOSING });
+        return Err(Box::new(Error::Closed { why: CLOSING }));
     }
     core.health().check()?;
-    core.rotate_if_full(turn, range_deletes)
+    Ok(core.rotate_if_full(turn, range_deletes)?)
 }
 
 /// Number, log, apply and publish a single operation, not a range delete, that has come alone. The insertion is begun
 /// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
 /// system writes.
-fn commit_lone(core: &Core, turn: &mut Turn, op: Op<'_>) -> Result<Committed> {
+#[inline(never)]
+fn commit_lone(core: &Core, turn: &mut Turn, op: Op<'_>) -> Answer {
     open(core, turn, 0)?;
     let work = Work::One(op);
     make_room(turn.log.as_mut(), &work).map_err(aborted)?;
@@ -465,8 +488,8 @@ fn commit_lone(core: &Core, turn: &mut Turn, op: Op<'_>) -> Result<Committed> {
     Ok(Committed { position })
 }
 
-fn aborted(cause: Error) -> Error {
-    Error::Aborted { cause: Box::new(cause) }
+fn aborted(cause: Error) -> Box<Error> {
+    Box::new(Error::Aborted { cause: Box::new(cause) })
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
@@ -474,7 +497,7 @@ fn commit_group(
     core: &Core,
     turn: &mut Turn,
     group: &[Work<'_>],
-    results: &mut [Option<Result<Committed>>],
+    results: &mut [Option<Answer>],
 ) {
     let range_deletes = group.iter().map(Work::range_deletes).sum();
     if let Err(error) = open(core, turn, range_deletes) {
@@ -492,7 +515,7 @@ fn commit_group(
             let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
             let outcome = reads.check_group(earlier).and_then(|()| reads.check(core));
             if let Err(error) = outcome {
-                results[index] = Some(Err(error));
+                results[index] = Some(Err(Box::new(error)));
                 firsts.push(None);
                 continue;
             }
@@ -587,7 +610,7 @@ fn write_log(
     log: &mut Option<LogWriter>,
     number: FileNumber,
     events: &mut Vec<Event>,
-) -> Result<Option<LogPosition>> {
+) -> Result<Option<LogPosition>, Box<Error>> {
     let Some(log) = log else { return Ok(None) };
     match log.write() {
         Ok(offset) => {
@@ -600,7 +623,7 @@ fn write_log(
             if !matches!(failure, WriteFailure::Undone(_)) {
                 events.extend(core.stop_writes_quietly(failure.error()));
             }
-            Err(failure.into())
+            Err(Box::new(failure.into()))
         }
     }
 }
@@ -643,7 +666,7 @@ impl Core {
         }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
-        let committed = self.lane().commit(self, work, reads)?;
+        let committed = self.lane().commit(self, work, reads).map_err(|error| *error)?;
         cost.calls += 1;
         cost.tombstones_written += work.deletes();
         cost.keys_written += work.ops() - work.deletes();

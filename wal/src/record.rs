@@ -8,7 +8,7 @@
 //! a byte of payload is read; and a header whose payload is damaged still bears witness to what was
 //! durable when it was written.
 
-use esker_base::checksum::ChecksumSeed;
+use esker_base::checksum::{ChecksumSeed, Checksums};
 use esker_base::coding::{DecodeError, Decoder};
 
 /// Length of a fragment's header in bytes.
@@ -73,7 +73,7 @@ pub(crate) struct RecordHeader {
 impl RecordHeader {
     /// The header's bytes for a fragment that starts at `offset`.
     #[inline]
-    pub(crate) fn encode(&self, seed: ChecksumSeed, offset: u64) -> [u8; RECORD_HEADER_LEN] {
+    pub(crate) fn encode(&self, checksums: &Checksums, offset: u64) -> [u8; RECORD_HEADER_LEN] {
         // The offset, then all that the checksum covers.
         let mut placed = [0; PLACE_BYTES + RECORD_HEADER_LEN - 4];
         placed[..8].copy_from_slice(&offset.to_le_bytes());
@@ -82,7 +82,7 @@ impl RecordHeader {
         placed[16] = self.kind as u8;
         placed[17..25].copy_from_slice(&self.tag.to_le_bytes());
         placed[25..33].copy_from_slice(&self.durable.to_le_bytes());
-        let checksum = seed.checksum_of_placed(&placed);
+        let checksum = checksums.of_placed(&placed);
         let mut bytes = [0; RECORD_HEADER_LEN];
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
         bytes[4..].copy_from_slice(&placed[PLACE_BYTES..]);

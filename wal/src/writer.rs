@@ -34,7 +34,7 @@
 
 use std::path::Path;
 
-use esker_base::checksum::ChecksumSeed;
+use esker_base::checksum::Checksums;
 use esker_base::sync::Arc;
 use esker_base::{Error, FileNumber, Result, memory};
 use esker_vfs::fs::Fs;
@@ -60,7 +60,7 @@ const ZEROS: &[u8] = &[0; 64 << 10];
 pub struct LogWriter {
     shared: Arc<Shared>,
     number: FileNumber,
-    seed: ChecksumSeed,
+    checksums: Checksums,
     /// Staged fragments, encoded for the place they will have from `written` on.
     buffer: Vec<u8>,
     written: u64,
@@ -139,7 +139,7 @@ impl LogWriter {
         Ok(LogWriter {
             shared: Arc::new(Shared::new(file, written)),
             number: identity.number,
-            seed: identity.seed(),
+            checksums: Checksums::new(identity.seed()),
             buffer: Vec::new(),
             written,
             allocated: allocate_bytes,
@@ -235,8 +235,8 @@ impl LogWriter {
         #[expect(clippy::cast_possible_truncation, reason = "at most FRAGMENT_BYTES_MAX")]
         let len = (end - start - RECORD_HEADER_LEN) as u32;
         let (_, placed) = fragment.split_at(PLACE_AT);
-        let payload_checksum = self.seed.checksum_of_placed(placed);
-        let header = RecordHeader { payload_checksum, len, kind, tag, durable }.encode(self.seed, offset);
+        let payload_checksum = self.checksums.of_placed(placed);
+        let header = RecordHeader { payload_checksum, len, kind, tag, durable }.encode(&self.checksums, offset);
         let (front, _) = fragment.split_at_mut(RECORD_HEADER_LEN);
         front.copy_from_slice(&header);
     }
@@ -251,21 +251,19 @@ impl LogWriter {
     /// written. Either way, failed or not, nothing is staged afterwards.
     pub fn write(&mut self) -> Result<u64, WriteFailure> {
         let end = self.written + self.buffer.len() as u64;
-        let outcome = match self.shared.check() {
-            Err(error) => Err(WriteFailure::Refused(error)),
-            Ok(()) if self.buffer.is_empty() => Ok(end),
-            Ok(()) => match self.write_group(end) {
-                Ok(()) => {
-                    self.written = end;
-                    self.shared.publish_written(end);
-                    Ok(end)
-                }
-                Err(cause) => Err(self.undo(end, cause)),
-            },
-        };
+        let stopped = self.shared.check();
+        let outcome = if stopped.is_err() || self.buffer.is_empty() { Ok(()) } else { self.write_group(end) };
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
-        outcome
+        if let Err(error) = stopped {
+            return Err(WriteFailure::Refused(error));
+        }
+        if let Err(cause) = outcome {
+            return Err(self.undo(end, cause));
+        }
+        self.written = end;
+        self.shared.publish_written(end);
+        Ok(end)
     }
 
     /// Bring the staged group into the file, where it ends at `end`.

@@ -36,9 +36,7 @@ impl MemtableWriter {
         let way = memtable.directory.get(keyspace).map(|found| {
             let target = InternalKey::before_all(key);
             let mut descent = Descent::begin(&found.index, target);
-            while descent.level() > 1 {
-                descent.step(target);
-            }
+            descent.go_down(target, 1);
             (found, descent)
         });
         LoneInsertion { memtable, index: &mut self.index, keyspace, key, hash, way }
@@ -50,7 +48,7 @@ impl<'a> LoneInsertion<'a> {
     #[inline]
     pub(crate) fn expect_leaf(&mut self) {
         if let Some((_, descent)) = &mut self.way {
-            descent.step(InternalKey::before_all(self.key));
+            descent.go_down(InternalKey::before_all(self.key), 0);
         }
     }
 

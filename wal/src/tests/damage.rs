@@ -8,6 +8,7 @@ use crate::header::{HEADER_LEN, LogHeader};
 use crate::inspect;
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
 use crate::window::CHUNK_BYTES;
+use esker_base::checksum::Checksums;
 use esker_base::Error;
 use esker_vfs::fs::Fs;
 
@@ -92,7 +93,7 @@ fn forge(bytes: &mut Vec<u8>, kind: FragmentKind, tag: u64, durable: u64, len: u
     let offset = bytes.len() as u64;
     let payload_checksum = record::payload_checksum(LOG.seed(), offset, payload);
     let header = RecordHeader { payload_checksum, len, kind, tag, durable };
-    bytes.extend_from_slice(&header.encode(LOG.seed(), offset));
+    bytes.extend_from_slice(&header.encode(&Checksums::new(LOG.seed()), offset));
     bytes.extend_from_slice(payload);
 }
 

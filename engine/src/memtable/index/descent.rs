@@ -31,13 +31,15 @@ impl<'a> Descent<'a> {
         self.level
     }
 
-    /// Go down a level and ask for what is there, unless this is at its leaf.
+    /// Go down to `level`, unless this is there, and ask for what is at each.
     #[inline]
-    pub(in super::super) fn step(&mut self, key: InternalKey<'_>) {
-        let Some(node) = self.node.filter(|_| self.level > 0) else { return };
-        let child = node.child_for(key);
-        self.level -= 1;
-        child.prefetch_all(self.level);
-        self.node = Some(child);
+    pub(in super::super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
+        let Some(mut node) = self.node else { return };
+        while self.level > level {
+            node = node.child_for(key);
+            self.level -= 1;
+            node.prefetch_all(self.level);
+        }
+        self.node = Some(node);
     }
 }

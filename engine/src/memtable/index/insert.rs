@@ -137,7 +137,8 @@ impl IndexWriter {
     /// Insert `entry` where the leaf is full, or was when it was looked for.
     #[cold]
     fn split<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) {
-        let (path, depth) = path(index, key);
+        let mut path = [None; LEVELS_MAX];
+        let depth = find_path(index, key, &mut path);
         let (leaf, above) = path[..depth].split_last().expect("the path ends in a leaf");
         let leaf = leaf.as_ref().expect("the path is filled up to its depth");
         if leaf.order.count() < SLOTS {
@@ -300,9 +301,12 @@ fn link_leaves(index: &Index, old: NodeRef<'_>, split: Split<'_>) {
     }
 }
 
-/// The way from the root to the leaf for `key`, with the ranges on it.
-fn path<'a>(index: &'a Index, key: InternalKey<'_>) -> ([Option<Step<'a>>; LEVELS_MAX], usize) {
-    let mut path = [None; LEVELS_MAX];
+/// Fill `path` with the way from the root to the leaf for `key`, and the ranges on it. How many steps it has.
+fn find_path<'a>(
+    index: &'a Index,
+    key: InternalKey<'_>,
+    path: &mut [Option<Step<'a>>; LEVELS_MAX],
+) -> usize {
     let (mut start, mut end) = (None, None);
     let mut node = index.root.get().expect("an index with a full leaf has a root");
     for (depth, step) in path.iter_mut().enumerate() {
@@ -310,7 +314,7 @@ fn path<'a>(index: &'a Index, key: InternalKey<'_>) -> ([Option<Step<'a>>; LEVEL
         if node.is_leaf() {
             let (rank, _) = node.find(order, key);
             *step = Some(Step { node, order, rank, start, end });
-            return (path, depth + 1);
+            return depth + 1;
         }
         let rank = node.find_after(order, key);
         *step = Some(Step { node, order, rank, start, end });

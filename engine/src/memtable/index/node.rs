@@ -4,13 +4,14 @@
 //! neighbours (leaf) or first child (inner); 4–5 the other children (inner only).
 
 use std::alloc::Layout;
-use std::cmp::Ordering::Equal;
+use std::cmp::Ordering;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use esker_base::InternalKey;
 use esker_base::key::head;
-use esker_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use esker_base::sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU64};
 use esker_vfs::os::memory::prefetch;
 
 use super::super::arena::{ArenaWriter, Entry};
@@ -65,7 +66,7 @@ impl Link {
     /// The node, complete.
     #[inline]
     pub(super) fn get(&self) -> Option<NodeRef<'_>> {
-        let at = NonNull::new(self.0.load(Ordering::Acquire))?;
+        let at = NonNull::new(self.0.load(atomic::Ordering::Acquire))?;
         Some(NodeRef { at, arena: PhantomData })
     }
 
@@ -73,12 +74,12 @@ impl Link {
     /// `get` lend it for as long as the link.
     #[inline]
     pub(super) fn set(&self, node: NodeRef<'_>) {
-        self.0.store(node.at.as_ptr(), Ordering::Release);
+        self.0.store(node.at.as_ptr(), atomic::Ordering::Release);
     }
 
     /// Point nowhere or to `node`.
     pub(super) fn set_or_none(&self, node: Option<NodeRef<'_>>) {
-        self.0.store(node.map_or(std::ptr::null_mut(), |node| node.at.as_ptr()), Ordering::Release);
+        self.0.store(node.map_or(std::ptr::null_mut(), |node| node.at.as_ptr()), atomic::Ordering::Release);
     }
 }
 
@@ -202,24 +203,24 @@ impl<'a> NodeRef<'a> {
 
     /// Whether a node was put behind this one. For the writer.
     pub(super) fn appended(self) -> bool {
-        self.node().appended.load(Ordering::Relaxed)
+        self.node().appended.load(atomic::Ordering::Relaxed)
     }
 
     /// Remember that a node was put behind this one. For the writer.
     pub(super) fn set_appended(self) {
-        self.node().appended.store(true, Ordering::Relaxed);
+        self.node().appended.store(true, atomic::Ordering::Relaxed);
     }
 
     /// The slots that are filled, by rank.
     #[inline]
     pub(super) fn order(self) -> Order {
-        Order(self.node().order.load(Ordering::Acquire))
+        Order(self.node().order.load(atomic::Ordering::Acquire))
     }
 
     /// The entry (of an inner node: the separator) at `rank`.
     #[inline]
     pub(super) fn entry(self, order: Order, rank: usize) -> Entry<'a> {
-        let at = self.node().entries[order.slot(rank)].load(Ordering::Relaxed);
+        let at = self.node().entries[order.slot(rank)].load(atomic::Ordering::Relaxed);
         let at = NonNull::new(at).expect("an order names filled slots");
         // SAFETY: (1) slots are filled with entries of this node's arena, alive for `'a`, before an
         // order names them; (2) the order was loaded with acquire, or stored by this thread, so the
@@ -229,7 +230,7 @@ impl<'a> NodeRef<'a> {
 
     /// The head at `rank`.
     pub(super) fn head(self, order: Order, rank: usize) -> u64 {
-        self.node().heads[order.slot(rank)].load(Ordering::Relaxed)
+        self.node().heads[order.slot(rank)].load(atomic::Ordering::Relaxed)
     }
 
     #[inline]
@@ -287,9 +288,12 @@ impl<'a> NodeRef<'a> {
         let prefix_len = usize::from(self.node().prefix_len);
         debug_assert!(key.len() >= prefix_len, "the keys of a range share its prefix");
         let rest = key.get(prefix_len..).unwrap_or_default();
+        if let Some(first) = rest.first_chunk::<8>() {
+            return u64::from_be_bytes(*first);
+        }
         match key.last_chunk::<8>() {
             // A few bytes are faster cut out of the key's last eight than copied one by one.
-            Some(end) if (1..8).contains(&rest.len()) => u64::from_be_bytes(*end) << (64 - 8 * rest.len()),
+            Some(end) if !rest.is_empty() => u64::from_be_bytes(*end) << (64 - 8 * rest.len()),
             _ => head(rest),
         }
     }
@@ -302,7 +306,7 @@ impl<'a> NodeRef<'a> {
         let order = self.order();
         let last = order.count() - 1;
         match head(target.user).cmp(&self.head(order, last)) {
-            Equal => self.entry(order, last).compare(target).is_gt(),
+            Ordering::Equal => self.entry(order, last).compare(target).is_gt(),
             ordering => ordering.is_gt(),
         }
     }
@@ -313,37 +317,39 @@ impl<'a> NodeRef<'a> {
     pub(super) fn add(self, rank: usize, head: u64, entry: Entry<'_>, child: Option<NodeRef<'_>>) {
         let order = self.order();
         let slot = order.count();
-        self.node().heads[slot].store(head, Ordering::Relaxed);
-        self.node().entries[slot].store(entry.as_ptr().as_ptr(), Ordering::Relaxed);
+        self.node().heads[slot].store(head, atomic::Ordering::Relaxed);
+        self.node().entries[slot].store(entry.as_ptr().as_ptr(), atomic::Ordering::Relaxed);
         if let Some(child) = child {
             self.children()[slot].set(child);
         }
-        self.node().order.store(order.with(rank).0, Ordering::Release);
+        self.node().order.store(order.with(rank).0, atomic::Ordering::Release);
     }
 
     /// The entries before `target`, counted, and whether the one at that rank has `target`'s head.
     #[inline]
     pub(super) fn find(self, order: Order, target: InternalKey<'_>) -> (usize, bool) {
-        let (mut low, mut high) = self.find_head(order, target);
-        let end = high;
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if self.entry(order, middle).compare(target).is_gt() {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let (low, end) = self.find_head(order, target);
+        if low == end {
+            return (low, false);
         }
-        (low, low < end)
+        let rank = self.find_among(order, low..end, target, Ordering::Greater);
+        (rank, rank < end)
     }
 
     /// The separators not after `target`, counted: the rank of the child to go to.
     #[inline]
     pub(super) fn find_after(self, order: Order, target: InternalKey<'_>) -> usize {
-        let (mut low, mut high) = self.find_head(order, target);
+        let (low, end) = self.find_head(order, target);
+        if low == end { low } else { self.find_among(order, low..end, target, Ordering::Equal) }
+    }
+
+    /// The first of `ranks`, whose heads equal `target`'s, to which `target` compares as less than `least`.
+    #[inline(never)]
+    fn find_among(self, order: Order, ranks: Range<usize>, target: InternalKey<'_>, least: Ordering) -> usize {
+        let Range { start: mut low, end: mut high } = ranks;
         while low < high {
             let middle = usize::midpoint(low, high);
-            if self.entry(order, middle).compare(target).is_ge() {
+            if self.entry(order, middle).compare(target) >= least {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -357,13 +363,13 @@ impl<'a> NodeRef<'a> {
     ///
     /// All heads are compared, without a branch: that beats a search by halves, whose every step waits
     /// for the one before and is guessed wrong half of the time. Those of empty slots are as large as can be.
-    #[inline]
+    #[inline(always)]
     fn find_head(self, order: Order, target: InternalKey<'_>) -> (usize, usize) {
         let sought = self.head_of(target.user);
         let mut low = SLOTS;
         for head in &self.node().heads {
             // Subtracted, because so it is made of an instruction that adds a comparison's outcome.
-            low = low.wrapping_sub(usize::from(head.load(Ordering::Relaxed) >= sought));
+            low = low.wrapping_sub(usize::from(head.load(atomic::Ordering::Relaxed) >= sought));
         }
         // A slot that has been filled meanwhile, which the order does not name, may be among them.
         while low > order.count() || low > 0 && self.head(order, low - 1) >= sought {
@@ -398,7 +404,7 @@ impl<'a> NodeRef<'a> {
     pub(super) fn prefetch_entries(self) {
         // Also for slots that are still empty: that costs less than to look which are.
         for entry in &self.node().entries {
-            prefetch(entry.load(Ordering::Relaxed));
+            prefetch(entry.load(atomic::Ordering::Relaxed));
         }
     }
 }

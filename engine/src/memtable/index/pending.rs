@@ -64,8 +64,10 @@ impl<'a> Pending<'a> {
             levels = levels.max(begun.level());
             *descent = Some((begun, *entry));
         }
-        for _ in 0..levels {
-            descents.iter_mut().flatten().for_each(|(descent, entry)| descent.step(entry.internal_key()));
+        for level in (0..levels).rev() {
+            for (descent, entry) in descents.iter_mut().flatten() {
+                descent.go_down(entry.internal_key(), level);
+            }
         }
         for (descent, entry) in descents.iter().flatten() {
             writer.link(descent, entry.internal_key(), *entry);
