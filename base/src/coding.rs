@@ -169,8 +169,10 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let start = self.at;
-        let remaining = self.rest().len();
-        let len = self.varint_max(remaining, what)?;
-        self.take(len, what).map_err(|_| DecodeError { what, at: start })
+        let len = self.varint(what)?;
+        let found = usize::try_from(len).ok().and_then(|len| self.rest().get(..len));
+        let bytes = found.ok_or(DecodeError { what, at: start })?;
+        self.at += bytes.len();
+        Ok(bytes)
     }
 }

@@ -35,17 +35,16 @@ impl Op<'_> {
 
     /// Append the operation as a batch has it.
     #[inline]
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        match (u8::try_from(self.keyspace.0), u8::try_from(self.key.len())) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        if let (Ok(keyspace @ ..0x80), Ok(len @ ..0x80)) =
+            (u8::try_from(self.keyspace.0), u8::try_from(self.key.len()))
+        {
             // Varints of one byte, as most are: they go together.
-            (Ok(keyspace @ ..0x80), Ok(len @ ..0x80)) => {
-                out.extend_from_slice(&[self.kind as u8, keyspace, len]);
-            }
-            _ => {
-                out.push(self.kind as u8);
-                put_varint(out, u64::from(self.keyspace.0));
-                put_varint(out, self.key.len() as u64);
-            }
+            out.extend_from_slice(&[self.kind as u8, keyspace, len]);
+        } else {
+            out.push(self.kind as u8);
+            put_varint(out, u64::from(self.keyspace.0));
+            put_varint(out, self.key.len() as u64);
         }
         out.extend_from_slice(self.key);
         if self.kind != Kind::Delete {
@@ -55,7 +54,7 @@ impl Op<'_> {
 
     /// Whether it deletes a key or a range of them.
     #[inline]
-    pub(crate) fn is_delete(self) -> bool {
+    pub(crate) fn is_delete(&self) -> bool {
         matches!(self.kind, Kind::Delete | Kind::RangeDelete)
     }
 }

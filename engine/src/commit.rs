@@ -12,8 +12,8 @@
 //! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the lane takes no more writes.
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
-//! Locks: `queue` for a few instructions; `turn` for the length of one group, including its write but
-//! no sync. A leader holds nothing else.
+//! Locks: `queue` for a few instructions, by those who wait and by a leader that leaves; `turn` for the length of one
+//! group, including its write but no sync. A leader holds nothing else.
 
 use std::sync::Arc;
 
@@ -77,6 +77,14 @@ pub(crate) struct Turn {
     pub(crate) events: Vec<Event>,
 }
 
+impl Turn {
+    /// Where the log ends; none without a log.
+    #[inline]
+    pub(crate) fn position(&self) -> Option<LogPosition> {
+        self.log.as_ref().map(|log| LogPosition { log: self.log_number, offset: log.written() })
+    }
+}
+
 /// One commit's content, borrowed from whoever waits for it.
 #[derive(Clone, Copy)]
 pub(crate) enum Work<'a> {
@@ -129,17 +137,14 @@ pub(crate) struct Committed {
 /// What the lane answers a commit. The error is boxed: an answer is handed on a few times.
 type Answer = Result<Committed, Box<Error>>;
 
-#[derive(Default)]
-struct Queue {
-    waiting: Vec<Arc<Request>>,
-    led: bool,
-}
-
 /// See the module.
 pub(crate) struct Lane {
-    queue: Mutex<Queue>,
+    queue: Mutex<Vec<Arc<Request>>>,
     /// How many wait in `queue`, for whoever only looks: changed under its lock.
     waiting: AtomicUsize,
+    /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
+    /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
+    led: AtomicBool,
     turn: Mutex<Turn>,
 }
 
@@ -207,7 +212,12 @@ impl Work<'_> {
 
 impl Lane {
     pub(crate) fn new(turn: Turn) -> Self {
-        Lane { queue: Mutex::new(Queue::default()), waiting: AtomicUsize::new(0), turn: Mutex::new(turn) }
+        Lane {
+            queue: Mutex::new(Vec::new()),
+            waiting: AtomicUsize::new(0),
+            led: AtomicBool::new(false),
+            turn: Mutex::new(turn),
+        }
     }
 
     /// The leader's state, for rotation and closing.
@@ -229,7 +239,7 @@ impl Lane {
     /// Whether nobody led: now the caller does.
     #[inline]
     fn begin_lead(&self) -> bool {
-        !std::mem::replace(&mut self.queue.lock().led, true)
+        !self.led.swap(true, Ordering::Acquire)
     }
 
     /// Wait behind a leader; should it go meanwhile, lead.
@@ -244,13 +254,12 @@ impl Lane {
         });
         {
             let mut queue = self.queue.lock();
-            if queue.led {
-                queue.waiting.push(Arc::clone(&request));
-                self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+            if !self.begin_lead() {
+                queue.push(Arc::clone(&request));
+                self.waiting.store(queue.len(), Ordering::Relaxed);
                 drop(queue);
                 return self.follow(core, &request);
             }
-            queue.led = true;
         }
         self.lead(core, work)
     }
@@ -273,19 +282,21 @@ impl Lane {
     /// Commit `own`, with whoever has queued by now, and then others: see [`Lane::lead_groups`].
     #[inline]
     fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
-        let Work::One(op) = own else { return self.lead_groups(core, Some(own)).unwrap_or_else(unanswered) };
-        let mut turn = self.turn.lock();
-        self.wait_for_followers(turn.followers);
-        if op.kind == Kind::RangeDelete || self.waiting.load(Ordering::Relaxed) > 0 {
-            drop(turn);
-            return self.lead_groups(core, Some(own)).unwrap_or_else(unanswered);
-        }
+        let mut turn = self.begin_group();
+        // By reference: what was stored field by field a moment ago is slow to copy.
+        let op = match &own {
+            Work::One(op) if op.kind != Kind::RangeDelete && self.waiting.load(Ordering::Relaxed) == 0 => {
+                op
+            }
+            _ => return self.lead_groups(core, turn, Some(own)).unwrap_or_else(unanswered),
+        };
         turn.followers = 0;
-        let answer = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
+        let outcome = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
+        let answer = outcome.map(|()| Committed { position: turn.position() });
         let events = std::mem::take(&mut turn.events);
         drop(turn);
         if !matches!(self.leave(true), Leaving::Free) {
-            self.lead_groups(core, None);
+            self.lead_groups(core, self.begin_group(), None);
         }
         for event in &events {
             core.emit(event);
@@ -293,16 +304,27 @@ impl Lane {
         answer
     }
 
+    /// The turn, once as many have queued as can be hoped for.
+    #[inline]
+    fn begin_group(&self) -> MutexGuard<'_, Turn> {
+        let turn = self.turn.lock();
+        self.wait_for_followers(turn.followers);
+        turn
+    }
+
     /// Commit `own`, if there is any, and whoever has queued by now, then whoever has queued meanwhile, until nobody is
     /// left or enough was done for others. The answer to `own`.
     #[inline(never)]
-    fn lead_groups(&self, core: &Core, mut own: Option<Work<'_>>) -> Option<Answer> {
+    fn lead_groups<'a>(
+        &'a self,
+        core: &Core,
+        mut turn: MutexGuard<'a, Turn>,
+        mut own: Option<Work<'_>>,
+    ) -> Option<Answer> {
         let mut answer = None;
         let mut events = Vec::new();
         let mut groups = 0;
         let next = loop {
-            let mut turn = self.turn.lock();
-            self.wait_for_followers(turn.followers);
             let followers = self.take_followers(own);
             turn.followers = followers.len();
             answer = answer.or(commit_and_wake(core, &mut turn, own.take(), &followers));
@@ -310,7 +332,7 @@ impl Lane {
             drop(turn);
             groups += 1;
             match self.leave(groups < GROUPS_MAX) {
-                Leaving::Stay => {}
+                Leaving::Stay => turn = self.begin_group(),
                 Leaving::Free => break None,
                 Leaving::To(next) => break Some(next),
             }
@@ -345,16 +367,15 @@ impl Lane {
         let mut bytes = own.map_or(0, |own| own.bytes());
         let mut queue = self.queue.lock();
         let fits = queue
-            .waiting
             .iter()
             .take_while(|request| {
                 bytes += request.work.as_work().bytes();
                 bytes <= GROUP_BYTES_MAX
             })
             .count();
-        let least = usize::from(own.is_none()).min(queue.waiting.len());
-        let followers = queue.waiting.drain(..fits.max(least)).collect();
-        self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+        let least = usize::from(own.is_none()).min(queue.len());
+        let followers = queue.drain(..fits.max(least)).collect();
+        self.waiting.store(queue.len(), Ordering::Relaxed);
         followers
     }
 
@@ -362,14 +383,14 @@ impl Lane {
     #[inline]
     fn leave(&self, patient: bool) -> Leaving {
         let mut queue = self.queue.lock();
-        if queue.waiting.is_empty() {
-            queue.led = false;
+        if queue.is_empty() {
+            self.led.store(false, Ordering::Release);
             Leaving::Free
         } else if patient {
             Leaving::Stay
         } else {
-            let next = queue.waiting.remove(0);
-            self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+            let next = queue.remove(0);
+            self.waiting.store(queue.len(), Ordering::Relaxed);
             Leaving::To(next)
         }
     }
@@ -463,10 +484,10 @@ fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Erro
 /// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
 /// system writes.
 #[inline(never)]
-fn commit_lone(core: &Core, turn: &mut Turn, op: Op<'_>) -> Answer {
+fn commit_lone(core: &Core, turn: &mut Turn, op: &Op<'_>) -> Result<(), Box<Error>> {
     open(core, turn, 0)?;
-    let work = Work::One(op);
-    make_room(turn.log.as_mut(), &work).map_err(aborted)?;
+    let bytes = op.key.len() + op.value.len();
+    make_room(turn.log.as_mut(), bytes).map_err(aborted)?;
     let number = turn.last_seqno.plus(1);
     prefetch_front(op.value, LONE_VALUE_LINES);
     let mut insertion = turn.memtable.expect(op.keyspace, op.key);
@@ -474,31 +495,26 @@ fn commit_lone(core: &Core, turn: &mut Turn, op: Op<'_>) -> Answer {
         log.stage_with(number.0, |out| op.encode(out));
     }
     insertion.expect_leaf();
-    let position = write_log(core, &mut turn.log, turn.log_number, &mut turn.events)?;
+    write_log(core, &mut turn.log, &mut turn.events)?;
     if core.dead_ranges.any() && !op.is_delete() {
         core.dead_ranges.put(op.keyspace, op.key);
     }
-    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), op, number)).flatten() {
+    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, number)).flatten() {
         Some(folded) => insertion.insert(number, Kind::Put, &folded),
         None => insertion.insert(number, op.kind, op.value),
     }
     turn.last_seqno = number;
     core.snapshots().publish(number);
-    core.metrics().count_commit(1, work.bytes() as u64);
-    Ok(Committed { position })
+    core.metrics().count_commit(1, bytes as u64);
+    Ok(())
 }
 
-fn aborted(cause: Error) -> Box<Error> {
-    Box::new(Error::Aborted { cause: Box::new(cause) })
+fn aborted(cause: Error) -> Error {
+    Error::Aborted { cause: Box::new(cause) }
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
-fn commit_group(
-    core: &Core,
-    turn: &mut Turn,
-    group: &[Work<'_>],
-    results: &mut [Option<Answer>],
-) {
+fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Answer>]) {
     let range_deletes = group.iter().map(Work::range_deletes).sum();
     if let Err(error) = open(core, turn, range_deletes) {
         results.fill_with(|| Some(Err(error.clone())));
@@ -520,8 +536,8 @@ fn commit_group(
                 continue;
             }
         }
-        if let Err(cause) = make_room(turn.log.as_mut(), work) {
-            results[index] = Some(Err(aborted(cause)));
+        if let Err(cause) = make_room(turn.log.as_mut(), work.bytes()) {
+            results[index] = Some(Err(Box::new(aborted(cause))));
             firsts.push(None);
             continue;
         }
@@ -534,15 +550,13 @@ fn commit_group(
     if firsts.iter().all(Option::is_none) {
         return;
     }
-    let position = match write_log(core, &mut turn.log, turn.log_number, &mut turn.events) {
-        Ok(position) => position,
-        Err(error) => {
-            for result in results.iter_mut().filter(|r| r.is_none()) {
-                *result = Some(Err(error.clone()));
-            }
-            return;
+    if let Err(error) = write_log(core, &mut turn.log, &mut turn.events) {
+        for result in results.iter_mut().filter(|r| r.is_none()) {
+            *result = Some(Err(error.clone()));
         }
-    };
+        return;
+    }
+    let position = turn.position();
     // Published together below.
     turn.memtable.begin_group(turn.last_seqno.plus(1));
     let mut writes = turn.memtable.writes();
@@ -577,13 +591,15 @@ fn commit_group(
     turn.firsts = firsts;
 }
 
-/// Err if there is no memory for `work`, in the log's buffer or in the memtable: behind the log's write it
+/// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: behind the log's write it
 /// would be too late.
-fn make_room(log: Option<&mut LogWriter>, work: &Work<'_>) -> Result<()> {
-    let bytes = work.bytes();
-    if bytes <= SMALL_BYTES {
-        return Ok(());
-    }
+#[inline]
+fn make_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
+    if bytes <= SMALL_BYTES { Ok(()) } else { make_much_room(log, bytes) }
+}
+
+#[cold]
+fn make_much_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
     if let Some(log) = log {
         // A single operation is encoded on the way.
         log.reserve(bytes.saturating_add(Op::HEADS_BYTES_MAX))?;
@@ -603,29 +619,20 @@ fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
     }
 }
 
-/// Write what is staged. The position is where it ends.
+/// Write what is staged.
 #[inline]
-fn write_log(
-    core: &Core,
-    log: &mut Option<LogWriter>,
-    number: FileNumber,
-    events: &mut Vec<Event>,
-) -> Result<Option<LogPosition>, Box<Error>> {
-    let Some(log) = log else { return Ok(None) };
-    match log.write() {
-        Ok(offset) => {
-            if let Some(preparation) = log.preparation() {
-                core.jobs.prepare_log(preparation);
-            }
-            Ok(Some(LogPosition { log: number, offset }))
+fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) -> Result<(), Box<Error>> {
+    let Some(log) = log else { return Ok(()) };
+    if let Err(failure) = log.write() {
+        if !matches!(failure, WriteFailure::Undone(_)) {
+            events.extend(core.stop_writes_quietly(failure.error()));
         }
-        Err(failure) => {
-            if !matches!(failure, WriteFailure::Undone(_)) {
-                events.extend(core.stop_writes_quietly(failure.error()));
-            }
-            Err(Box::new(failure.into()))
-        }
+        return Err(Box::new(failure.into()));
     }
+    if let Some(preparation) = log.preparation() {
+        core.jobs.prepare_log(preparation);
+    }
+    Ok(())
 }
 
 /// Put one operation into a memtable.

@@ -40,9 +40,7 @@ use esker_base::{Error, FileNumber, Result, memory};
 use esker_vfs::fs::Fs;
 
 use crate::header::{LogHeader, LogIdentity, Predecessor};
-use crate::record::{
-    self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader,
-};
+use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader};
 use crate::stretch::{Preparation, Stretches};
 use crate::syncer::{LogSyncer, Shared};
 
@@ -230,13 +228,15 @@ impl LogWriter {
         let offset = self.written + start as u64;
         let (_, staged) = self.buffer.split_at_mut(start);
         let (fragment, _) = staged.split_at_mut(end - start);
-        let header = fragment.first_chunk_mut::<RECORD_HEADER_LEN>().expect("room for the header was staged");
+        let header =
+            fragment.first_chunk_mut::<RECORD_HEADER_LEN>().expect("room for the header was staged");
         header[PLACE_AT..].copy_from_slice(&record::payload_offset(offset).to_le_bytes());
         #[expect(clippy::cast_possible_truncation, reason = "at most FRAGMENT_BYTES_MAX")]
         let len = (end - start - RECORD_HEADER_LEN) as u32;
         let (_, placed) = fragment.split_at(PLACE_AT);
         let payload_checksum = self.checksums.of_placed(placed);
-        let header = RecordHeader { payload_checksum, len, kind, tag, durable }.encode(&self.checksums, offset);
+        let header =
+            RecordHeader { payload_checksum, len, kind, tag, durable }.encode(&self.checksums, offset);
         let (front, _) = fragment.split_at_mut(RECORD_HEADER_LEN);
         front.copy_from_slice(&header);
     }
@@ -252,7 +252,8 @@ impl LogWriter {
     pub fn write(&mut self) -> Result<u64, WriteFailure> {
         let end = self.written + self.buffer.len() as u64;
         let stopped = self.shared.check();
-        let outcome = if stopped.is_err() || self.buffer.is_empty() { Ok(()) } else { self.write_group(end) };
+        let outcome =
+            if stopped.is_err() || self.buffer.is_empty() { Ok(()) } else { self.write_group(end) };
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
         if let Err(error) = stopped {

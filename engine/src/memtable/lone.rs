@@ -7,6 +7,7 @@ use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 
 use super::directory::Keyspace;
+use super::filter::{KeyFilter, Mark};
 use super::index::{Descent, IndexWriter};
 use super::{Memtable, MemtableWriter};
 
@@ -17,8 +18,8 @@ pub(crate) struct LoneInsertion<'a> {
     index: &'a mut IndexWriter,
     keyspace: KeyspaceId,
     key: &'a [u8],
-    /// Of the key; 0 where there is no filter that asks for it.
-    hash: u64,
+    /// Of the key, for the filter, if there is one.
+    mark: Mark,
     /// Its place in the directory and how far down the index the way is known; none for the keyspace's first.
     way: Option<(&'a Keyspace, Descent<'a>)>,
 }
@@ -28,10 +29,10 @@ impl MemtableWriter {
     #[inline]
     pub(crate) fn expect<'a>(&'a mut self, keyspace: KeyspaceId, key: &'a [u8]) -> LoneInsertion<'a> {
         let memtable = &*self.memtable;
-        let mut hash = 0;
+        let mut mark = Mark::default();
         if let Some(filter) = &memtable.filter {
-            hash = key_hash(key);
-            filter.expect(keyspace, hash);
+            mark = KeyFilter::mark(keyspace, key_hash(key));
+            filter.expect(mark);
         }
         let way = memtable.directory.get(keyspace).map(|found| {
             let target = InternalKey::before_all(key);
@@ -39,7 +40,7 @@ impl MemtableWriter {
             descent.go_down(target, 1);
             (found, descent)
         });
-        LoneInsertion { memtable, index: &mut self.index, keyspace, key, hash, way }
+        LoneInsertion { memtable, index: &mut self.index, keyspace, key, mark, way }
     }
 }
 
@@ -61,17 +62,22 @@ impl<'a> LoneInsertion<'a> {
     /// Make it. See [`Writes::insert`](super::Writes::insert).
     #[inline]
     pub(crate) fn insert(self, seqno: SeqNo, kind: Kind, value: &[u8]) {
-        let LoneInsertion { memtable, index: writer, keyspace, key, hash, way } = self;
+        let LoneInsertion { memtable, index: writer, keyspace, key, mark, way } = self;
         let target = InternalKey::new(key, seqno);
         let (found, descent) = way.unwrap_or_else(|| {
             let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
             (found, Descent::begin(&found.index, target))
         });
         if let Some(filter) = &memtable.filter {
-            filter.add(keyspace, hash);
+            filter.add(mark);
         }
         let entry = writer.write(&found.index, target, kind, value);
-        writer.link(&descent, target, entry);
+        // Nothing was inserted since the descent began.
+        if descent.is_behind_all() {
+            writer.push(&found.index, target, entry);
+        } else {
+            writer.link(&descent, target, entry);
+        }
         memtable.count_entry();
     }
 }

@@ -38,7 +38,7 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
-use filter::KeyFilter;
+use filter::{KeyFilter, Marks};
 use index::{IndexWriter, Pending};
 use tombstones::Tombstones;
 
@@ -207,7 +207,8 @@ impl MemtableWriter {
     #[inline]
     pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
-        Writes { memtable, index: &mut self.index, group: self.group, pending: Pending::default() }
+        let (pending, marks) = (Pending::default(), Marks::default());
+        Writes { memtable, index: &mut self.index, group: self.group, pending, marks }
     }
 
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
@@ -250,6 +251,8 @@ pub(crate) struct Writes<'a> {
     /// See [`MemtableWriter::begin_group`].
     group: Option<SeqNo>,
     pending: Pending<'a>,
+    /// For the filter.
+    marks: Marks,
 }
 
 impl<'a> Writes<'a> {
@@ -267,7 +270,7 @@ impl<'a> Writes<'a> {
         let memtable = self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
         if let Some(filter) = &memtable.filter {
-            filter.add(keyspace, key_hash(key));
+            self.marks.push(filter, KeyFilter::mark(keyspace, key_hash(key)));
         }
         self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
         memtable.count_entry();
@@ -290,6 +293,9 @@ impl<'a> Writes<'a> {
     #[inline]
     pub(crate) fn settled(&mut self) -> &'a Memtable {
         self.pending.settle(self.index);
+        if let Some(filter) = &self.memtable.filter {
+            self.marks.settle(filter);
+        }
         self.memtable
     }
 }

@@ -8,8 +8,8 @@ use crate::header::{HEADER_LEN, LogHeader};
 use crate::inspect;
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
 use crate::window::CHUNK_BYTES;
-use esker_base::checksum::Checksums;
 use esker_base::Error;
+use esker_base::checksum::Checksums;
 use esker_vfs::fs::Fs;
 
 /// A log with short, empty and fragmented records, synced now and then.

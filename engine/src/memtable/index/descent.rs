@@ -25,6 +25,12 @@ impl<'a> Descent<'a> {
         Descent { index, node, level: node.map_or(0, NodeRef::level) }
     }
 
+    /// Whether the key came behind all others when this began.
+    #[inline]
+    pub(in super::super) fn is_behind_all(self) -> bool {
+        self.node.is_none()
+    }
+
     /// How many steps there are to the leaf.
     #[inline]
     pub(in super::super) fn level(self) -> u8 {

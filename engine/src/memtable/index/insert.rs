@@ -103,20 +103,22 @@ impl IndexWriter {
     /// [`link`](Self::link), if `entry` comes behind all others.
     #[inline]
     pub(super) fn append<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) -> bool {
-        let Some(last) = index.last.get() else {
-            self.plant(index, entry);
-            return true;
-        };
-        if !last.ends_before(key) {
+        if index.last.get().is_some_and(|last| !last.ends_before(key)) {
             return false;
         }
+        self.push(index, key, entry);
+        true
+    }
+
+    /// [`link`](Self::link) for an `entry` that comes behind all others.
+    #[inline]
+    pub(in super::super) fn push<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) {
+        let Some(last) = index.last.get() else { return self.plant(index, entry) };
         let order = last.order();
         if order.count() == SLOTS {
-            self.split(index, key, entry);
-        } else {
-            last.add(order.count(), last.head_of(key.user), entry, None);
+            return self.split(index, key, entry);
         }
-        true
+        last.add(order.count(), last.head_of(key.user), entry, None);
     }
 
     /// The first entry: a root that is a leaf.
@@ -177,11 +179,17 @@ impl IndexWriter {
         // keys that descend into a gap do not get a leaf each.
         let in_order =
             rank == SLOTS && !node.appended() && (node.next().is_none() || order == Order::sorted(SLOTS));
+        let new = Item { entry, head: node.head_of(entry.key()), child: None };
+        let heads = (node.head(order, 0), node.head(order, SLOTS - 1));
+        if in_order && prefix_for(node, (start, Some(entry)), heads).is_none() {
+            let right = self.fill(index, node, (Some(entry), end), &[new]);
+            node.set_appended();
+            return (Split { left: node, separator: entry, right }, in_order);
+        }
         let item = |rank| {
             let (entry, head) = (node.entry(order, rank), node.head(order, rank));
             Item { entry, head, child: None }
         };
-        let new = Item { entry, head: node.head_of(entry.key()), child: None };
         let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
             std::cmp::Ordering::Less => item(at),
             std::cmp::Ordering::Equal => new,
@@ -190,13 +198,8 @@ impl IndexWriter {
         let cut = if in_order { SLOTS } else { items.len() / 2 };
         let separator = items[cut].entry;
         let right = self.fill(index, node, (Some(separator), end), &items[cut..]);
-        let left = if in_order && prefix_for(node, (start, Some(separator)), &items[..cut]).is_none() {
-            node.set_appended();
-            node
-        } else {
-            self.arena.count_outgrown(node.bytes());
-            self.fill(index, node, (start, Some(separator)), &items[..cut])
-        };
+        self.arena.count_outgrown(node.bytes());
+        let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
         (Split { left, separator, right }, in_order)
     }
 
@@ -230,7 +233,7 @@ impl IndexWriter {
         // A node whose child was replaced cannot stay: it has no slot left to show that in its order.
         let stays = in_order
             && split.left == old
-            && prefix_for(node, (start, Some(separator)), &items[..cut]).is_none();
+            && prefix_for(node, (start, Some(separator)), (items[0].head, items[cut - 1].head)).is_none();
         let left = if stays {
             node.set_appended();
             node
@@ -252,7 +255,11 @@ impl IndexWriter {
         bounds: (Option<Entry<'a>>, Option<Entry<'a>>),
         items: &[Item<'a>],
     ) -> NodeRef<'a> {
-        let longer = prefix_for(like, bounds, items);
+        let longer = match items {
+            [] => None,
+            [first, .., last] => prefix_for(like, bounds, (first.head, last.head)),
+            [only] => prefix_for(like, bounds, (only.head, only.head)),
+        };
         let node = self.node(index, like.level(), longer.unwrap_or(like.prefix_len()));
         for (rank, item) in items.iter().enumerate() {
             let head = if longer.is_some() { node.head_of(item.entry.key()) } else { item.head };
@@ -262,16 +269,15 @@ impl IndexWriter {
     }
 }
 
-/// The longer prefix that a node with `items` should have than `like`, which its items come from. None
-/// if `like`'s heads tell the items well apart, for new heads cost a look at every key, or if the
+/// The longer prefix that a node with items from `first` to `last`, by their heads in `like`, should have than that,
+/// which they come from. None if those heads tell the items well apart, for new heads cost a look at every key, or if the
 /// bounds share no more.
 fn prefix_for(
     like: NodeRef<'_>,
     (start, end): (Option<Entry<'_>>, Option<Entry<'_>>),
-    items: &[Item<'_>],
+    (first, last): (u64, u64),
 ) -> Option<u16> {
-    let (first, last) = (items.first()?, items.last()?);
-    if (first.head ^ last.head).leading_zeros() < 32 {
+    if (first ^ last).leading_zeros() < 32 {
         return None;
     }
     let shared = shared_prefix(start?.key(), end?.key());

@@ -345,7 +345,13 @@ impl<'a> NodeRef<'a> {
 
     /// The first of `ranks`, whose heads equal `target`'s, to which `target` compares as less than `least`.
     #[inline(never)]
-    fn find_among(self, order: Order, ranks: Range<usize>, target: InternalKey<'_>, least: Ordering) -> usize {
+    fn find_among(
+        self,
+        order: Order,
+        ranks: Range<usize>,
+        target: InternalKey<'_>,
+        least: Ordering,
+    ) -> usize {
         let Range { start: mut low, end: mut high } = ranks;
         while low < high {
             let middle = usize::midpoint(low, high);
