@@ -44,6 +44,41 @@ impl ChecksumSeed {
     }
 }
 
+/// Many small checksums of one file: how this processor computes them is looked up once.
+#[derive(Clone, Debug)]
+pub struct Checksums {
+    begun: crc32fast::Hasher,
+}
+
+impl Checksums {
+    /// Those of `seed`.
+    pub fn new(seed: ChecksumSeed) -> Self {
+        Checksums { begun: crc32fast::Hasher::new_with_initial(seed.0) }
+    }
+
+    /// [`ChecksumSeed::checksum`] of one piece, at the offset that stands in front of it as eight little-endian
+    /// bytes: in one run, which costs less than two.
+    ///
+    /// ```
+    /// use esker_base::checksum::{Checksums, ChecksumSeed};
+    /// use esker_base::{DatabaseId, FileNumber};
+    /// let seed = ChecksumSeed::new(DatabaseId([7; 16]), FileNumber(3));
+    /// let placed = [&64u64.to_le_bytes()[..], b"abc"].concat();
+    /// assert_eq!(Checksums::new(seed).of_placed(&placed), seed.checksum(64, &[b"abc"]));
+    /// ```
+    #[inline]
+    pub fn of_placed(&self, placed: &[u8]) -> u32 {
+        let mut hasher = self.begun.clone();
+        if planted::is(Planted::PlacelessChecksum) {
+            hasher.update(&[0; 8]);
+            hasher.update(placed.get(8..).unwrap_or_default());
+        } else {
+            hasher.update(placed);
+        }
+        hasher.finalize()
+    }
+}
+
 /// XXH3-64 of a user key. Computed once a lookup and reused for filters, block tags and the cache.
 #[inline]
 pub fn key_hash(key: &[u8]) -> u64 {

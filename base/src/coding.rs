@@ -126,6 +126,19 @@ impl<'a> Decoder<'a> {
     /// A varint. Overlong encodings past ten bytes and values past 64 bits are refused.
     #[inline]
     pub fn varint(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+        // Most are kinds, numbers and lengths of one byte.
+        match self.input.get(self.at) {
+            Some(&byte) if byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(byte))
+            }
+            _ => self.varint_of_bytes(what),
+        }
+    }
+
+    /// A varint of any length.
+    #[inline(never)]
+    fn varint_of_bytes(&mut self, what: &'static str) -> Result<u64, DecodeError> {
         let start = self.at;
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {
@@ -156,8 +169,10 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let start = self.at;
-        let remaining = self.rest().len();
-        let len = self.varint_max(remaining, what)?;
-        self.take(len, what).map_err(|_| DecodeError { what, at: start })
+        let len = self.varint(what)?;
+        let found = usize::try_from(len).ok().and_then(|len| self.rest().get(..len));
+        let bytes = found.ok_or(DecodeError { what, at: start })?;
+        self.at += bytes.len();
+        Ok(bytes)
     }
 }

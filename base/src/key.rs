@@ -22,6 +22,7 @@ impl SeqNo {
 
     /// The number `n` places later. Panics past [`SeqNo::MAX`]: 2^56 writes are out of reach.
     #[must_use]
+    #[inline]
     pub fn plus(self, n: u64) -> SeqNo {
         let sum = self.0 + n;
         assert!(sum <= Self::MAX.0, "sequence numbers are used up");
@@ -73,6 +74,7 @@ impl Kind {
     /// assert_eq!(Kind::from_byte(1), Some(Kind::Put));
     /// assert_eq!(Kind::from_byte(9), None);
     /// ```
+    #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Put),

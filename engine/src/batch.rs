@@ -29,28 +29,60 @@ pub(crate) struct Op<'a> {
     pub(crate) value: &'a [u8],
 }
 
+impl Op<'_> {
+    /// The most that [`encode`](Self::encode) adds to key and value, in bytes.
+    pub(crate) const HEADS_BYTES_MAX: usize = 32;
+
+    /// Append the operation as a batch has it.
+    #[inline]
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        if let (Ok(keyspace @ ..0x80), Ok(len @ ..0x80)) =
+            (u8::try_from(self.keyspace.0), u8::try_from(self.key.len()))
+        {
+            // Varints of one byte, as most are: they go together.
+            out.extend_from_slice(&[self.kind as u8, keyspace, len]);
+        } else {
+            out.push(self.kind as u8);
+            put_varint(out, u64::from(self.keyspace.0));
+            put_varint(out, self.key.len() as u64);
+        }
+        out.extend_from_slice(self.key);
+        if self.kind != Kind::Delete {
+            put_bytes(out, self.value);
+        }
+    }
+
+    /// Whether it deletes a key or a range of them.
+    #[inline]
+    pub(crate) fn is_delete(&self) -> bool {
+        matches!(self.kind, Kind::Delete | Kind::RangeDelete)
+    }
+}
+
 /// Encoded operations.
 #[derive(Debug, Default)]
 pub(crate) struct Ops {
     bytes: Vec<u8>,
     count: u64,
+    /// Of keys and of ranges.
+    deletes: u64,
     range_deletes: u64,
+    /// Of keys and values.
+    user_bytes: u64,
 }
 
 impl Ops {
     /// Append `op`, whose key and value were checked against the limits.
     pub(crate) fn push(&mut self, op: Op<'_>) -> Result<()> {
-        let more = op.key.len() + op.value.len() + 32;
+        let user_bytes = op.key.len() + op.value.len();
+        let more = user_bytes + Op::HEADS_BYTES_MAX;
         limits::check("batch", self.bytes.len() + more, BATCH_BYTES_MAX)?;
         memory::reserve(&mut self.bytes, more, "a batch")?;
-        self.bytes.push(op.kind as u8);
-        put_varint(&mut self.bytes, u64::from(op.keyspace.0));
-        put_bytes(&mut self.bytes, op.key);
-        if op.kind != Kind::Delete {
-            put_bytes(&mut self.bytes, op.value);
-        }
+        op.encode(&mut self.bytes);
         self.count += 1;
+        self.deletes += u64::from(op.is_delete());
         self.range_deletes += u64::from(op.kind == Kind::RangeDelete);
+        self.user_bytes += user_bytes as u64;
         Ok(())
     }
 
@@ -67,9 +99,19 @@ impl Ops {
         self.count
     }
 
+    /// How many of them delete keys or ranges.
+    pub(crate) fn deletes(&self) -> u64 {
+        self.deletes
+    }
+
     /// How many of them delete ranges.
     pub(crate) fn range_deletes(&self) -> u64 {
         self.range_deletes
+    }
+
+    /// Bytes of their keys and values.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.user_bytes
     }
 
     /// The length of the first operation.
@@ -80,6 +122,7 @@ impl Ops {
     }
 
     /// The operations again. They were encoded by us: what does not decode is our mistake.
+    #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {
         let mut decoder = Decoder::new(&self.bytes);
         std::iter::from_fn(move || decode_op(&mut decoder).expect("a batch we encoded decodes"))
@@ -87,6 +130,7 @@ impl Ops {
 }
 
 /// The next operation of an encoded batch, `None` at its end.
+#[inline]
 pub(crate) fn decode_op<'a>(d: &mut Decoder<'a>) -> Result<Option<Op<'a>>, DecodeError> {
     if d.is_empty() {
         return Ok(None);

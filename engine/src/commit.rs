@@ -12,8 +12,8 @@
 //! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the lane takes no more writes.
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
-//! Locks: `queue` for a few instructions; `turn` for the length of one group, including its write but
-//! no sync. A leader holds nothing else.
+//! Locks: `queue` for a few instructions, by those who wait and by a leader that leaves; `turn` for the length of one
+//! group, including its write but no sync. A leader holds nothing else.
 
 use std::sync::Arc;
 
@@ -77,6 +77,14 @@ pub(crate) struct Turn {
     pub(crate) events: Vec<Event>,
 }
 
+impl Turn {
+    /// Where the log ends; none without a log.
+    #[inline]
+    pub(crate) fn position(&self) -> Option<LogPosition> {
+        self.log.as_ref().map(|log| LogPosition { log: self.log_number, offset: log.written() })
+    }
+}
+
 /// One commit's content, borrowed from whoever waits for it.
 #[derive(Clone, Copy)]
 pub(crate) enum Work<'a> {
@@ -116,7 +124,7 @@ enum Outcome {
     Waiting,
     /// The leader before has left: this writer leads now.
     Lead,
-    Done(Result<Committed>),
+    Done(Answer),
 }
 
 /// Where a commit went.
@@ -126,17 +134,17 @@ pub(crate) struct Committed {
     pub(crate) position: Option<LogPosition>,
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: Vec<Arc<Request>>,
-    led: bool,
-}
+/// What the lane answers a commit. The error is boxed: an answer is handed on a few times.
+type Answer = Result<Committed, Box<Error>>;
 
 /// See the module.
 pub(crate) struct Lane {
-    queue: Mutex<Queue>,
+    queue: Mutex<Vec<Arc<Request>>>,
     /// How many wait in `queue`, for whoever only looks: changed under its lock.
     waiting: AtomicUsize,
+    /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
+    /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
+    led: AtomicBool,
     turn: Mutex<Turn>,
 }
 
@@ -148,6 +156,14 @@ impl Work<'_> {
         }
     }
 
+    /// How many operations delete a key or a range of them.
+    fn deletes(&self) -> u64 {
+        match self {
+            Work::One(op) => u64::from(op.is_delete()),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.deletes(),
+        }
+    }
+
     fn range_deletes(&self) -> u64 {
         match self {
             Work::One(op) => u64::from(op.kind == Kind::RangeDelete),
@@ -155,6 +171,15 @@ impl Work<'_> {
         }
     }
 
+    /// Bytes of keys and values.
+    fn user_bytes(&self) -> u64 {
+        match self {
+            Work::One(op) => (op.key.len() + op.value.len()) as u64,
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.user_bytes(),
+        }
+    }
+
+    /// About as many as its part of a log record has.
     fn bytes(&self) -> usize {
         match self {
             Work::One(op) => op.key.len() + op.value.len(),
@@ -187,7 +212,12 @@ impl Work<'_> {
 
 impl Lane {
     pub(crate) fn new(turn: Turn) -> Self {
-        Lane { queue: Mutex::new(Queue::default()), waiting: AtomicUsize::new(0), turn: Mutex::new(turn) }
+        Lane {
+            queue: Mutex::new(Vec::new()),
+            waiting: AtomicUsize::new(0),
+            led: AtomicBool::new(false),
+            turn: Mutex::new(turn),
+        }
     }
 
     /// The leader's state, for rotation and closing.
@@ -201,39 +231,41 @@ impl Lane {
     }
 
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
-    pub(crate) fn commit(
-        &self,
-        core: &Core,
-        work: Work<'_>,
-        reads: Option<&Arc<ReadSet>>,
-    ) -> Result<Committed> {
-        let mut copied = None;
-        loop {
+    #[inline]
+    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+        if self.begin_lead() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
+    }
+
+    /// Whether nobody led: now the caller does.
+    #[inline]
+    fn begin_lead(&self) -> bool {
+        !self.led.swap(true, Ordering::Acquire)
+    }
+
+    /// Wait behind a leader; should it go meanwhile, lead.
+    #[inline(never)]
+    fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+        // A batch may be large: the copy is made while others may queue.
+        let request = Arc::new(Request {
+            work: work.to_owned(reads)?,
+            answered: AtomicBool::new(false),
+            outcome: Mutex::new(Outcome::Waiting),
+            woken: Condvar::new(),
+        });
+        {
             let mut queue = self.queue.lock();
-            if !queue.led {
-                queue.led = true;
-                break;
-            }
-            if let Some(request) = copied.take() {
-                queue.waiting.push(Arc::clone(&request));
-                self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+            if !self.begin_lead() {
+                queue.push(Arc::clone(&request));
+                self.waiting.store(queue.len(), Ordering::Relaxed);
                 drop(queue);
                 return self.follow(core, &request);
             }
-            // A batch may be large: the copy is made while others may queue.
-            drop(queue);
-            copied = Some(Arc::new(Request {
-                work: work.to_owned(reads)?,
-                answered: AtomicBool::new(false),
-                outcome: Mutex::new(Outcome::Waiting),
-                woken: Condvar::new(),
-            }));
         }
         self.lead(core, work)
     }
 
     /// Wait for the outcome, or for the lead.
-    fn follow(&self, core: &Core, request: &Arc<Request>) -> Result<Committed> {
+    fn follow(&self, core: &Core, request: &Arc<Request>) -> Answer {
         request.watch();
         {
             let mut outcome = request.outcome.lock();
@@ -247,25 +279,60 @@ impl Lane {
         self.lead(core, request.work.as_work())
     }
 
-    /// Commit `own` and whoever has queued by now, then whoever has queued meanwhile, until nobody is left
-    /// or enough was done for others.
-    fn lead(&self, core: &Core, own: Work<'_>) -> Result<Committed> {
-        let mut result = None;
-        let mut own = Some(own);
+    /// Commit `own`, with whoever has queued by now, and then others: see [`Lane::lead_groups`].
+    #[inline]
+    fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
+        let mut turn = self.begin_group();
+        // By reference: what was stored field by field a moment ago is slow to copy.
+        let op = match &own {
+            Work::One(op) if op.kind != Kind::RangeDelete && self.waiting.load(Ordering::Relaxed) == 0 => {
+                op
+            }
+            _ => return self.lead_groups(core, turn, Some(own)).unwrap_or_else(unanswered),
+        };
+        turn.followers = 0;
+        let outcome = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
+        let answer = outcome.map(|()| Committed { position: turn.position() });
+        let events = std::mem::take(&mut turn.events);
+        drop(turn);
+        if !matches!(self.leave(true), Leaving::Free) {
+            self.lead_groups(core, self.begin_group(), None);
+        }
+        for event in &events {
+            core.emit(event);
+        }
+        answer
+    }
+
+    /// The turn, once as many have queued as can be hoped for.
+    #[inline]
+    fn begin_group(&self) -> MutexGuard<'_, Turn> {
+        let turn = self.turn.lock();
+        self.wait_for_followers(turn.followers);
+        turn
+    }
+
+    /// Commit `own`, if there is any, and whoever has queued by now, then whoever has queued meanwhile, until nobody is
+    /// left or enough was done for others. The answer to `own`.
+    #[inline(never)]
+    fn lead_groups<'a>(
+        &'a self,
+        core: &Core,
+        mut turn: MutexGuard<'a, Turn>,
+        mut own: Option<Work<'_>>,
+    ) -> Option<Answer> {
+        let mut answer = None;
         let mut events = Vec::new();
         let mut groups = 0;
         let next = loop {
-            let mut turn = self.turn.lock();
-            self.wait_for_followers(turn.followers);
             let followers = self.take_followers(own);
             turn.followers = followers.len();
-            let outcome = commit_and_wake(core, &mut turn, own.take(), &followers);
+            answer = answer.or(commit_and_wake(core, &mut turn, own.take(), &followers));
             events.append(&mut turn.events);
             drop(turn);
-            result = result.or(outcome);
             groups += 1;
             match self.leave(groups < GROUPS_MAX) {
-                Leaving::Stay => {}
+                Leaving::Stay => turn = self.begin_group(),
                 Leaving::Free => break None,
                 Leaving::To(next) => break Some(next),
             }
@@ -277,7 +344,7 @@ impl Lane {
         for event in &events {
             core.emit(event);
         }
-        result.unwrap_or_else(unanswered)
+        answer
     }
 
     /// Wait until `hoped` have queued, but not for long.
@@ -293,37 +360,37 @@ impl Lane {
 
     /// Those who go with `own`, or without it: at least one then.
     fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
-        // Whoever queues now is found at the end: a lone put need not ask for the lock twice.
+        // Whoever queues now is found at the end: a lone batch need not ask for the lock twice.
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
         let mut bytes = own.map_or(0, |own| own.bytes());
         let mut queue = self.queue.lock();
         let fits = queue
-            .waiting
             .iter()
             .take_while(|request| {
                 bytes += request.work.as_work().bytes();
                 bytes <= GROUP_BYTES_MAX
             })
             .count();
-        let least = usize::from(own.is_none()).min(queue.waiting.len());
-        let followers = queue.waiting.drain(..fits.max(least)).collect();
-        self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+        let least = usize::from(own.is_none()).min(queue.len());
+        let followers = queue.drain(..fits.max(least)).collect();
+        self.waiting.store(queue.len(), Ordering::Relaxed);
         followers
     }
 
     /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
+    #[inline]
     fn leave(&self, patient: bool) -> Leaving {
         let mut queue = self.queue.lock();
-        if queue.waiting.is_empty() {
-            queue.led = false;
+        if queue.is_empty() {
+            self.led.store(false, Ordering::Release);
             Leaving::Free
         } else if patient {
             Leaving::Stay
         } else {
-            let next = queue.waiting.remove(0);
-            self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
+            let next = queue.remove(0);
+            self.waiting.store(queue.len(), Ordering::Relaxed);
             Leaving::To(next)
         }
     }
@@ -339,22 +406,22 @@ enum Leaving {
     To(Arc<Request>),
 }
 
-/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the outcome of `own`.
+/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the answer to `own`.
 fn commit_and_wake(
     core: &Core,
     turn: &mut Turn,
     own: Option<Work<'_>>,
     followers: &[Arc<Request>],
-) -> Option<Result<Committed>> {
-    if let (Some(own), []) = (own, followers) {
-        let mut result = [None];
-        commit_contained(core, turn, &[own], &mut result);
-        let [result] = result;
-        return result;
-    }
+) -> Option<Answer> {
     let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
-    let mut results: Vec<Option<Result<Committed>>> = group.iter().map(|_| None).collect();
-    commit_contained(core, turn, &group, &mut results);
+    let mut results: Vec<Option<Answer>> = group.iter().map(|_| None).collect();
+    let outcome = commit_contained(core, turn, |turn| {
+        commit_group(core, turn, &group, &mut results);
+        Ok(())
+    });
+    if let Err(in_doubt) = outcome {
+        results.fill_with(|| Some(Err(in_doubt.clone())));
+    }
     let mut results = results.into_iter();
     let result = own.and_then(|_| results.next().flatten());
     for (follower, result) in followers.iter().zip(results) {
@@ -363,7 +430,7 @@ fn commit_and_wake(
     result
 }
 
-fn unanswered() -> Result<Committed> {
+fn unanswered() -> Answer {
     unreachable!("every commit of a group gets an outcome")
 }
 
@@ -388,47 +455,70 @@ impl Request {
     }
 }
 
-/// [`commit_group`]. A panic in it must not leave the lane led by nobody, and its followers waiting: the
-/// group is in doubt, and writes stop.
-fn commit_contained(
+/// What `commit` says. A panic in it must not leave the lane led by nobody, and its followers waiting: what it was
+/// committing is in doubt, and writes stop.
+#[inline]
+fn commit_contained<T>(
     core: &Core,
     turn: &mut Turn,
-    group: &[Work<'_>],
-    results: &mut [Option<Result<Committed>>],
-) {
-    let outcome = contained(|| commit_group(core, turn, group, results));
-    let Err(message) = outcome else { return };
-    let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
-    turn.events.extend(core.stop_writes_quietly(&cause));
-    let in_doubt = Error::InDoubt { cause: Box::new(cause) };
-    results.fill_with(|| Some(Err(in_doubt.clone())));
+    commit: impl FnOnce(&mut Turn) -> Result<T, Box<Error>>,
+) -> Result<T, Box<Error>> {
+    contained(|| commit(turn)).unwrap_or_else(|message| {
+        let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
+        turn.events.extend(core.stop_writes_quietly(&cause));
+        Err(Box::new(Error::InDoubt { cause: Box::new(cause) }))
+    })
+}
+
+/// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it.
+#[inline]
+fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Error>> {
+    if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
+        return Err(Box::new(Error::Closed { why: CLOSING }));
+    }
+    core.health().check()?;
+    Ok(core.rotate_if_full(turn, range_deletes)?)
+}
+
+/// Number, log, apply and publish a single operation, not a range delete, that has come alone. The insertion is begun
+/// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
+/// system writes.
+#[inline(never)]
+fn commit_lone(core: &Core, turn: &mut Turn, op: &Op<'_>) -> Result<(), Box<Error>> {
+    open(core, turn, 0)?;
+    let bytes = op.key.len() + op.value.len();
+    make_room(turn.log.as_mut(), bytes).map_err(aborted)?;
+    let number = turn.last_seqno.plus(1);
+    prefetch_front(op.value, LONE_VALUE_LINES);
+    let mut insertion = turn.memtable.expect(op.keyspace, op.key);
+    if let Some(log) = &mut turn.log {
+        log.stage_with(number.0, |out| op.encode(out));
+    }
+    insertion.expect_leaf();
+    write_log(core, &mut turn.log, &mut turn.events)?;
+    if core.dead_ranges.any() && !op.is_delete() {
+        core.dead_ranges.put(op.keyspace, op.key);
+    }
+    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, number)).flatten() {
+        Some(folded) => insertion.insert(number, Kind::Put, &folded),
+        None => insertion.insert(number, op.kind, op.value),
+    }
+    turn.last_seqno = number;
+    core.snapshots().publish(number);
+    core.metrics().count_commit(1, bytes as u64);
+    Ok(())
+}
+
+fn aborted(cause: Error) -> Error {
+    Error::Aborted { cause: Box::new(cause) }
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
-fn commit_group(
-    core: &Core,
-    turn: &mut Turn,
-    group: &[Work<'_>],
-    results: &mut [Option<Result<Committed>>],
-) {
-    let open = if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
-        Err(Error::Closed { why: CLOSING })
-    } else {
-        core.health().check()
-    };
+fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Answer>]) {
     let range_deletes = group.iter().map(Work::range_deletes).sum();
-    if let Err(error) = open.and_then(|()| core.rotate_if_full(turn, range_deletes)) {
+    if let Err(error) = open(core, turn, range_deletes) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
-    }
-    let lone = match group {
-        [Work::One(op)] if turn.log.is_some() => Some(op),
-        _ => None,
-    };
-    if let Some(op) = lone {
-        // What the insertion below looks at comes nearer while the record is made,
-        prefetch_front(op.value, LONE_VALUE_LINES);
-        turn.memtable.expect_next(op.keyspace, op.key);
     }
     // Numbers and log records. A transaction is checked against everything published and against
     // the members of this group before it, which are not applied yet: those it meets in `earlier`.
@@ -441,13 +531,13 @@ fn commit_group(
             let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
             let outcome = reads.check_group(earlier).and_then(|()| reads.check(core));
             if let Err(error) = outcome {
-                results[index] = Some(Err(error));
+                results[index] = Some(Err(Box::new(error)));
                 firsts.push(None);
                 continue;
             }
         }
-        if let Err(cause) = make_room(turn.log.as_mut(), work) {
-            results[index] = Some(Err(Error::Aborted { cause: Box::new(cause) }));
+        if let Err(cause) = make_room(turn.log.as_mut(), work.bytes()) {
+            results[index] = Some(Err(Box::new(aborted(cause))));
             firsts.push(None);
             continue;
         }
@@ -460,19 +550,13 @@ fn commit_group(
     if firsts.iter().all(Option::is_none) {
         return;
     }
-    if let Some(op) = lone {
-        // and the last of it while the system writes the log.
-        turn.memtable.expect_leaf(op.keyspace, op.key);
-    }
-    let position = match write_log(core, turn) {
-        Ok(position) => position,
-        Err(error) => {
-            for result in results.iter_mut().filter(|r| r.is_none()) {
-                *result = Some(Err(error.clone()));
-            }
-            return;
+    if let Err(error) = write_log(core, &mut turn.log, &mut turn.events) {
+        for result in results.iter_mut().filter(|r| r.is_none()) {
+            *result = Some(Err(error.clone()));
         }
-    };
+        return;
+    }
+    let position = turn.position();
     // Published together below.
     turn.memtable.begin_group(turn.last_seqno.plus(1));
     let mut writes = turn.memtable.writes();
@@ -480,9 +564,10 @@ fn commit_group(
         let Some(first) = *first else { continue };
         let mut seqno = first;
         if core.dead_ranges.any() {
-            work.for_each(|op| match op.kind {
-                Kind::Put | Kind::BlobPut | Kind::Merge => core.dead_ranges.put(op.keyspace, op.key),
-                Kind::Delete | Kind::RangeDelete => {}
+            work.for_each(|op| {
+                if !op.is_delete() {
+                    core.dead_ranges.put(op.keyspace, op.key);
+                }
             });
         }
         work.for_each(|op| {
@@ -496,6 +581,7 @@ fn commit_group(
             }
             seqno = SeqNo(seqno.0 + 1);
         });
+        core.metrics().count_commit(work.ops(), work.bytes() as u64);
         results[index] = Some(Ok(Committed { position }));
     }
     drop(writes);
@@ -505,16 +591,18 @@ fn commit_group(
     turn.firsts = firsts;
 }
 
-/// Err if there is no memory for `work`, in the log's buffer or in the memtable: behind the log's write it
+/// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: behind the log's write it
 /// would be too late.
-fn make_room(log: Option<&mut LogWriter>, work: &Work<'_>) -> Result<()> {
-    let bytes = work.bytes();
-    if bytes <= SMALL_BYTES {
-        return Ok(());
-    }
+#[inline]
+fn make_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
+    if bytes <= SMALL_BYTES { Ok(()) } else { make_much_room(log, bytes) }
+}
+
+#[cold]
+fn make_much_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
     if let Some(log) = log {
         // A single operation is encoded on the way.
-        log.reserve(bytes.saturating_add(2 * HeadBuffer::BYTES))?;
+        log.reserve(bytes.saturating_add(Op::HEADS_BYTES_MAX))?;
     }
     memory::probe(bytes, "a commit's part of the memtable")
 }
@@ -527,64 +615,24 @@ fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
             log.stage(first.0 + 1, &[tail]);
         }
         Work::Batch(ops) | Work::Transaction(ops, _) => log.stage(first.0, &[ops.bytes()]),
-        Work::One(op) => {
-            // The wire form of `batch`, without building a batch.
-            let mut head = HeadBuffer::default();
-            head.push_byte(op.kind as u8);
-            head.push_varint(u64::from(op.keyspace.0));
-            head.push_varint(op.key.len() as u64);
-            let mut value_head = HeadBuffer::default();
-            if op.kind != Kind::Delete {
-                value_head.push_varint(op.value.len() as u64);
-            }
-            log.stage(first.0, &[head.bytes(), op.key, value_head.bytes(), op.value]);
-        }
+        Work::One(op) => log.stage_with(first.0, |out| op.encode(out)),
     }
 }
 
-/// A few bytes on the stack.
-#[derive(Default)]
-struct HeadBuffer {
-    bytes: [u8; HeadBuffer::BYTES],
-    len: usize,
-}
-
-impl HeadBuffer {
-    const BYTES: usize = 24;
-
-    fn push_byte(&mut self, byte: u8) {
-        self.bytes[self.len] = byte;
-        self.len += 1;
-    }
-    fn push_varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.push_byte(value.to_le_bytes()[0] | 0x80);
-            value >>= 7;
+/// Write what is staged.
+#[inline]
+fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) -> Result<(), Box<Error>> {
+    let Some(log) = log else { return Ok(()) };
+    if let Err(failure) = log.write() {
+        if !matches!(failure, WriteFailure::Undone(_)) {
+            events.extend(core.stop_writes_quietly(failure.error()));
         }
-        self.push_byte(value.to_le_bytes()[0]);
+        return Err(Box::new(failure.into()));
     }
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    if let Some(preparation) = log.preparation() {
+        core.jobs.prepare_log(preparation);
     }
-}
-
-/// Write what is staged. The position is where it ends.
-fn write_log(core: &Core, turn: &mut Turn) -> Result<Option<LogPosition>> {
-    let Some(log) = &mut turn.log else { return Ok(None) };
-    match log.write() {
-        Ok(offset) => {
-            if let Some(preparation) = log.preparation() {
-                core.jobs.prepare_log(preparation);
-            }
-            Ok(Some(LogPosition { log: turn.log_number, offset }))
-        }
-        Err(failure) => {
-            if !matches!(failure, WriteFailure::Undone(_)) {
-                turn.events.extend(core.stop_writes_quietly(failure.error()));
-            }
-            Err(failure.into())
-        }
-    }
+    Ok(())
 }
 
 /// Put one operation into a memtable.
@@ -625,16 +673,11 @@ impl Core {
         }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
-        let committed = self.lane().commit(self, work, reads)?;
+        let committed = self.lane().commit(self, work, reads).map_err(|error| *error)?;
         cost.calls += 1;
-        work.for_each(|op| {
-            match op.kind {
-                Kind::Delete | Kind::RangeDelete => cost.tombstones_written += 1,
-                Kind::Put | Kind::BlobPut | Kind::Merge => cost.keys_written += 1,
-            }
-            cost.bytes_written += (op.key.len() + op.value.len()) as u64;
-        });
-        self.metrics().count_commit(work.ops(), work.bytes() as u64);
+        cost.tombstones_written += work.deletes();
+        cost.keys_written += work.ops() - work.deletes();
+        cost.bytes_written += work.user_bytes();
         if durability == Durability::Sync
             && let Some(position) = committed.position
         {
@@ -646,7 +689,13 @@ impl Core {
     }
 
     /// Err if an operation goes to a keyspace that was dropped.
+    #[inline]
     fn check_keyspaces(&self, work: &Work<'_>) -> Result<()> {
+        if self.keyspace_dropped.load(Ordering::Acquire) { self.look_for_keyspaces(work) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look_for_keyspaces(&self, work: &Work<'_>) -> Result<()> {
         let current = self.current.load();
         let mut gone = None;
         work.for_each(|op| {

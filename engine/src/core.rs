@@ -76,6 +76,8 @@ pub(crate) struct Core {
     pub(crate) open_log: FileNumber,
     /// One keyspace is created or dropped at a time.
     pub(crate) keyspace_changes: Mutex<()>,
+    /// Whether a keyspace was dropped since the database was opened: until then no handle is of one that is gone.
+    pub(crate) keyspace_dropped: AtomicBool,
     /// Transactions that keep losing take turns here.
     pub(crate) turns: Turns,
     /// Held for the life of the handle; `None` for a read-only one.
@@ -192,15 +194,18 @@ impl Core {
 
     /// Seal the memtable if it has reached its size, or would go over its number of range tombstones with
     /// `range_deletes` more, and its flush has somewhere to queue. Called by the leader of the commit lane.
+    #[inline]
     pub(crate) fn rotate_if_full(&self, turn: &mut Turn, range_deletes: u64) -> Result<()> {
         let memtable = turn.memtable.memtable();
         let tombstones = memtable.range_tombstones();
         let full = memtable.live_bytes() >= self.options.memtable_bytes_max
             || tombstones >= RANGE_TOMBSTONES_MAX
             || tombstones > 0 && tombstones.saturating_add(range_deletes) > RANGE_TOMBSTONES_MAX;
-        if !full {
-            return Ok(());
-        }
+        if full { self.rotate_full(turn) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn rotate_full(&self, turn: &mut Turn) -> Result<()> {
         let room = self.backlog().sealed < self.options.sealed_memtables_max;
         self.backlog.active_full.store(!room, Ordering::Relaxed);
         if !room {
@@ -285,10 +290,7 @@ impl Core {
         if self.options.durability == Durability::NoLog {
             return self.flush(SealReason::Asked);
         }
-        let position = {
-            let turn = self.lane.turn();
-            turn.log.as_ref().map(|log| LogPosition { log: turn.log_number, offset: log.written() })
-        };
+        let position = self.lane.turn().position();
         if let Some(position) = position {
             self.wait_durable(position)?;
             self.witness(position)?;

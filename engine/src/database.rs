@@ -169,6 +169,7 @@ impl Database {
         core.versions
             .commit(vec![Edit::DropKeyspace { id }])
             .inspect_err(|e| core.note_manifest_failure(e))?;
+        core.keyspace_dropped.store(true, Ordering::Release);
         core.current.install(|| core.versions.current(), None);
         core.forget_operator(id);
         collect_garbage(core);

@@ -145,11 +145,16 @@ impl Metrics {
         add(&stripe.blocks_from_disk, cost.blocks_from_disk);
     }
 
+    /// A commit. In the commit lane's turn, where nobody else counts any: so a load and a store lose nothing and need
+    /// no locked instruction.
     #[inline]
     pub(crate) fn count_commit(&self, operations: u64, bytes: u64) {
-        self.commits.fetch_add(1, Ordering::Relaxed);
-        self.operations.fetch_add(operations, Ordering::Relaxed);
-        self.user_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let add = |counter: &AtomicU64, n| {
+            counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        };
+        add(&self.commits, 1);
+        add(&self.operations, operations);
+        add(&self.user_bytes, bytes);
     }
 
     pub(crate) fn count_conflict(&self) {

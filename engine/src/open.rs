@@ -356,6 +356,7 @@ impl Opening {
             backlog: SharedBacklog::default(),
             open_log: log_number,
             keyspace_changes: Mutex::new(()),
+            keyspace_dropped: AtomicBool::new(false),
             turns: Turns::new(),
             lock: Mutex::new(lock),
             flushed_to_close: AtomicBool::new(false),

@@ -159,7 +159,7 @@ impl Inspection {
         let payload = self.window.bytes(payload_at, there)?;
         let payload = payload.get(..there).unwrap_or_default();
         let text = printable(payload);
-        let computed = (there == len).then(|| record::payload_checksum(seed, at, &[payload]));
+        let computed = (there == len).then(|| record::payload_checksum(seed, at, payload));
 
         self.checksum("header checksum", header_checksum, Some(header_checksum));
         self.checksum("payload checksum", header.payload_checksum, computed);

@@ -256,7 +256,7 @@ impl LogReader {
         }
         let bytes = self.window.bytes(at, RECORD_HEADER_LEN.saturating_add(len))?;
         let payload = bytes.get(RECORD_HEADER_LEN..).and_then(|rest| rest.get(..len)).unwrap_or_default();
-        if record::payload_checksum(self.seed, at, &[payload]) != header.payload_checksum {
+        if record::payload_checksum(self.seed, at, payload) != header.payload_checksum {
             return Ok(Err("a record's payload does not check"));
         }
         Ok(Ok(header))

@@ -8,7 +8,7 @@
 //! a byte of payload is read; and a header whose payload is damaged still bears witness to what was
 //! durable when it was written.
 
-use esker_base::checksum::ChecksumSeed;
+use esker_base::checksum::{ChecksumSeed, Checksums};
 use esker_base::coding::{DecodeError, Decoder};
 
 /// Length of a fragment's header in bytes.
@@ -24,6 +24,9 @@ pub const FRAGMENT_BYTES_MAX: usize = 16 << 20;
 /// [`FRAGMENT_BYTES_MAX`] as the length field's type.
 #[expect(clippy::cast_possible_truncation, reason = "2^24")]
 const FRAGMENT_LEN_MAX: u32 = FRAGMENT_BYTES_MAX as u32;
+
+/// Length of an offset in front of what its checksum covers.
+pub(crate) const PLACE_BYTES: usize = 8;
 
 /// Offset of the kind in the header. It is never zero in a header, so zeros are never a record.
 pub(crate) const KIND_AT: usize = 12;
@@ -70,15 +73,19 @@ pub(crate) struct RecordHeader {
 impl RecordHeader {
     /// The header's bytes for a fragment that starts at `offset`.
     #[inline]
-    pub(crate) fn encode(&self, seed: ChecksumSeed, offset: u64) -> [u8; RECORD_HEADER_LEN] {
+    pub(crate) fn encode(&self, checksums: &Checksums, offset: u64) -> [u8; RECORD_HEADER_LEN] {
+        // The offset, then all that the checksum covers.
+        let mut placed = [0; PLACE_BYTES + RECORD_HEADER_LEN - 4];
+        placed[..8].copy_from_slice(&offset.to_le_bytes());
+        placed[8..12].copy_from_slice(&self.payload_checksum.to_le_bytes());
+        placed[12..16].copy_from_slice(&self.len.to_le_bytes());
+        placed[16] = self.kind as u8;
+        placed[17..25].copy_from_slice(&self.tag.to_le_bytes());
+        placed[25..33].copy_from_slice(&self.durable.to_le_bytes());
+        let checksum = checksums.of_placed(&placed);
         let mut bytes = [0; RECORD_HEADER_LEN];
-        bytes[4..8].copy_from_slice(&self.payload_checksum.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.len.to_le_bytes());
-        bytes[KIND_AT] = self.kind as u8;
-        bytes[13..21].copy_from_slice(&self.tag.to_le_bytes());
-        bytes[21..29].copy_from_slice(&self.durable.to_le_bytes());
-        let checksum = seed.checksum(offset, &[&bytes[4..]]);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+        bytes[4..].copy_from_slice(&placed[PLACE_BYTES..]);
         bytes
     }
 
@@ -107,11 +114,16 @@ impl RecordHeader {
     }
 }
 
-/// The checksum of the payload `parts` of the fragment at `offset`: seeded with where the payload
-/// itself starts.
+/// The checksum of the `payload` of the fragment at `offset`: seeded with where the payload itself starts.
 #[inline]
-pub(crate) fn payload_checksum(seed: ChecksumSeed, offset: u64, parts: &[&[u8]]) -> u32 {
-    seed.checksum(offset.saturating_add(RECORD_HEADER_LEN as u64), parts)
+pub(crate) fn payload_checksum(seed: ChecksumSeed, offset: u64, payload: &[u8]) -> u32 {
+    seed.checksum(payload_offset(offset), &[payload])
+}
+
+/// Where the payload of the fragment at `offset` starts.
+#[inline]
+pub(crate) fn payload_offset(offset: u64) -> u64 {
+    offset.saturating_add(RECORD_HEADER_LEN as u64)
 }
 
 /// The header's fields as they stand in a file, nothing checked.

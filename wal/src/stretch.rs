@@ -55,6 +55,8 @@ pub(crate) struct Stretches {
     reserved: u64,
     /// The most that is reserved.
     room: u64,
+    /// The length of a stretch.
+    len: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +93,7 @@ pub struct Preparation {
 impl Stretches {
     /// Of a log whose first `reserved` bytes are reserved, and that is to have `room` bytes at most.
     pub(crate) fn new(reserved: u64, room: u64, mapped: bool) -> Stretches {
+        let len = stretch_bytes(room).min(if mapped { MAPPED_BYTES_MAX } else { u64::MAX });
         Stretches {
             mapped,
             current: None,
@@ -98,6 +101,7 @@ impl Stretches {
             handover: Arc::new(Mutex::new(Handover::default())),
             reserved,
             room,
+            len,
         }
     }
 
@@ -146,8 +150,7 @@ impl Stretches {
     /// yet, while one is under way, and where there is nothing to prepare.
     #[inline]
     pub(crate) fn preparation(&mut self, file: &StdArc<dyn File>, written: u64) -> Option<Preparation> {
-        let len = stretch_bytes(self.room).min(if self.mapped { MAPPED_BYTES_MAX } else { u64::MAX });
-        let enough = !self.mapped && written.saturating_add(len / 2) <= self.reserved;
+        let enough = !self.mapped && written.saturating_add(self.len / 2) <= self.reserved;
         if self.next != Next::Wanted || enough {
             return None;
         }
@@ -156,7 +159,7 @@ impl Stretches {
             None if self.mapped => written,
             None => self.reserved.max(written),
         };
-        let range = start..start.saturating_add(len).min(self.room);
+        let range = start..start.saturating_add(self.len).min(self.room);
         if range.is_empty() {
             self.next = Next::Never;
             return None;

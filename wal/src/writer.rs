@@ -34,19 +34,22 @@
 
 use std::path::Path;
 
-use esker_base::checksum::ChecksumSeed;
+use esker_base::checksum::Checksums;
 use esker_base::sync::Arc;
 use esker_base::{Error, FileNumber, Result, memory};
 use esker_vfs::fs::Fs;
 
 use crate::header::{LogHeader, LogIdentity, Predecessor};
-use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
+use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader};
 use crate::stretch::{Preparation, Stretches};
 use crate::syncer::{LogSyncer, Shared};
 
 /// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
 /// its memory for the life of the log.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
+
+/// Where in a staged header its payload's offset is put until both were read.
+const PLACE_AT: usize = RECORD_HEADER_LEN - PLACE_BYTES;
 
 /// Zeros are written in pieces of this many bytes.
 const ZEROS: &[u8] = &[0; 64 << 10];
@@ -55,7 +58,7 @@ const ZEROS: &[u8] = &[0; 64 << 10];
 pub struct LogWriter {
     shared: Arc<Shared>,
     number: FileNumber,
-    seed: ChecksumSeed,
+    checksums: Checksums,
     /// Staged fragments, encoded for the place they will have from `written` on.
     buffer: Vec<u8>,
     written: u64,
@@ -134,7 +137,7 @@ impl LogWriter {
         Ok(LogWriter {
             shared: Arc::new(Shared::new(file, written)),
             number: identity.number,
-            seed: identity.seed(),
+            checksums: Checksums::new(identity.seed()),
             buffer: Vec::new(),
             written,
             allocated: allocate_bytes,
@@ -166,53 +169,76 @@ impl LogWriter {
     /// Errors: [`Error::OutOfMemory`], and nothing has changed.
     pub fn reserve(&mut self, payload_bytes: usize) -> Result<()> {
         let fragments = payload_bytes / self.fragment_bytes_max + 1;
-        let headers = fragments.saturating_mul(record::RECORD_HEADER_LEN);
+        let headers = fragments.saturating_mul(RECORD_HEADER_LEN);
         memory::reserve(&mut self.buffer, payload_bytes.saturating_add(headers), "a commit's log record")
     }
 
     /// Add one record to the group that [`LogWriter::write`] will write: `tag`, and the concatenation of
     /// `payload`. Any length will do, 0 too.
-    #[inline]
     pub fn stage(&mut self, tag: u64, payload: &[&[u8]]) {
-        let len: usize = payload.iter().map(|part| part.len()).sum();
-        if len <= self.fragment_bytes_max {
-            self.stage_fragment(FragmentKind::Full, tag, len, payload, self.shared.durable());
-        } else {
-            self.stage_long(tag, payload, len);
-        }
+        self.stage_with(tag, |out| payload.iter().for_each(|part| out.extend_from_slice(part)));
     }
 
-    /// Encode one fragment, of at most the maximum length, behind what is staged.
-    ///
-    /// The checksum is taken of the caller's parts, not of the copy: reading back what has just been
-    /// stored costs a quarter more (50 ns against 40 ns for a record of 140 bytes).
+    /// [`LogWriter::stage`] for a payload that `encode` appends to what it is given.
     #[inline]
-    fn stage_fragment(&mut self, kind: FragmentKind, tag: u64, len: usize, parts: &[&[u8]], durable: u64) {
-        let offset = self.written + self.buffer.len() as u64;
-        #[expect(clippy::cast_possible_truncation, reason = "at most FRAGMENT_BYTES_MAX")]
-        let len = len as u32;
-        let payload_checksum = record::payload_checksum(self.seed, offset, parts);
-        let header = RecordHeader { payload_checksum, len, kind, tag, durable };
-        self.buffer.extend_from_slice(&header.encode(self.seed, offset));
-        for part in parts {
-            self.buffer.extend_from_slice(part);
+    pub fn stage_with(&mut self, tag: u64, encode: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&[0; RECORD_HEADER_LEN]);
+        encode(&mut self.buffer);
+        if self.buffer.len() - start - RECORD_HEADER_LEN <= self.fragment_bytes_max {
+            let durable = self.shared.durable();
+            self.seal(start, self.buffer.len(), FragmentKind::Full, tag, durable);
+        } else {
+            self.divide(start, tag);
         }
     }
 
-    /// Stage a record too long for one fragment.
+    /// Divide the record staged from `start` on, which is longer than one fragment may be, into fragments.
     #[cold]
-    fn stage_long(&mut self, tag: u64, payload: &[&[u8]], len: usize) {
-        let durable = self.shared.durable();
-        let mut rest = payload.to_vec();
-        let mut remaining = len;
-        let mut kind = FragmentKind::First;
-        while remaining > self.fragment_bytes_max {
-            let fragment = cut(&mut rest, self.fragment_bytes_max);
-            self.stage_fragment(kind, tag, self.fragment_bytes_max, &fragment, durable);
-            remaining -= self.fragment_bytes_max;
-            kind = FragmentKind::Middle;
+    fn divide(&mut self, start: usize, tag: u64) {
+        let longest = RECORD_HEADER_LEN + self.fragment_bytes_max;
+        let len = self.buffer.len() - start - RECORD_HEADER_LEN;
+        let fragments = len.div_ceil(self.fragment_bytes_max);
+        self.buffer.resize(self.buffer.len() + (fragments - 1) * RECORD_HEADER_LEN, 0);
+        // From the last on, so that nothing is written over before it has moved.
+        for fragment in (1..fragments).rev() {
+            let from = start + RECORD_HEADER_LEN + fragment * self.fragment_bytes_max;
+            let to = start + fragment * longest + RECORD_HEADER_LEN;
+            let end = (from + self.fragment_bytes_max).min(start + RECORD_HEADER_LEN + len);
+            self.buffer.copy_within(from..end, to);
         }
-        self.stage_fragment(FragmentKind::Last, tag, remaining, &rest, durable);
+        let durable = self.shared.durable();
+        for fragment in 0..fragments {
+            let kind = match fragment {
+                0 => FragmentKind::First,
+                middle if middle + 1 < fragments => FragmentKind::Middle,
+                _ => FragmentKind::Last,
+            };
+            let start = start + fragment * longest;
+            self.seal(start, (start + longest).min(self.buffer.len()), kind, tag, durable);
+        }
+    }
+
+    /// Fill in the header of the fragment that is staged from `start` to `end`, of at most the maximum length.
+    ///
+    /// The payload's checksum is of its offset and then of itself. So the offset is put in front of it, where the
+    /// header will end, and both are read in one run.
+    #[inline]
+    fn seal(&mut self, start: usize, end: usize, kind: FragmentKind, tag: u64, durable: u64) {
+        let offset = self.written + start as u64;
+        let (_, staged) = self.buffer.split_at_mut(start);
+        let (fragment, _) = staged.split_at_mut(end - start);
+        let header =
+            fragment.first_chunk_mut::<RECORD_HEADER_LEN>().expect("room for the header was staged");
+        header[PLACE_AT..].copy_from_slice(&record::payload_offset(offset).to_le_bytes());
+        #[expect(clippy::cast_possible_truncation, reason = "at most FRAGMENT_BYTES_MAX")]
+        let len = (end - start - RECORD_HEADER_LEN) as u32;
+        let (_, placed) = fragment.split_at(PLACE_AT);
+        let payload_checksum = self.checksums.of_placed(placed);
+        let header =
+            RecordHeader { payload_checksum, len, kind, tag, durable }.encode(&self.checksums, offset);
+        let (front, _) = fragment.split_at_mut(RECORD_HEADER_LEN);
+        front.copy_from_slice(&header);
     }
 
     /// Bytes staged and not yet written, headers included.
@@ -225,21 +251,20 @@ impl LogWriter {
     /// written. Either way, failed or not, nothing is staged afterwards.
     pub fn write(&mut self) -> Result<u64, WriteFailure> {
         let end = self.written + self.buffer.len() as u64;
-        let outcome = match self.shared.check() {
-            Err(error) => Err(WriteFailure::Refused(error)),
-            Ok(()) if self.buffer.is_empty() => Ok(end),
-            Ok(()) => match self.write_group(end) {
-                Ok(()) => {
-                    self.written = end;
-                    self.shared.publish_written(end);
-                    Ok(end)
-                }
-                Err(cause) => Err(self.undo(end, cause)),
-            },
-        };
+        let stopped = self.shared.check();
+        let outcome =
+            if stopped.is_err() || self.buffer.is_empty() { Ok(()) } else { self.write_group(end) };
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
-        outcome
+        if let Err(error) = stopped {
+            return Err(WriteFailure::Refused(error));
+        }
+        if let Err(cause) = outcome {
+            return Err(self.undo(end, cause));
+        }
+        self.written = end;
+        self.shared.publish_written(end);
+        Ok(end)
     }
 
     /// Bring the staged group into the file, where it ends at `end`.
@@ -290,23 +315,4 @@ impl LogWriter {
     pub fn syncer(&self) -> LogSyncer {
         LogSyncer::new(Arc::clone(&self.shared))
     }
-}
-
-/// Take the first `len` bytes off the front of `parts`, which hold more.
-fn cut<'a>(parts: &mut Vec<&'a [u8]>, len: usize) -> Vec<&'a [u8]> {
-    let mut taken = Vec::new();
-    let mut missing = len;
-    let mut whole = 0;
-    for part in parts.iter_mut() {
-        if let Some((front, back)) = part.split_at_checked(missing) {
-            taken.push(front);
-            *part = back;
-            break;
-        }
-        taken.push(part);
-        missing -= part.len();
-        whole += 1;
-    }
-    parts.drain(..whole);
-    taken
 }

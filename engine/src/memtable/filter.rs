@@ -2,8 +2,8 @@
 //! index first.
 //!
 //! A Bloom filter in which all bits of a key lie in one word, so that a look is one load and the writer's
-//! part one store. Bits are set before the entry is in the index: who finds them missing after it has loaded
-//! its sequence number (acquire) knows that no entry up to that number has the key.
+//! part one store. Bits are set before the entry's sequence number is published: who finds them missing after it has
+//! loaded its own (acquire) knows that no entry up to that number has the key.
 //!
 //! Threads: one writer; any number of readers.
 
@@ -28,16 +28,22 @@ impl KeyFilter {
         size_of_val(&*self.words)
     }
 
-    /// Ask for the memory that [`add`](Self::add) will look at.
+    /// What [`expect`](Self::expect) and [`add`](Self::add) take for a key with the hash `key_hash`.
     #[inline]
-    pub(super) fn expect(&self, keyspace: KeyspaceId, hash: u64) {
-        prefetch(self.place(keyspace, hash).0);
+    pub(super) fn mark(keyspace: KeyspaceId, key_hash: u64) -> Mark {
+        Mark(key_hash ^ u64::from(keyspace.0).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// A key with this hash is about to be inserted. For the writer.
+    /// Ask for the memory that [`add`](Self::add) will look at.
     #[inline]
-    pub(super) fn add(&self, keyspace: KeyspaceId, hash: u64) {
-        let (word, bits) = self.place(keyspace, hash);
+    pub(super) fn expect(&self, mark: Mark) {
+        prefetch(self.place(mark).0);
+    }
+
+    /// The key is about to be published. For the writer.
+    #[inline]
+    pub(super) fn add(&self, mark: Mark) {
+        let (word, bits) = self.place(mark);
         let before = word.load(Ordering::Relaxed);
         if before & bits != bits {
             // Only one thread stores, so nothing is lost between the load and the store.
@@ -48,17 +54,53 @@ impl KeyFilter {
     /// Whether a key with this hash may have been inserted.
     #[inline]
     pub(super) fn may_contain(&self, keyspace: KeyspaceId, hash: u64) -> bool {
-        let (word, bits) = self.place(keyspace, hash);
+        let (word, bits) = self.place(Self::mark(keyspace, hash));
         word.load(Ordering::Relaxed) & bits == bits
     }
 
     /// The key's word, from the upper bits of its hash, and its bits there, from the lower ones.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "below the number of words, a usize")]
-    fn place(&self, keyspace: KeyspaceId, hash: u64) -> (&AtomicU64, u64) {
-        let hash = hash ^ u64::from(keyspace.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn place(&self, Mark(hash): Mark) -> (&AtomicU64, u64) {
         let word = ((u128::from(hash) * self.words.len() as u128) >> 64) as usize;
         let bit = |shift: u32| 1u64 << (hash >> shift & 63);
         (&self.words[word], bit(0) | bit(6) | bit(12) | bit(18))
+    }
+}
+
+/// A key's hash, as one filter for several keyspaces has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark(u64);
+
+/// How many marks are on their way at a time: about as many lines as a core can wait for at once.
+const UNDER_WAY: usize = 8;
+
+/// Marks of keys written one after the other, each added some keys after the memory for it was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    marks: [Mark; UNDER_WAY],
+    /// How many came since all were added.
+    count: usize,
+}
+
+impl Marks {
+    /// Ask for the memory for `mark`, and add the one that came [`UNDER_WAY`] before it.
+    #[inline]
+    pub(super) fn push(&mut self, filter: &KeyFilter, mark: Mark) {
+        filter.expect(mark);
+        let earlier = std::mem::replace(&mut self.marks[self.count % UNDER_WAY], mark);
+        if self.count >= UNDER_WAY {
+            filter.add(earlier);
+        }
+        self.count += 1;
+    }
+
+    /// Add all that are still on their way.
+    #[inline]
+    pub(super) fn settle(&mut self, filter: &KeyFilter) {
+        for mark in &self.marks[..self.count.min(UNDER_WAY)] {
+            filter.add(*mark);
+        }
+        self.count = 0;
     }
 }

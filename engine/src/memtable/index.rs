@@ -35,6 +35,7 @@
 //! release store by the writer and an acquire load by readers; the slots behind an order are relaxed.
 #![expect(unsafe_code, reason = "nodes lie in the arena and point to each other and to entries")]
 
+mod descent;
 mod insert;
 mod node;
 mod pending;
@@ -45,6 +46,7 @@ use esker_base::InternalKey;
 use esker_base::key::head;
 
 use super::arena::{Arena, Entry};
+pub(super) use descent::Descent;
 pub(super) use insert::IndexWriter;
 use node::{Link, NodeRef, Order};
 pub(super) use pending::Pending;
@@ -56,9 +58,6 @@ pub(super) struct Index {
     root: Link,
     /// The last leaf. The writer's own.
     last: Link,
-    /// How far the way of the insertion is known that [`IndexWriter::expect_next`] was told of: up to its leaf or the
-    /// node above that. The writer's own.
-    expected: Link,
     /// Where nodes and entries lie: alive for at least as long as any pointer in the tree.
     arena: Arc<Arena>,
 }
@@ -66,7 +65,7 @@ pub(super) struct Index {
 impl Index {
     /// An empty index over `arena`.
     pub(super) fn new(arena: Arc<Arena>) -> Self {
-        Index { root: Link::none(), last: Link::none(), expected: Link::none(), arena }
+        Index { root: Link::none(), last: Link::none(), arena }
     }
 
     /// The leaf whose range holds `target`, with its order.
@@ -89,22 +88,6 @@ impl Index {
             }
         }
         Some((node, order))
-    }
-
-    /// The node above the leaf where the newest version of `key` will go, or that leaf if it is the root. It is asked
-    /// for. None if keys come in order. For the writer.
-    #[inline]
-    fn above_leaf(&self, key: &[u8]) -> Option<NodeRef<'_>> {
-        let target = InternalKey::before_all(key);
-        if self.last.get()?.ends_before(target) {
-            return None;
-        }
-        let mut node = self.root.get()?;
-        for level in (1..node.level()).rev() {
-            node = node.child_for(target);
-            node.prefetch_all(level);
-        }
-        Some(node)
     }
 
     /// The newest version of `target.user` with a number not above `target.seqno`.

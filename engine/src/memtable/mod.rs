@@ -20,6 +20,7 @@ mod cursor;
 mod directory;
 mod filter;
 mod index;
+mod lone;
 mod tombstones;
 
 #[cfg(all(test, loom))]
@@ -37,7 +38,7 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
-use filter::KeyFilter;
+use filter::{KeyFilter, Marks};
 use index::{IndexWriter, Pending};
 use tombstones::Tombstones;
 
@@ -187,6 +188,13 @@ impl Memtable {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// One entry more. For the writer: nobody else stores, so a load and a store lose nothing and need no locked
+    /// instruction.
+    #[inline]
+    fn count_entry(&self) {
+        self.entries.store(self.entries() + 1, Ordering::Relaxed);
+    }
+
     /// Range tombstones added. One relaxed load.
     #[inline]
     pub(crate) fn range_tombstones(&self) -> u64 {
@@ -199,28 +207,8 @@ impl MemtableWriter {
     #[inline]
     pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
-        Writes { memtable, index: &mut self.index, group: self.group, pending: Pending::default() }
-    }
-
-    /// The very next write will be an insertion for `key`: ask for the memory that it will look at, and remember
-    /// the way to its place. [`expect_leaf`](Self::expect_leaf) does so for the last step of it.
-    #[inline]
-    pub(crate) fn expect_next(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        if let Some(filter) = &self.memtable.filter {
-            filter.expect(keyspace, key_hash(key));
-        }
-        if let Some(found) = self.memtable.directory.get(keyspace) {
-            self.index.expect_next(&found.index, key);
-        }
-    }
-
-    /// What [`expect_next`](Self::expect_next) asked for may have come, and the write is the same. Does nothing if it
-    /// is not.
-    #[inline]
-    pub(crate) fn expect_leaf(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        if let Some(found) = self.memtable.directory.get(keyspace) {
-            self.index.expect_leaf(&found.index, key);
-        }
+        let (pending, marks) = (Pending::default(), Marks::default());
+        Writes { memtable, index: &mut self.index, group: self.group, pending, marks }
     }
 
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
@@ -263,6 +251,8 @@ pub(crate) struct Writes<'a> {
     /// See [`MemtableWriter::begin_group`].
     group: Option<SeqNo>,
     pending: Pending<'a>,
+    /// For the filter.
+    marks: Marks,
 }
 
 impl<'a> Writes<'a> {
@@ -280,12 +270,10 @@ impl<'a> Writes<'a> {
         let memtable = self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
         if let Some(filter) = &memtable.filter {
-            filter.add(keyspace, key_hash(key));
+            self.marks.push(filter, KeyFilter::mark(keyspace, key_hash(key)));
         }
         self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
-        // Only this writer stores, so a load and a store lose nothing and need no locked instruction.
-        let entries = memtable.entries.load(Ordering::Relaxed);
-        memtable.entries.store(entries + 1, Ordering::Relaxed);
+        memtable.count_entry();
     }
 
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
@@ -305,6 +293,9 @@ impl<'a> Writes<'a> {
     #[inline]
     pub(crate) fn settled(&mut self) -> &'a Memtable {
         self.pending.settle(self.index);
+        if let Some(filter) = &self.memtable.filter {
+            self.marks.settle(filter);
+        }
         self.memtable
     }
 }

@@ -52,11 +52,13 @@ impl Shared {
     }
 
     /// Publish that everything before `end` is written.
+    #[inline]
     pub(crate) fn publish_written(&self, end: u64) {
         // Release: a sync that reads `end` begins after the write that reached it.
         self.written.store(end, Ordering::Release);
     }
 
+    #[inline]
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }
@@ -72,10 +74,13 @@ impl Shared {
     }
 
     /// An error if the log was stopped.
+    #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
+        if self.failed.load(Ordering::Acquire) { self.reason() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn reason(&self) -> Result<()> {
         match &*self.failure.lock() {
             Some(cause) => Err(Error::Poisoned { cause: Box::new(cause.clone()) }),
             None => Ok(()), // not reached: `failed` is set after the cause

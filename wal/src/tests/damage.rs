@@ -9,6 +9,7 @@ use crate::inspect;
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
 use crate::window::CHUNK_BYTES;
 use esker_base::Error;
+use esker_base::checksum::Checksums;
 use esker_vfs::fs::Fs;
 
 /// A log with short, empty and fragmented records, synced now and then.
@@ -90,9 +91,9 @@ fn forged() -> impl Strategy<Value = (u8, u64, u64, Option<u32>, Vec<u8>)> {
 /// Append a fragment whose checksums agree.
 fn forge(bytes: &mut Vec<u8>, kind: FragmentKind, tag: u64, durable: u64, len: u32, payload: &[u8]) {
     let offset = bytes.len() as u64;
-    let payload_checksum = record::payload_checksum(LOG.seed(), offset, &[payload]);
+    let payload_checksum = record::payload_checksum(LOG.seed(), offset, payload);
     let header = RecordHeader { payload_checksum, len, kind, tag, durable };
-    bytes.extend_from_slice(&header.encode(LOG.seed(), offset));
+    bytes.extend_from_slice(&header.encode(&Checksums::new(LOG.seed()), offset));
     bytes.extend_from_slice(payload);
 }
 

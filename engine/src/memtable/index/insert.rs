@@ -7,6 +7,7 @@ use esker_base::{InternalKey, Kind};
 
 use super::super::arena::{Arena, ArenaWriter, Entry};
 use super::Index;
+use super::descent::Descent;
 use super::node::{NodeRef, Order, SLOTS};
 
 /// The most levels a tree can have. Every level but the top multiplies the leaves by seven or so, and
@@ -19,24 +20,6 @@ pub(in super::super) struct IndexWriter {
     entries: ArenaWriter,
     nodes: ArenaWriter,
     arena: Arc<Arena>,
-    expected: Expected,
-}
-
-/// For which insertion an index's `expected` is on the way.
-#[derive(Debug, Default)]
-struct Expected {
-    /// The address of the index. None as soon as anything has been inserted: that may have replaced the leaf.
-    index: Option<usize>,
-    key: Vec<u8>,
-}
-
-impl Expected {
-    /// As far as the way to `key` in `index` is known.
-    #[inline]
-    fn of<'a>(&self, index: &'a Index, key: &[u8]) -> Option<NodeRef<'a>> {
-        let expected = self.index? == std::ptr::from_ref(index).addr() && self.key == key;
-        if expected { index.expected.get() } else { None }
-    }
 }
 
 /// A node on the way from the root to a leaf.
@@ -76,38 +59,13 @@ impl IndexWriter {
             entries: ArenaWriter::new(Arc::clone(&arena)),
             nodes: ArenaWriter::new(Arc::clone(&arena)),
             arena: Arc::clone(&arena),
-            expected: Expected::default(),
         };
         (arena, writer)
     }
 
-    /// The next insertion will be one of `key` into `index`: ask for what it looks at, and remember the way, but for
-    /// the leaf.
-    #[inline]
-    pub(in super::super) fn expect_next(&mut self, index: &Index, key: &[u8]) {
-        assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
-        self.expected.index = None;
-        if let Some(node) = index.above_leaf(key) {
-            index.expected.set(node);
-            self.expected.index = Some(std::ptr::from_ref(index).addr());
-            self.expected.key.clear();
-            self.expected.key.extend_from_slice(key);
-        }
-    }
-
-    /// The same for the leaf, once the node above it had time to come.
-    #[inline]
-    pub(in super::super) fn expect_leaf(&mut self, index: &Index, key: &[u8]) {
-        if let Some(node) = self.expected.of(index, key) {
-            let leaf = if node.is_leaf() { node } else { node.child_for(InternalKey::before_all(key)) };
-            leaf.prefetch_all(0);
-            index.expected.set(leaf);
-        }
-    }
-
     /// Write an entry where it stays, for [`link`](Self::link).
     #[inline]
-    pub(super) fn write<'a>(
+    pub(in super::super) fn write<'a>(
         &mut self,
         index: &'a Index,
         key: InternalKey<'_>,
@@ -119,32 +77,48 @@ impl IndexWriter {
         unsafe { Entry::write(&mut self.entries, key, kind, value) }
     }
 
-    /// The leaf for `entry`, the next to be linked, if that is what was expected.
+    /// Let `entry`, which was written for the index of `descent`, be found. No entry there has the same internal key,
+    /// `key`. The descent need not have come to the leaf, nor need that be the right one still: only full ones are
+    /// replaced, or give range away.
     #[inline]
-    pub(super) fn expected_leaf<'a>(&self, index: &'a Index, entry: Entry<'a>) -> Option<NodeRef<'a>> {
-        self.expected.of(index, entry.key()).filter(|node| node.is_leaf())
-    }
-
-    /// Let `entry`, which was written for `index`, be found. No entry there has the same internal key. `leaf`,
-    /// if any, was once the one for it, and is still if it is not full: only full ones are replaced, or give
-    /// range away.
-    #[inline]
-    pub(super) fn link<'a>(&mut self, index: &'a Index, entry: Entry<'a>, leaf: Option<NodeRef<'a>>) {
-        self.expected.index = None;
-        let Some(last) = index.last.get() else {
-            return self.plant(index, entry);
+    pub(in super::super) fn link<'a>(
+        &mut self,
+        descent: &Descent<'a>,
+        key: InternalKey<'_>,
+        entry: Entry<'a>,
+    ) {
+        let index = descent.index;
+        let leaf = match descent.node {
+            Some(node) if node.is_leaf() => node,
+            None if self.append(index, key, entry) => return,
+            _ => index.leaf(key).expect("an index that nothing can be appended to has a root").0,
         };
-        let key = entry.internal_key();
-        // Keys often arrive in order: look at the end first.
-        let follows = leaf.is_none() && last.ends_before(key);
-        let leaf = leaf.or_else(|| follows.then_some(last)).or_else(|| Some(index.leaf(key)?.0));
-        let leaf = leaf.expect("an index with a last leaf has a root");
         let order = leaf.order();
         if order.count() == SLOTS {
             return self.split(index, key, entry);
         }
-        let rank = if follows { order.count() } else { leaf.find(order, key).0 };
-        leaf.add(rank, leaf.head_of(key.user), entry, None);
+        leaf.add(leaf.find(order, key).0, leaf.head_of(key.user), entry, None);
+    }
+
+    /// [`link`](Self::link), if `entry` comes behind all others.
+    #[inline]
+    pub(super) fn append<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) -> bool {
+        if index.last.get().is_some_and(|last| !last.ends_before(key)) {
+            return false;
+        }
+        self.push(index, key, entry);
+        true
+    }
+
+    /// [`link`](Self::link) for an `entry` that comes behind all others.
+    #[inline]
+    pub(in super::super) fn push<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) {
+        let Some(last) = index.last.get() else { return self.plant(index, entry) };
+        let order = last.order();
+        if order.count() == SLOTS {
+            return self.split(index, key, entry);
+        }
+        last.add(order.count(), last.head_of(key.user), entry, None);
     }
 
     /// The first entry: a root that is a leaf.
@@ -165,7 +139,8 @@ impl IndexWriter {
     /// Insert `entry` where the leaf is full, or was when it was looked for.
     #[cold]
     fn split<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) {
-        let (path, depth) = path(index, key);
+        let mut path = [None; LEVELS_MAX];
+        let depth = find_path(index, key, &mut path);
         let (leaf, above) = path[..depth].split_last().expect("the path ends in a leaf");
         let leaf = leaf.as_ref().expect("the path is filled up to its depth");
         if leaf.order.count() < SLOTS {
@@ -204,11 +179,17 @@ impl IndexWriter {
         // keys that descend into a gap do not get a leaf each.
         let in_order =
             rank == SLOTS && !node.appended() && (node.next().is_none() || order == Order::sorted(SLOTS));
+        let new = Item { entry, head: node.head_of(entry.key()), child: None };
+        let heads = (node.head(order, 0), node.head(order, SLOTS - 1));
+        if in_order && prefix_for(node, (start, Some(entry)), heads).is_none() {
+            let right = self.fill(index, node, (Some(entry), end), &[new]);
+            node.set_appended();
+            return (Split { left: node, separator: entry, right }, in_order);
+        }
         let item = |rank| {
             let (entry, head) = (node.entry(order, rank), node.head(order, rank));
             Item { entry, head, child: None }
         };
-        let new = Item { entry, head: node.head_of(entry.key()), child: None };
         let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
             std::cmp::Ordering::Less => item(at),
             std::cmp::Ordering::Equal => new,
@@ -217,13 +198,8 @@ impl IndexWriter {
         let cut = if in_order { SLOTS } else { items.len() / 2 };
         let separator = items[cut].entry;
         let right = self.fill(index, node, (Some(separator), end), &items[cut..]);
-        let left = if in_order && prefix_for(node, (start, Some(separator)), &items[..cut]).is_none() {
-            node.set_appended();
-            node
-        } else {
-            self.arena.count_outgrown(node.bytes());
-            self.fill(index, node, (start, Some(separator)), &items[..cut])
-        };
+        self.arena.count_outgrown(node.bytes());
+        let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
         (Split { left, separator, right }, in_order)
     }
 
@@ -257,7 +233,7 @@ impl IndexWriter {
         // A node whose child was replaced cannot stay: it has no slot left to show that in its order.
         let stays = in_order
             && split.left == old
-            && prefix_for(node, (start, Some(separator)), &items[..cut]).is_none();
+            && prefix_for(node, (start, Some(separator)), (items[0].head, items[cut - 1].head)).is_none();
         let left = if stays {
             node.set_appended();
             node
@@ -279,7 +255,11 @@ impl IndexWriter {
         bounds: (Option<Entry<'a>>, Option<Entry<'a>>),
         items: &[Item<'a>],
     ) -> NodeRef<'a> {
-        let longer = prefix_for(like, bounds, items);
+        let longer = match items {
+            [] => None,
+            [first, .., last] => prefix_for(like, bounds, (first.head, last.head)),
+            [only] => prefix_for(like, bounds, (only.head, only.head)),
+        };
         let node = self.node(index, like.level(), longer.unwrap_or(like.prefix_len()));
         for (rank, item) in items.iter().enumerate() {
             let head = if longer.is_some() { node.head_of(item.entry.key()) } else { item.head };
@@ -289,16 +269,15 @@ impl IndexWriter {
     }
 }
 
-/// The longer prefix that a node with `items` should have than `like`, which its items come from. None
-/// if `like`'s heads tell the items well apart, for new heads cost a look at every key, or if the
+/// The longer prefix that a node with items from `first` to `last`, by their heads in `like`, should have than that,
+/// which they come from. None if those heads tell the items well apart, for new heads cost a look at every key, or if the
 /// bounds share no more.
 fn prefix_for(
     like: NodeRef<'_>,
     (start, end): (Option<Entry<'_>>, Option<Entry<'_>>),
-    items: &[Item<'_>],
+    (first, last): (u64, u64),
 ) -> Option<u16> {
-    let (first, last) = (items.first()?, items.last()?);
-    if (first.head ^ last.head).leading_zeros() < 32 {
+    if (first ^ last).leading_zeros() < 32 {
         return None;
     }
     let shared = shared_prefix(start?.key(), end?.key());
@@ -328,9 +307,12 @@ fn link_leaves(index: &Index, old: NodeRef<'_>, split: Split<'_>) {
     }
 }
 
-/// The way from the root to the leaf for `key`, with the ranges on it.
-fn path<'a>(index: &'a Index, key: InternalKey<'_>) -> ([Option<Step<'a>>; LEVELS_MAX], usize) {
-    let mut path = [None; LEVELS_MAX];
+/// Fill `path` with the way from the root to the leaf for `key`, and the ranges on it. How many steps it has.
+fn find_path<'a>(
+    index: &'a Index,
+    key: InternalKey<'_>,
+    path: &mut [Option<Step<'a>>; LEVELS_MAX],
+) -> usize {
     let (mut start, mut end) = (None, None);
     let mut node = index.root.get().expect("an index with a full leaf has a root");
     for (depth, step) in path.iter_mut().enumerate() {
@@ -338,7 +320,7 @@ fn path<'a>(index: &'a Index, key: InternalKey<'_>) -> ([Option<Step<'a>>; LEVEL
         if node.is_leaf() {
             let (rank, _) = node.find(order, key);
             *step = Some(Step { node, order, rank, start, end });
-            return (path, depth + 1);
+            return depth + 1;
         }
         let rank = node.find_after(order, key);
         *step = Some(Step { node, order, rank, start, end });

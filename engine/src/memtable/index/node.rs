@@ -4,12 +4,14 @@
 //! neighbours (leaf) or first child (inner); 4–5 the other children (inner only).
 
 use std::alloc::Layout;
+use std::cmp::Ordering;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use esker_base::InternalKey;
 use esker_base::key::head;
-use esker_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use esker_base::sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU64};
 use esker_vfs::os::memory::prefetch;
 
 use super::super::arena::{ArenaWriter, Entry};
@@ -64,7 +66,7 @@ impl Link {
     /// The node, complete.
     #[inline]
     pub(super) fn get(&self) -> Option<NodeRef<'_>> {
-        let at = NonNull::new(self.0.load(Ordering::Acquire))?;
+        let at = NonNull::new(self.0.load(atomic::Ordering::Acquire))?;
         Some(NodeRef { at, arena: PhantomData })
     }
 
@@ -72,12 +74,12 @@ impl Link {
     /// `get` lend it for as long as the link.
     #[inline]
     pub(super) fn set(&self, node: NodeRef<'_>) {
-        self.0.store(node.at.as_ptr(), Ordering::Release);
+        self.0.store(node.at.as_ptr(), atomic::Ordering::Release);
     }
 
     /// Point nowhere or to `node`.
     pub(super) fn set_or_none(&self, node: Option<NodeRef<'_>>) {
-        self.0.store(node.map_or(std::ptr::null_mut(), |node| node.at.as_ptr()), Ordering::Release);
+        self.0.store(node.map_or(std::ptr::null_mut(), |node| node.at.as_ptr()), atomic::Ordering::Release);
     }
 }
 
@@ -145,7 +147,7 @@ impl<'a> NodeRef<'a> {
             prefix_len,
             level,
             appended: AtomicBool::new(false),
-            heads: std::array::from_fn(|_| AtomicU64::new(0)),
+            heads: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
             entries: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
             before: Link::none(),
             after: Link::none(),
@@ -201,24 +203,24 @@ impl<'a> NodeRef<'a> {
 
     /// Whether a node was put behind this one. For the writer.
     pub(super) fn appended(self) -> bool {
-        self.node().appended.load(Ordering::Relaxed)
+        self.node().appended.load(atomic::Ordering::Relaxed)
     }
 
     /// Remember that a node was put behind this one. For the writer.
     pub(super) fn set_appended(self) {
-        self.node().appended.store(true, Ordering::Relaxed);
+        self.node().appended.store(true, atomic::Ordering::Relaxed);
     }
 
     /// The slots that are filled, by rank.
     #[inline]
     pub(super) fn order(self) -> Order {
-        Order(self.node().order.load(Ordering::Acquire))
+        Order(self.node().order.load(atomic::Ordering::Acquire))
     }
 
     /// The entry (of an inner node: the separator) at `rank`.
     #[inline]
     pub(super) fn entry(self, order: Order, rank: usize) -> Entry<'a> {
-        let at = self.node().entries[order.slot(rank)].load(Ordering::Relaxed);
+        let at = self.node().entries[order.slot(rank)].load(atomic::Ordering::Relaxed);
         let at = NonNull::new(at).expect("an order names filled slots");
         // SAFETY: (1) slots are filled with entries of this node's arena, alive for `'a`, before an
         // order names them; (2) the order was loaded with acquire, or stored by this thread, so the
@@ -228,7 +230,7 @@ impl<'a> NodeRef<'a> {
 
     /// The head at `rank`.
     pub(super) fn head(self, order: Order, rank: usize) -> u64 {
-        self.node().heads[order.slot(rank)].load(Ordering::Relaxed)
+        self.node().heads[order.slot(rank)].load(atomic::Ordering::Relaxed)
     }
 
     #[inline]
@@ -286,18 +288,27 @@ impl<'a> NodeRef<'a> {
         let prefix_len = usize::from(self.node().prefix_len);
         debug_assert!(key.len() >= prefix_len, "the keys of a range share its prefix");
         let rest = key.get(prefix_len..).unwrap_or_default();
+        if let Some(first) = rest.first_chunk::<8>() {
+            return u64::from_be_bytes(*first);
+        }
         match key.last_chunk::<8>() {
             // A few bytes are faster cut out of the key's last eight than copied one by one.
-            Some(end) if (1..8).contains(&rest.len()) => u64::from_be_bytes(*end) << (64 - 8 * rest.len()),
+            Some(end) if !rest.is_empty() => u64::from_be_bytes(*end) << (64 - 8 * rest.len()),
             _ => head(rest),
         }
     }
 
-    /// Whether `target` comes after everything in this leaf.
+    /// Whether `target` comes after everything in this leaf, the last one. Its range has no end, and so no key bytes
+    /// that all keys share.
     #[inline]
     pub(super) fn ends_before(self, target: InternalKey<'_>) -> bool {
+        debug_assert_eq!(self.prefix_len(), 0, "the last leaf's keys need not share anything");
         let order = self.order();
-        self.entry(order, order.count() - 1).compare(target).is_gt()
+        let last = order.count() - 1;
+        match head(target.user).cmp(&self.head(order, last)) {
+            Ordering::Equal => self.entry(order, last).compare(target).is_gt(),
+            ordering => ordering.is_gt(),
+        }
     }
 
     /// Fill the next free slot, put it at `rank`, and (last) let readers see it. For the writer, on a
@@ -306,37 +317,45 @@ impl<'a> NodeRef<'a> {
     pub(super) fn add(self, rank: usize, head: u64, entry: Entry<'_>, child: Option<NodeRef<'_>>) {
         let order = self.order();
         let slot = order.count();
-        self.node().heads[slot].store(head, Ordering::Relaxed);
-        self.node().entries[slot].store(entry.as_ptr().as_ptr(), Ordering::Relaxed);
+        self.node().heads[slot].store(head, atomic::Ordering::Relaxed);
+        self.node().entries[slot].store(entry.as_ptr().as_ptr(), atomic::Ordering::Relaxed);
         if let Some(child) = child {
             self.children()[slot].set(child);
         }
-        self.node().order.store(order.with(rank).0, Ordering::Release);
+        self.node().order.store(order.with(rank).0, atomic::Ordering::Release);
     }
 
     /// The entries before `target`, counted, and whether the one at that rank has `target`'s head.
     #[inline]
     pub(super) fn find(self, order: Order, target: InternalKey<'_>) -> (usize, bool) {
-        let (mut low, mut high) = self.find_head(order, target);
-        let end = high;
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if self.entry(order, middle).compare(target).is_gt() {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let (low, end) = self.find_head(order, target);
+        if low == end {
+            return (low, false);
         }
-        (low, low < end)
+        let rank = self.find_among(order, low..end, target, Ordering::Greater);
+        (rank, rank < end)
     }
 
     /// The separators not after `target`, counted: the rank of the child to go to.
     #[inline]
     pub(super) fn find_after(self, order: Order, target: InternalKey<'_>) -> usize {
-        let (mut low, mut high) = self.find_head(order, target);
+        let (low, end) = self.find_head(order, target);
+        if low == end { low } else { self.find_among(order, low..end, target, Ordering::Equal) }
+    }
+
+    /// The first of `ranks`, whose heads equal `target`'s, to which `target` compares as less than `least`.
+    #[inline(never)]
+    fn find_among(
+        self,
+        order: Order,
+        ranks: Range<usize>,
+        target: InternalKey<'_>,
+        least: Ordering,
+    ) -> usize {
+        let Range { start: mut low, end: mut high } = ranks;
         while low < high {
             let middle = usize::midpoint(low, high);
-            if self.entry(order, middle).compare(target).is_ge() {
+            if self.entry(order, middle).compare(target) >= least {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -349,17 +368,19 @@ impl<'a> NodeRef<'a> {
     /// behind it larger.
     ///
     /// All heads are compared, without a branch: that beats a search by halves, whose every step waits
-    /// for the one before and is guessed wrong half of the time.
-    #[inline]
+    /// for the one before and is guessed wrong half of the time. Those of empty slots are as large as can be.
+    #[inline(always)]
     fn find_head(self, order: Order, target: InternalKey<'_>) -> (usize, usize) {
         let sought = self.head_of(target.user);
-        let mut smaller = 0u32;
-        for head in self.node().heads.iter().rev() {
-            smaller = smaller << 1 | u32::from(head.load(Ordering::Relaxed) < sought);
+        let mut low = SLOTS;
+        for head in &self.node().heads {
+            // Subtracted, because so it is made of an instruction that adds a comparison's outcome.
+            low = low.wrapping_sub(usize::from(head.load(atomic::Ordering::Relaxed) >= sought));
         }
-        // Slots that the order does not name may be changing: leave them out.
-        let filled = (1u32 << order.count()) - 1;
-        let low = (smaller & filled).count_ones() as usize;
+        // A slot that has been filled meanwhile, which the order does not name, may be among them.
+        while low > order.count() || low > 0 && self.head(order, low - 1) >= sought {
+            low -= 1;
+        }
         let mut high = low;
         while high < order.count() && self.head(order, high) == sought {
             high += 1;
@@ -389,7 +410,7 @@ impl<'a> NodeRef<'a> {
     pub(super) fn prefetch_entries(self) {
         // Also for slots that are still empty: that costs less than to look which are.
         for entry in &self.node().entries {
-            prefetch(entry.load(Ordering::Relaxed));
+            prefetch(entry.load(atomic::Ordering::Relaxed));
         }
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! An entry is written where it stays as soon as it comes, and no reader finds it yet. Once there are a few,
 //! they go down from the roots together, a level at a time: while one's next node is on its way from memory,
-//! the others are looked at. Then they are linked, in the order in which they came.
+//! the others are looked at. Then they are linked, in the order in which they came. Those that come in the order of
+//! their keys are linked at once: there is no way to go.
 //!
 //! Linking one may split the leaf of another: [`IndexWriter::link`] sees that.
 
 use esker_base::{InternalKey, Kind};
 
 use super::super::arena::Entry;
-use super::node::NodeRef;
+use super::descent::Descent;
 use super::{Index, IndexWriter};
 
 /// How many entries go together: about as many lines as a core can wait for at once.
@@ -18,19 +19,8 @@ const TOGETHER: usize = 8;
 /// See the module.
 #[derive(Debug, Default)]
 pub(in super::super) struct Pending<'a> {
-    descents: [Option<Descent<'a>>; TOGETHER],
+    entries: [Option<(&'a Index, Entry<'a>)>; TOGETHER],
     count: usize,
-}
-
-/// An entry, and how far down its way is known.
-#[derive(Clone, Copy, Debug)]
-struct Descent<'a> {
-    index: &'a Index,
-    entry: Entry<'a>,
-    /// None for an entry behind all others: its place is at hand.
-    node: Option<NodeRef<'a>>,
-    /// Of `node`, so that nothing of it need have arrived.
-    level: u8,
 }
 
 impl<'a> Pending<'a> {
@@ -45,54 +35,42 @@ impl<'a> Pending<'a> {
         value: &[u8],
     ) {
         let entry = writer.write(index, key, kind, value);
-        self.descents[self.count] = Some(Descent { index, entry, node: None, level: 0 });
+        if self.count == 0 && writer.append(index, key, entry) {
+            return;
+        }
+        self.entries[self.count] = Some((index, entry));
         self.count += 1;
         if self.count == TOGETHER {
-            self.settle(writer);
+            self.settle_some(writer);
         }
     }
 
     /// Link what is pending. `writer` is the one that wrote it.
+    #[inline]
     pub(in super::super) fn settle(&mut self, writer: &mut IndexWriter) {
-        let pending = &mut self.descents[..self.count];
+        if self.count > 0 {
+            self.settle_some(writer);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_some(&mut self, writer: &mut IndexWriter) {
+        let pending = &self.entries[..self.count];
         self.count = 0;
-        if let [Some(only)] = pending {
-            let leaf = writer.expected_leaf(only.index, only.entry);
-            return writer.link(only.index, only.entry, leaf);
+        let mut descents = [None; TOGETHER];
+        let mut levels = 0;
+        for (descent, (index, entry)) in descents.iter_mut().zip(pending.iter().flatten()) {
+            let begun = Descent::begin(index, entry.internal_key());
+            levels = levels.max(begun.level());
+            *descent = Some((begun, *entry));
         }
-        for descent in pending.iter_mut().flatten() {
-            descent.start();
+        for level in (0..levels).rev() {
+            for (descent, entry) in descents.iter_mut().flatten() {
+                descent.go_down(entry.internal_key(), level);
+            }
         }
-        let levels = pending.iter().flatten().map(|descent| descent.level).max().unwrap_or(0);
-        for _ in 0..levels {
-            pending.iter_mut().flatten().for_each(Descent::step);
+        for (descent, entry) in descents.iter().flatten() {
+            writer.link(descent, entry.internal_key(), *entry);
         }
-        for descent in pending.iter().flatten() {
-            writer.link(descent.index, descent.entry, descent.node);
-        }
-    }
-}
-
-impl Descent<'_> {
-    #[inline]
-    fn start(&mut self) {
-        let in_order = self.index.last.get().is_none_or(|last| last.ends_before(self.key()));
-        self.node = if in_order { None } else { self.index.root.get() };
-        self.level = self.node.map_or(0, NodeRef::level);
-    }
-
-    /// Go down a level and ask for what is there, unless this is at its leaf.
-    #[inline]
-    fn step(&mut self) {
-        let Some(node) = self.node.filter(|_| self.level > 0) else { return };
-        let child = node.child_for(self.key());
-        self.level -= 1;
-        child.prefetch_all(self.level);
-        self.node = Some(child);
-    }
-
-    #[inline]
-    fn key(&self) -> InternalKey<'_> {
-        self.entry.internal_key()
     }
 }

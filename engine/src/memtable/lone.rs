@@ -1,0 +1,83 @@
+//! An insertion that is begun before it may be made: its log record is written in between, and what it looks at comes
+//! nearer meanwhile.
+//!
+//! It borrows the right to write, so nothing else is inserted before it is made or given up: its way stays right.
+
+use esker_base::checksum::key_hash;
+use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
+
+use super::directory::Keyspace;
+use super::filter::{KeyFilter, Mark};
+use super::index::{Descent, IndexWriter};
+use super::{Memtable, MemtableWriter};
+
+/// See the module. Dropped without [`insert`](Self::insert), it has done nothing.
+#[derive(Debug)]
+pub(crate) struct LoneInsertion<'a> {
+    memtable: &'a Memtable,
+    index: &'a mut IndexWriter,
+    keyspace: KeyspaceId,
+    key: &'a [u8],
+    /// Of the key, for the filter, if there is one.
+    mark: Mark,
+    /// Its place in the directory and how far down the index the way is known; none for the keyspace's first.
+    way: Option<(&'a Keyspace, Descent<'a>)>,
+}
+
+impl MemtableWriter {
+    /// Begin an insertion for `key`: ask for the memory that it will look at, but for the leaf.
+    #[inline]
+    pub(crate) fn expect<'a>(&'a mut self, keyspace: KeyspaceId, key: &'a [u8]) -> LoneInsertion<'a> {
+        let memtable = &*self.memtable;
+        let mut mark = Mark::default();
+        if let Some(filter) = &memtable.filter {
+            mark = KeyFilter::mark(keyspace, key_hash(key));
+            filter.expect(mark);
+        }
+        let way = memtable.directory.get(keyspace).map(|found| {
+            let target = InternalKey::before_all(key);
+            let mut descent = Descent::begin(&found.index, target);
+            descent.go_down(target, 1);
+            (found, descent)
+        });
+        LoneInsertion { memtable, index: &mut self.index, keyspace, key, mark, way }
+    }
+}
+
+impl<'a> LoneInsertion<'a> {
+    /// Ask for the leaf, once the node above it had time to come.
+    #[inline]
+    pub(crate) fn expect_leaf(&mut self) {
+        if let Some((_, descent)) = &mut self.way {
+            descent.go_down(InternalKey::before_all(self.key), 0);
+        }
+    }
+
+    /// The memtable, with everything older in it.
+    #[inline]
+    pub(crate) fn memtable(&self) -> &'a Memtable {
+        self.memtable
+    }
+
+    /// Make it. See [`Writes::insert`](super::Writes::insert).
+    #[inline]
+    pub(crate) fn insert(self, seqno: SeqNo, kind: Kind, value: &[u8]) {
+        let LoneInsertion { memtable, index: writer, keyspace, key, mark, way } = self;
+        let target = InternalKey::new(key, seqno);
+        let (found, descent) = way.unwrap_or_else(|| {
+            let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
+            (found, Descent::begin(&found.index, target))
+        });
+        if let Some(filter) = &memtable.filter {
+            filter.add(mark);
+        }
+        let entry = writer.write(&found.index, target, kind, value);
+        // Nothing was inserted since the descent began.
+        if descent.is_behind_all() {
+            writer.push(&found.index, target, entry);
+        } else {
+            writer.link(&descent, target, entry);
+        }
+        memtable.count_entry();
+    }
+}
