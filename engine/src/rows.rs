@@ -480,15 +480,7 @@ impl Rows {
                     self.cost.bytes_read += (self.key.len() + self.merge.value().len()) as u64;
                     return Ok(Walk::Done);
                 }
-                Kind::BlobPut => {
-                    self.read_blob()?;
-                    self.merge.next()?;
-                    self.apart = true;
-                    self.stand = Stand::FoldedForward;
-                    self.cost.keys_read += 1;
-                    self.cost.bytes_read += (self.key.len() + self.blobs.last().len()) as u64;
-                    return Ok(Walk::Done);
-                }
+                Kind::BlobPut => return self.stand_apart(),
                 Kind::Delete | Kind::RangeDelete => {
                     self.cost.tombstones_skipped += 1;
                     self.merge.next()?;
@@ -505,7 +497,20 @@ impl Rows {
         }
     }
 
+    /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
+    #[inline(never)]
+    fn stand_apart(&mut self) -> Result<Walk> {
+        self.read_blob()?;
+        self.merge.next()?;
+        self.apart = true;
+        self.stand = Stand::FoldedForward;
+        self.cost.keys_read += 1;
+        self.cost.bytes_read += (self.key.len() + self.blobs.last().len()) as u64;
+        Ok(Walk::Done)
+    }
+
     /// Read the value of the merge's entry from its blob file; it is what `blobs` has read last then.
+    #[inline(never)]
     fn read_blob(&mut self) -> Result<()> {
         let source = self.merge.leader().map(|leader| &self.merge.sources()[leader]);
         let (reader, pointer) = source.expect("the merge stands on an entry").blob()?;
