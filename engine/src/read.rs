@@ -69,8 +69,7 @@ struct Walk<'k, F> {
     take: Option<F>,
     /// It looks at the value: one in a blob file has to be read.
     wants_value: bool,
-    /// Values read from blob files, and what was read for them.
-    blob_values: u64,
+    /// What was read of a blob file for the value; 0 if it lies in none.
     blob_bytes: u64,
     /// Tombstones met.
     tombstones: u64,
@@ -82,8 +81,8 @@ struct Walk<'k, F> {
 pub(crate) enum Found<'a> {
     /// It lies where it was found.
     Lent(&'a [u8]),
-    /// It was read from a blob file.
-    Own(Bytes),
+    /// It was read from a blob file: whoever keeps it takes it.
+    Own(&'a mut Bytes),
 }
 
 impl Found<'_> {
@@ -99,7 +98,7 @@ impl Found<'_> {
     fn into_bytes(self) -> Result<Bytes> {
         match self {
             Found::Lent(bytes) => owned(bytes),
-            Found::Own(bytes) => Ok(bytes),
+            Found::Own(bytes) => Ok(std::mem::take(bytes)),
         }
     }
 }
@@ -148,7 +147,6 @@ impl View<'_> {
             operand_bytes: 0,
             take,
             wants_value,
-            blob_values: 0,
             blob_bytes: 0,
             tombstones: 0,
             bytes: 0,
@@ -157,7 +155,7 @@ impl View<'_> {
         cost.keys_read += u64::from(found.is_some());
         cost.bytes_read += walk.bytes;
         cost.tombstones_skipped += walk.tombstones;
-        cost.blob_values += walk.blob_values;
+        cost.blob_values += u64::from(walk.blob_bytes > 0);
         cost.bytes_from_disk += walk.blob_bytes;
         Ok(found)
     }
@@ -327,10 +325,9 @@ impl View<'_> {
         let pointer =
             table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
         let mut cost = OpCost::default();
-        let value = table.blob(&pointer)?.read(walk.key, &pointer, &mut cost)?;
-        walk.blob_values += cost.blob_values;
+        let mut value = table.blob(&pointer)?.read(walk.key, &pointer, &mut cost)?;
         walk.blob_bytes += cost.bytes_from_disk;
-        self.end(walk, Some(Found::Own(value))).map(Step::Ends)
+        self.end(walk, Some(Found::Own(&mut value))).map(Step::Ends)
     }
 
     /// The walk ends on `base`: hand the value out, with the operands folded onto it.

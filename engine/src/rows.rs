@@ -489,12 +489,7 @@ impl Rows {
                     self.lend_entry(Stand::OnEntry);
                     return Ok(Walk::Done);
                 }
-                Kind::BlobPut => {
-                    self.read_blob()?;
-                    self.merge.next()?;
-                    self.lend_blob(Stand::FoldedForward);
-                    return Ok(Walk::Done);
-                }
+                Kind::BlobPut => return self.stand_apart(),
                 Kind::Delete | Kind::RangeDelete => {
                     self.cost.tombstones_skipped += 1;
                     self.merge.next()?;
@@ -509,7 +504,17 @@ impl Rows {
         }
     }
 
+    /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
+    #[inline(never)]
+    fn stand_apart(&mut self) -> Result<Walk> {
+        self.read_blob()?;
+        self.merge.next()?;
+        self.lend_blob(Stand::FoldedForward);
+        Ok(Walk::Done)
+    }
+
     /// Read the value of the merge's entry from its blob file; it is what `blobs` has read last then.
+    #[inline(never)]
     fn read_blob(&mut self) -> Result<()> {
         let source = self.merge.leader().map(|leader| &self.merge.sources()[leader]);
         let (reader, pointer) = source.expect("the merge stands on an entry").blob()?;
