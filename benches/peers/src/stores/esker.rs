@@ -68,7 +68,7 @@ impl Store for Esker {
                 block_bytes: BLOCK_BYTES,
                 filter_bits_per_key: FILTER_BITS,
                 compression: vec![compression],
-                merge_operator: None,
+                ..KeyspaceOptions::default()
             },
         )?;
         Ok(Esker { db, rows })
