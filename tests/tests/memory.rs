@@ -32,12 +32,19 @@ fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let options =
         DatabaseOptions { memtable_bytes_max: 512 << 20, cache_bytes: 0, ..DatabaseOptions::default() };
-    let db = Database::builder(dir.path().join("db")).options(options).open().expect("opened");
-    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    let open = || {
+        let db = Database::builder(dir.path().join("db")).options(options.clone()).open().expect("opened");
+        let map = db.keyspace("map", KeyspaceOptions::default()).expect("there");
+        (db, map)
+    };
+    let (db, map) = open();
     let large: Vec<u8> =
         (0u32..).map(|n| n.to_le_bytes()[0] ^ n.to_le_bytes()[1]).take(LARGE_BYTES).collect();
     map.put("table", &large).expect("put");
-    db.flush().expect("flushed");
+    drop(map);
+    // A flush gives its memory back a moment after whoever waits for it has heard; a close waits for that, too.
+    db.close().expect("closed");
+    let (db, map) = open();
     let mut batch = db.batch();
     batch.put(&map, "small", "in a batch").expect("added");
 
