@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use esker_base::blob::{BlobMeta, BlobPointer};
+use esker_base::blob::{BlobMeta, BlobPointer, BlobRef};
+use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, OpCost, Result};
 use esker_manifest::BlobHandle;
 use esker_sstable::BlobWriter;
@@ -30,7 +31,7 @@ pub struct BlobRules {
     pub make: MakeBlobWriter,
     /// The blob files that the inputs refer to.
     pub sources: Vec<Arc<BlobHandle>>,
-    /// Those of them whose values are to be written anew.
+    /// Those of them whose values are to be written anew, ascending.
     pub collect: Arc<[FileNumber]>,
 }
 
@@ -73,7 +74,9 @@ impl Blobs {
             file_bytes: rules.file_bytes,
             make: rules.make,
             sources: sources
-                .map(|blob| (blob.number(), (Arc::clone(&blob), collect.contains(&blob.number()))))
+                .map(|blob| {
+                    (blob.number(), (Arc::clone(&blob), collect.binary_search(&blob.number()).is_ok()))
+                })
                 .collect(),
             writer: None,
             finished: Vec::new(),
@@ -90,20 +93,32 @@ impl Blobs {
     }
 
     /// Whether the value that `pointer` leads to is to be written anew.
-    pub(crate) fn collects(&self, pointer: &BlobPointer) -> bool {
-        self.sources.get(&pointer.number).is_some_and(|(_, collect)| *collect)
+    ///
+    /// Errors: [`Error::Corruption`] if no input refers to that file.
+    pub(crate) fn collects(&self, pointer: &BlobPointer) -> Result<bool> {
+        self.source(pointer).map(|(_, collect)| *collect)
+    }
+
+    /// The file that `pointer` leads to, and whether it is to be collected.
+    fn source(&self, pointer: &BlobPointer) -> Result<&(Arc<BlobHandle>, bool)> {
+        self.sources.get(&pointer.number).ok_or_else(|| {
+            let name = FileName::Blob(pointer.number).to_string();
+            let what = "a row refers to it, its table's description does not";
+            Error::corruption(name, pointer.offset, what)
+        })
+    }
+
+    /// Whether a file that the inputs refer to may hold what a table of the run says that it refers to in it.
+    pub(crate) fn may_hold(&self, part: &BlobRef) -> bool {
+        self.sources.get(&part.number).is_some_and(|(blob, _)| {
+            part.values <= blob.meta.values && part.value_bytes <= blob.meta.value_bytes
+        })
     }
 
     /// The value that `pointer` of `key` leads to.
     pub(crate) fn read(&mut self, key: &[u8], pointer: &BlobPointer) -> Result<Bytes> {
-        let Some((blob, _)) = self.sources.get(&pointer.number) else {
-            let name = esker_base::filename::FileName::Blob(pointer.number).to_string();
-            return Err(Error::corruption(
-                name,
-                pointer.offset,
-                "a row refers to it, its table's description does not",
-            ));
-        };
+        let (blob, _) = self.source(pointer)?;
+        let blob = Arc::clone(blob);
         self.moved += u64::from(pointer.len);
         blob.reader()?.read(key, pointer, &mut self.cost)
     }

@@ -38,7 +38,8 @@ pub fn to_collect(tree: &Tree, settings: &Settings) -> Vec<FileNumber> {
     if !beyond(dead, all, settings.blob_garbage_percent) {
         return Vec::new();
     }
-    let mut deadest: Vec<&BlobUse> = blobs.iter().collect();
+    // What holds nothing dead is never chosen; and what a manifest says holds no bytes at all would have no share.
+    let mut deadest: Vec<&BlobUse> = blobs.iter().filter(|blob| blob.dead_bytes() > 0).collect();
     let share = |one: &BlobUse, other: &BlobUse| {
         u128::from(one.dead_bytes()) * u128::from(other.handle.meta.value_bytes)
     };
@@ -46,7 +47,7 @@ pub fn to_collect(tree: &Tree, settings: &Settings) -> Vec<FileNumber> {
     let goal = settings.blob_garbage_percent.saturating_sub(RELIEF_PERCENT);
     let mut chosen = Vec::new();
     for blob in deadest {
-        if !beyond(dead, all, goal) || blob.dead_bytes() == 0 {
+        if !beyond(dead, all, goal) {
             break;
         }
         dead -= u128::from(blob.dead_bytes());

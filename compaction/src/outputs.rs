@@ -235,7 +235,16 @@ impl Outputs {
             let part = meta.blobs.iter().find(|part| part.number == blob.number);
             part.is_some_and(|part| (part.values, part.value_bytes) == (blob.values, blob.value_bytes))
         });
+        let own: Vec<_> = blobs.iter().map(|blob| blob.number).collect();
+        let beyond =
+            meta.blobs.iter().find(|part| !own.contains(&part.number) && !self.blobs.may_hold(part));
         let given = std::mem::take(&mut self.given);
+        if let Some(part) = beyond {
+            // Rows with the same pointer, or with longer ones than there are values: of an input that was forged.
+            let name = FileName::Blob(part.number).to_string();
+            self.finished.push(meta);
+            return Err(Error::corruption(name, 0, "rows refer to more values in it than it holds"));
+        }
         if !complete {
             let name = FileName::Table(meta.number).to_string();
             self.finished.push(meta);
@@ -296,7 +305,7 @@ impl Outputs {
     /// A put whose value lies in a blob file, and stays there unless that is to be collected.
     fn pass_on(&mut self, key: &[u8], seqno: SeqNo, pointer: &[u8], hash: u64) -> Result<()> {
         let decoded = decoded(pointer)?;
-        if !self.blobs.collects(&decoded) {
+        if !self.blobs.collects(&decoded)? {
             return self.add(key, seqno, Kind::BlobPut, pointer, hash);
         }
         let value = self.blobs.read(key, &decoded)?;

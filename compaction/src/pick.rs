@@ -64,8 +64,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) busy: &'a Busy,
     pub(crate) load: Load,
     pub(crate) score: &'a Score,
-    /// The blob files that every plan collects.
-    pub(crate) collect: Arc<[FileNumber]>,
+    /// The blob files that are to be collected, the deadest first.
+    pub(crate) collect: Vec<FileNumber>,
 }
 
 type Tables = Vec<Arc<TableHandle>>;
@@ -79,7 +79,7 @@ impl<'a> Picker<'a> {
         load: Load,
         score: &'a Score,
     ) -> Self {
-        let collect = to_collect(tree, settings).into();
+        let collect = to_collect(tree, settings);
         Picker { tree, keyspace, settings, busy, load, score, collect }
     }
 }
@@ -95,10 +95,10 @@ impl Picker<'_> {
         level.flat_map(|level| level.overlapping(bounds)).cloned().collect()
     }
 
-    /// A plan, if running jobs allow it.
+    /// A plan, if running jobs allow it, with the blob files that it collects.
     pub(crate) fn plan(&self, inputs: Vec<(u8, Tables)>, output_level: u8, reason: Reason) -> Option<Plan> {
         let plan = Plan::new(self.tree, self.keyspace, self.settings, inputs, output_level, reason);
-        self.busy.allows(&plan).then(|| Plan { collect: Arc::clone(&self.collect), ..plan })
+        self.busy.allows(&plan).then(|| Plan { collect: self.collected_by(&plan), ..plan })
     }
 
     /// Merge `upper` of `level` into `level + 1`, with whatever it overlaps there; more of `level` comes

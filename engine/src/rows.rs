@@ -75,7 +75,7 @@ impl Sight {
 enum Stand {
     /// On no row; the merge's position means nothing.
     Nowhere,
-    /// On a row; the merge, walking forward, stands on its entry, which is lent. Others of its key may follow: where there
+    /// On a row; the merge, walking forward, stands on its entry, which is lent, but for a value in a blob file. Others of its key may follow: where there
     /// are range tombstones, they are not passed ahead.
     OnEntry,
     /// The same, with no entry of the row's key in another source.
@@ -508,8 +508,7 @@ impl Rows {
     #[inline(never)]
     fn stand_apart(&mut self) -> Result<Walk> {
         self.read_blob()?;
-        self.merge.next()?;
-        self.lend_blob(Stand::FoldedForward);
+        self.lend_blob(Stand::OnEntry);
         Ok(Walk::Done)
     }
 

@@ -337,3 +337,58 @@ fn a_cut_short_run_leaves_no_blob_files() {
         }
     }
 }
+
+/// A flush whose sync fails is tried again, and each try takes its files away.
+#[test]
+fn a_try_that_failed_leaves_no_files() {
+    use esker::vfs::fault::{Call, Cause, Effect, Fault, FaultFs, Operation};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    for ending in ["blob", "sst"] {
+        let world = Simulation::on(MemFs::simulated(), 1);
+        let faults = FaultFs::over(&world.disk, Arc::clone(&world.clock));
+        let env = world.env_over(Arc::new(faults.clone()));
+        let db = Database::builder(DIR).options(options()).env(env).open().expect("opened");
+        let map = keyspace(&db, "map", 64);
+        map.put("a", vec![1; 5000]).expect("put");
+        let left = Arc::new(AtomicU64::new(5));
+        let count = Arc::clone(&left);
+        let sync = move |call: &Call<'_>| {
+            call.operation == Operation::Sync
+                && call.path.extension().is_some_and(|is| is == ending)
+                && count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+        };
+        faults.plan(Fault::when(sync).cause(Cause::NoSpace).effect(Effect::Before).sticky());
+        // Whoever asked is told; the flush itself is tried again until there is room.
+        db.flush().expect_err("no space");
+        db.wait_for_compactions().expect("settled");
+        assert_eq!(left.load(Ordering::Relaxed), 0, "{ending}: five tries failed");
+        let metrics = db.metrics();
+        assert_eq!(files(&world.disk, DIR, ".blob"), metrics.blob_bytes, "{ending}");
+        assert_eq!(files(&world.disk, DIR, ".sst"), metrics.table_bytes, "{ending}");
+        assert!(metrics.blob_bytes > 0);
+    }
+}
+
+/// A flush with a few long values among short ones makes a small blob file; merges put them together.
+#[test]
+fn small_blob_files_are_merged_with_the_tables_that_refer_to_them() {
+    let world = Simulation::on(MemFs::new(), 1);
+    let db = Database::builder(DIR).env(world.env()).open().expect("opened");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    let scattered = |n: u32| format!("{:08x}", n.wrapping_mul(2_654_435_761));
+    for n in 0..100u32 {
+        for row in 0..10 {
+            map.put(scattered(n * 10 + row), vec![1; 100]).expect("put");
+        }
+        map.put(format!("{} long", scattered(n)), vec![2; 5000]).expect("put");
+        db.flush().expect("flushed");
+    }
+    db.wait_for_compactions().expect("settled");
+    map.compact_range::<&[u8]>(..).expect("compacted");
+    db.wait_for_compactions().expect("settled");
+    let names = world.disk.list(Path::new(DIR)).expect("listed");
+    let blobs = names.iter().filter(|entry| entry.name.ends_with(".blob")).count();
+    assert!((1..=5).contains(&blobs), "{blobs} files");
+    assert_eq!(map.get(format!("{} long", scattered(7))).expect("read").as_deref(), Some(&[2; 5000][..]));
+}

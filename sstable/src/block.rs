@@ -204,6 +204,8 @@ impl<'a> View<'a> {
                 && here.value <= here.value_end
                 && here.value_end as usize <= self.bytes.len()
                 && here.shared <= shared_max
+                // Keys that ascend share less and less with their bundle's first.
+                && (row % BUNDLE <= 1 || here.shared <= end.shared)
                 && (prefix_len + here.shared) as usize + self.remainder(here).len() <= KEY_BYTES_MAX;
             if !fits {
                 return Err(bad("record of a row", record_at(row)));

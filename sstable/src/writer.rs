@@ -212,9 +212,18 @@ impl TableWriter {
         self.totals.entries
     }
 
-    /// Write what is left, sync the file and describe the table. Panics if nothing was added.
+    /// Write what is left, sync the file and describe the table; a file of which that fails is removed. Panics if
+    /// nothing was added.
     pub fn finish(mut self) -> Result<TableMeta> {
         assert!(self.totals.entries > 0 || !self.fragments.is_empty(), "a table holds something");
+        let finished = self.complete();
+        if finished.is_err() {
+            self.abandon();
+        }
+        finished
+    }
+
+    fn complete(&mut self) -> Result<TableMeta> {
         if !self.block.is_empty() {
             self.finish_block()?;
         }

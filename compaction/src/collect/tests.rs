@@ -83,7 +83,8 @@ fn an_idle_tree_has_its_dead_values_collected_where_they_are() {
         (6, table(3, ("g", "k"), &[(10, 5)])),
         (6, table(4, ("m", "z"), &[(10, 5)])),
     ]);
-    let settings = Settings::default();
+    // So small that a file of 1,200 bytes is none.
+    let settings = Settings { table_bytes: 8192, ..Settings::default() };
     let mut busy = Busy::default();
     let ask = |busy: &Busy| pick(&tree, KEYSPACE, &settings, busy, SeqNo::MAX, Load::Rested);
     let mut tables = Vec::new();
@@ -97,4 +98,73 @@ fn an_idle_tree_has_its_dead_values_collected_where_they_are() {
         busy.start(&plan);
     }
     assert_eq!(tables, [vec![(6, 1)], vec![(6, 3), (6, 4)]]);
+}
+
+/// What a manifest says may be anything that adds up: files without bytes have no share to compare.
+#[test]
+fn files_without_bytes_are_in_nobodys_way() {
+    let empty = |number: u64| number.is_multiple_of(3);
+    let handles = (10..210).map(|number| {
+        let value_bytes = if empty(number) { 0 } else { 1000 };
+        let number = FileNumber(number);
+        BlobHandle::detached(BlobMeta {
+            number,
+            keyspace: KEYSPACE,
+            file_bytes: 1200,
+            values: 100,
+            value_bytes,
+        })
+    });
+    let mut meta = table(1, ("a", "z"), &[]).meta.clone();
+    meta.blobs = (10..210)
+        .map(|number| {
+            let value_bytes = if empty(number) { 0 } else { number * 7919 % 1000 };
+            BlobRef { number: FileNumber(number), values: 1, value_bytes }
+        })
+        .collect();
+    let chosen = chosen(&Tree::build([(6, TableHandle::detached_with(meta, handles.collect()))]));
+    assert!(!chosen.is_empty() && !chosen.iter().any(|number| empty(*number)));
+}
+
+/// 2,000 files of 128 MiB, the older the deader: no merge takes on more than a job's worth of them.
+#[test]
+fn a_job_collects_no_more_than_a_job_may() {
+    let (files, bytes, tables) = (2000u64, 128u64 << 20, 12u64);
+    let handle = |number| {
+        let number = FileNumber(1_000_000 + number);
+        let meta = BlobMeta {
+            number,
+            keyspace: KEYSPACE,
+            file_bytes: bytes + 100,
+            values: 8192,
+            value_bytes: bytes,
+        };
+        BlobHandle::detached(meta)
+    };
+    let handles: Vec<_> = (0..files).map(handle).collect();
+    let sized = |number, bounds: (&str, &str), file_bytes, blobs: Vec<BlobRef>, handles| {
+        let meta = TableMeta { file_bytes, blobs, ..table(number, bounds, &[]).meta.clone() };
+        TableHandle::detached_with(meta, handles)
+    };
+    let live = |at: u64| bytes / tables * (37 + at * 63 / files) / 100;
+    let part =
+        |number, value_bytes| BlobRef { number: FileNumber(1_000_000 + number), values: 300, value_bytes };
+    let lower = (0..tables).map(|n| {
+        let (from, to) = (format!("{n:05}a"), format!("{n:05}z"));
+        let parts = (0..files).map(|at| part(at, live(at))).collect();
+        (6, sized(100 + n, (&from, &to), 32 << 20, parts, handles.clone()))
+    });
+    let upper = (0..5).map(|n| {
+        let parts = vec![part(files + n, bytes)];
+        (0, sized(1000 + n, ("00000a", "99999z"), 300 << 10, parts, vec![handle(files + n)]))
+    });
+    let tree = Tree::build(lower.chain(upper));
+    let settings = Settings::default();
+    let plan = pick(&tree, KEYSPACE, &settings, &Busy::default(), SeqNo::MAX, Load::Rested).expect("due");
+    assert!(matches!(plan.reason, Reason::Level0 { .. }), "{plan}");
+    let parts = plan.tables().flat_map(|(_, table)| &table.meta.blobs);
+    let moved: u64 =
+        parts.filter(|part| plan.collect.contains(&part.number)).map(|part| part.value_bytes).sum();
+    assert!(moved > 0 && moved <= settings.job_bytes_max, "{moved} bytes of values");
+    assert!(plan.collect.is_sorted());
 }

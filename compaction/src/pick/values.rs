@@ -5,14 +5,58 @@
 //! Afterwards none of them refers to the collected files, so that collecting ends. Tables of level 0 are left out:
 //! what they refer to was written by the same flush, and nothing of it has died.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use esker_base::FileNumber;
 use esker_manifest::TableHandle;
 
 use super::{Picker, Tables, bytes};
 use crate::plan::{Plan, Reason};
 
 impl Picker<'_> {
+    /// Whose values `plan` writes anew, ascending by number: of the blob files to be collected the deadest, and then
+    /// the small ones that its tables refer to, so that flushes with a few long values each leave no file each behind
+    /// for ever. As many of both as have no more live bytes there than a job may have.
+    pub(super) fn collected_by(&self, plan: &Plan) -> Arc<[FileNumber]> {
+        let mut live: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for part in plan.tables().flat_map(|(_, table)| &table.meta.blobs) {
+            let bytes = live.entry(part.number).or_default();
+            *bytes = bytes.saturating_add(part.value_bytes);
+        }
+        let mut room = self.settings.job_bytes_max;
+        let mut chosen = Vec::new();
+        for number in &self.collect {
+            let Some(bytes) = live.remove(number) else { continue };
+            // A plan that is made for their sake collects one at least.
+            let needed = chosen.is_empty() && matches!(plan.reason, Reason::Values { .. });
+            match room.checked_sub(bytes) {
+                Some(left) => room = left,
+                None if needed => room = 0,
+                None => break,
+            }
+            chosen.push(*number);
+        }
+        let small_max = self.settings.table_bytes / SMALL_PARTS;
+        let blobs = plan.blobs();
+        let small: Vec<u64> = blobs
+            .iter()
+            .filter(|blob| blob.meta.file_bytes < small_max)
+            .filter_map(|blob| live.get(&blob.number()).copied())
+            .collect();
+        if small.len() > 1 {
+            for blob in blobs.iter().filter(|blob| blob.meta.file_bytes < small_max) {
+                let Some(left) = live.get(&blob.number()).and_then(|bytes| room.checked_sub(*bytes)) else {
+                    continue;
+                };
+                room = left;
+                chosen.push(blob.number());
+            }
+        }
+        chosen.sort_unstable();
+        chosen.into()
+    }
+
     /// The tables to write anew for the deadest blob file that running jobs leave free.
     pub(crate) fn values(&self) -> Option<Plan> {
         self.collect.iter().find_map(|&number| {
@@ -33,14 +77,15 @@ impl Picker<'_> {
     /// A plan for the first of `tables` of `level` and as many of those behind it as refer to collected files and
     /// fit a job.
     fn written_anew(&self, level: u8, tables: &[Arc<TableHandle>]) -> Option<Plan> {
+        let collect: HashSet<FileNumber> = self.collect.iter().copied().collect();
         let mut run: Tables = Vec::new();
         let mut moved = 0u64;
         for table in tables {
-            let parts = table.meta.blobs.iter().filter(|part| self.collect.contains(&part.number));
+            let parts = table.meta.blobs.iter().filter(|part| collect.contains(&part.number));
             let values = parts.map(|part| part.value_bytes).reduce(u64::saturating_add);
             let Some(values) = values else { break };
-            let fits = bytes(&run) + table.meta.file_bytes + moved.saturating_add(values)
-                <= self.settings.job_bytes_max;
+            let all = bytes(&run).saturating_add(table.meta.file_bytes).saturating_add(moved);
+            let fits = all.saturating_add(values) <= self.settings.job_bytes_max;
             if self.busy.uses(table.number()) || !(fits || run.is_empty()) {
                 break;
             }
@@ -54,6 +99,9 @@ impl Picker<'_> {
         if run.is_empty() { None } else { self.plan(vec![(level, run)], level, reason) }
     }
 }
+
+/// A blob file is small that is shorter than a table divided by this.
+const SMALL_PARTS: u64 = 16;
 
 /// How many tables of a level are tried that running jobs may be in the way of.
 const STARTS_MAX: usize = 64;

@@ -412,3 +412,20 @@ proptest! {
         }
     }
 }
+
+/// A forged table may refer to anything: a run does not hand that on to the manifest.
+#[test]
+fn a_pointer_to_a_file_that_no_input_names_is_damage() {
+    use esker_base::blob::BlobPointer;
+    let lab = Lab::new();
+    let pointer = BlobPointer { number: FileNumber(999), offset: 44, len: 5000, checksum: 1 };
+    let (key, value) = (b"a".to_vec(), pointer.encode().to_vec());
+    let content = of(vec![OwnedEntry { key, seqno: SeqNo(5), kind: Kind::BlobPut, value }]);
+    let blobs = lab.blobs(64, Vec::new(), &[]);
+    let mut run = MergeRun::new(RunInput { blobs, ..input(&lab, &[content], &[9]) });
+    let error = drive(&mut run, 100).expect_err("nobody named it");
+    assert!(
+        matches!(error, Error::Corruption { .. }) && error.to_string().contains("000999.blob"),
+        "{error}"
+    );
+}

@@ -10,6 +10,7 @@ use bytes::{Buf, Bytes};
 use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::ChecksumSeed;
 use esker_base::filename::FileName;
+use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, OpCost, Result};
 use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
 
@@ -20,6 +21,9 @@ use super::layout::{
 use crate::options::TableIdentity;
 use crate::reader::TableContext;
 use crate::stored::Place;
+
+/// The longest record there may be.
+const RECORD_BYTES_MAX: u64 = (RECORD_BYTES + KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64;
 
 /// Bytes that verification reads at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -92,6 +96,7 @@ impl BlobReader {
     pub(super) fn record_len(&self, key: &[u8], pointer: &BlobPointer) -> Result<usize> {
         let len = record_bytes(key.len(), pointer.len);
         let fits = pointer.number == self.meta.number
+            && pointer.len as usize <= VALUE_BYTES_MAX
             && pointer.offset >= HEADER_BYTES as u64
             && pointer.offset.checked_add(len).is_some_and(|end| end <= self.end());
         usize::try_from(len)
@@ -164,10 +169,10 @@ impl BlobReader {
             }
             let needed = claimed.unwrap_or(RECORD_BYTES as u64);
             let left = self.end() - offset;
-            if needed > left {
+            if needed > left || needed > RECORD_BYTES_MAX {
                 return Err(self
                     .place(offset)
-                    .damaged(0, "a record reaches beyond the end of the records"));
+                    .damaged(0, "a record is longer than any, or reaches beyond the end of the records"));
             }
             let len = needed.max(left.min(PIECE_BYTES as u64));
             piece = read_exact_at(&*self.file, offset, usize::try_from(len).unwrap_or(usize::MAX))?;

@@ -71,8 +71,16 @@ impl BlobWriter {
         self.output.offset() + FOOTER_BYTES as u64
     }
 
-    /// Write what is left, sync the file and describe it.
+    /// Write what is left, sync the file and describe it; a file of which that fails is removed.
     pub fn finish(mut self) -> Result<BlobMeta> {
+        let finished = self.complete();
+        if finished.is_err() {
+            self.abandon();
+        }
+        finished
+    }
+
+    fn complete(&mut self) -> Result<BlobMeta> {
         let meta = BlobMeta {
             number: self.identity.number,
             keyspace: self.identity.keyspace,
