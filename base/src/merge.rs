@@ -220,7 +220,7 @@ impl<C: Cursor> Merge<C> {
         RunStep::Leads { entry, is_row }
     }
 
-    /// The current entry, if the leader knows that it is a row ([`Stepped::is_row`]).
+    /// The current entry, if the leader knows that it is a row ([`is_row`](crate::cursor::Stepped::is_row)).
     #[inline]
     pub fn known_row(&self) -> Option<Lent> {
         if self.valid { self.leading().known_row().map(Lent::from) } else { None }
