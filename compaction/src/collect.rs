@@ -2,8 +2,8 @@
 //!
 //! A value dies when a merge drops the row that refers to it. A blob file dies by itself when its last value does;
 //! before that, the live values in it are in the way of the dead. So when more than a bound of all values of a
-//! keyspace are dead, the deadest files are *collected*: whatever compaction meets their values writes them anew,
-//! and if none comes by itself the picker makes one for it ([`pick`](mod@crate::pick)).
+//! keyspace are dead, the deadest files are *collected*: whatever compaction meets their values writes them anew, as
+//! many as a job may, and if none comes by itself the picker makes one for it ([`pick`](mod@crate::pick)).
 //!
 //! The bound is one over all files, not one for each. Let the files be `d` dead together. Writing the deadest anew
 //! costs `(1 − v) / v` bytes for each that it frees, where `v` is how dead they are; `v > d`, because they are the
