@@ -37,7 +37,7 @@ use crate::commit::{Lane, Turn};
 use crate::dead_ranges::DeadRanges;
 use crate::health::Health;
 use crate::jobs::Jobs;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, SpareChunks};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
@@ -59,6 +59,8 @@ pub(crate) struct Core {
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) versions: VersionSet,
     pub(crate) current: Current,
+    /// For the next memtables.
+    pub(crate) spare: Arc<SpareChunks>,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) dead_ranges: DeadRanges,
     pub(crate) lane: Lane,
@@ -237,7 +239,7 @@ impl Core {
         };
         let sealed = Arc::clone(&self.current.load_full().active);
         sealed.seal(turn.last_seqno, log_bytes);
-        let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max);
+        let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max, &self.spare);
         self.current.rotate(MemtableAndLog::new(memtable, number));
         if let Some(log) = &log {
             self.sync_lane.begin_log(number, log.syncer());

@@ -379,7 +379,7 @@ impl Core {
                 .collect(),
             blobs: blob_metrics(&keyspace.tree),
         });
-        let memtables = current.memtables().map(|m| m.memtable.bytes()).sum();
+        let memtables = current.memtables().map(|m| m.memtable.bytes()).sum::<u64>() + self.spare.bytes();
         let mut memory: Vec<(&'static str, u64)> = esker_base::ledger::PURPOSES
             .iter()
             .map(|(purpose, name)| (*name, self.ledger.held(*purpose)))

@@ -29,7 +29,7 @@ use crate::database::{Database, Handle};
 use crate::dead_ranges::DeadRanges;
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, SpareChunks};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
@@ -309,7 +309,8 @@ impl Opening {
         ledger: Arc<Ledger>,
     ) -> Result<Arc<Core>> {
         let log_number = versions.allocate();
-        let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max);
+        let spare = Arc::new(SpareChunks::new(self.options.memtable_bytes_max));
+        let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max, &spare);
         let health = Arc::new(Health::new());
         let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
         let sealed: Vec<Arc<MemtableAndLog>> = logs
@@ -342,6 +343,7 @@ impl Opening {
             database: versions.database(),
             versions,
             current: Current::new(first),
+            spare,
             snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),
             dead_ranges: DeadRanges::default(),
             lane: Lane::new(turn),

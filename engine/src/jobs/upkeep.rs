@@ -1,5 +1,5 @@
-//! Upkeep: the timed log sync of `Durability::Interval`, and the removal of tables that readers held
-//! on to after they had been compacted away.
+//! Upkeep: the timed log sync of `Durability::Interval`, the removal of tables that readers held
+//! on to after they had been compacted away, and the return of memory that no memtable takes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,11 +14,16 @@ use crate::options::Durability;
 /// How often garbage is looked for when no interval is given.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// Memory for memtables that was not needed for so long is given back.
+const SPARE: Duration = Duration::from_secs(2);
+
 /// See the module.
 pub(super) struct Upkeep {
     core: Weak<Core>,
     every: Duration,
     rested: bool,
+    /// Since when the spare memory was not looked at.
+    spare_since: Duration,
 }
 
 impl Upkeep {
@@ -31,7 +36,8 @@ impl Upkeep {
             Durability::Interval(every) => every.min(EVERY),
             _ => EVERY,
         };
-        Some(Upkeep { core: Arc::downgrade(core), every, rested: false })
+        let spare_since = core.env.clock.monotonic();
+        Some(Upkeep { core: Arc::downgrade(core), every, rested: false, spare_since })
     }
 }
 
@@ -57,6 +63,11 @@ impl Job for Upkeep {
             return Progress::Done;
         }
         collect_garbage(&core);
+        let now = core.env.clock.monotonic();
+        if now.saturating_sub(self.spare_since) >= SPARE {
+            self.spare_since = now;
+            core.spare.rest();
+        }
         // A snapshot that was dropped may have left garbage to clean up.
         core.jobs.start_compactions();
         Progress::After(self.every)

@@ -2,7 +2,8 @@
 //! the layout of the entries in them.
 //!
 //! An [`Arena`] owns the chunks; an [`ArenaWriter`] carves pieces off its newest chunk. A memtable has
-//! two writers over one arena, one for entries and one for index nodes, so that the index stays dense.
+//! two writers over one arena, one for entries and one for index nodes, so that the index stays dense. The large
+//! chunks go on to the next memtable ([`spare`](super::spare)).
 //!
 //! Invariants:
 //! 1. A chunk is neither moved nor freed before its arena is dropped; a piece handed out therefore
@@ -25,12 +26,14 @@ use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
 use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::{HUGE_PAGE_BYTES, expect_huge_pages};
 
+use super::spare::SpareChunks;
+
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = 64;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.
-const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
+pub(super) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 
 /// Owns the chunks of one memtable.
 #[derive(Debug)]
@@ -40,11 +43,13 @@ pub(super) struct Arena {
     bytes: AtomicU64,
     /// Bytes of pieces that nothing new will come to see.
     outgrown: AtomicU64,
+    /// Where the largest chunks come from and go to.
+    spare: Option<Arc<SpareChunks>>,
 }
 
 /// One allocation.
 #[derive(Debug)]
-struct Chunk {
+pub(super) struct Chunk {
     start: NonNull<u8>,
     layout: Layout,
 }
@@ -55,17 +60,41 @@ unsafe impl Send for Chunk {}
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Arena::grow`); (2) a chunk
-        // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, after which
-        // invariant 1 promises nothing.
+        // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Chunk::new`); (2) a chunk
+        // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, or later if the chunk
+        // went to the spare ones, and invariant 1 promises nothing then.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
+impl Chunk {
+    /// A chunk of `bytes` bytes (not 0), uninitialised.
+    fn new(bytes: usize) -> Chunk {
+        let align = if bytes == CHUNK_BYTES_MAX { CHUNK_BYTES_MAX } else { CHUNK_ALIGN };
+        let layout = Layout::from_size_align(bytes, align).expect("sizes fit an allocation");
+        // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        if bytes == CHUNK_BYTES_MAX {
+            expect_huge_pages(start, bytes);
+        }
+        Chunk { start, layout }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let Some(spare) = &self.spare else { return };
+        let chunks = std::mem::take(&mut *self.chunks.lock());
+        spare.put(chunks.into_iter().filter(|chunk| chunk.layout.size() == CHUNK_BYTES_MAX));
+    }
+}
+
 impl Arena {
-    /// An arena without memory.
-    pub(super) fn new() -> Self {
-        Arena { chunks: Mutex::new(Vec::new()), bytes: AtomicU64::new(0), outgrown: AtomicU64::new(0) }
+    /// An arena without memory, which takes its largest chunks from the `spare` ones first.
+    pub(super) fn new(spare: Option<Arc<SpareChunks>>) -> Self {
+        let (chunks, bytes, outgrown) = (Mutex::new(Vec::new()), AtomicU64::new(0), AtomicU64::new(0));
+        Arena { chunks, bytes, outgrown, spare }
     }
 
     /// Count `bytes` that lie outside the chunks, but are held for this memtable.
@@ -90,15 +119,10 @@ impl Arena {
 
     /// Take a chunk of `bytes` bytes (not 0).
     fn grow(&self, bytes: usize) -> NonNull<u8> {
-        let align = if bytes == CHUNK_BYTES_MAX { CHUNK_BYTES_MAX } else { CHUNK_ALIGN };
-        let layout = Layout::from_size_align(bytes, align).expect("sizes fit an allocation");
-        // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
-        let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        if bytes == CHUNK_BYTES_MAX {
-            expect_huge_pages(start, bytes);
-        }
-        self.chunks.lock().push(Chunk { start, layout });
+        let spare = self.spare.as_ref().filter(|_| bytes == CHUNK_BYTES_MAX);
+        let chunk = spare.and_then(|spare| spare.take()).unwrap_or_else(|| Chunk::new(bytes));
+        let start = chunk.start;
+        self.chunks.lock().push(chunk);
         self.count(bytes);
         start
     }

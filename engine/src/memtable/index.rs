@@ -217,6 +217,9 @@ impl<'a> Place<'a> {
     pub(super) fn next(self) -> Option<Place<'a>> {
         let rank = self.rank + 1;
         if rank < self.order.count() {
+            if let Some(ahead) = self.leaf.next() {
+                ahead.prefetch_entries(rank);
+            }
             return Some(at(self.leaf, self.order, rank));
         }
         first_of_next(self.leaf)
@@ -226,6 +229,9 @@ impl<'a> Place<'a> {
     #[inline]
     pub(super) fn prev(self) -> Option<Place<'a>> {
         if let Some(rank) = self.rank.checked_sub(1) {
+            if let Some(ahead) = self.leaf.previous() {
+                ahead.prefetch_entries(self.order.count() - self.rank);
+            }
             return Some(at(self.leaf, self.order, rank));
         }
         last_of_previous(self.leaf)
@@ -237,7 +243,7 @@ impl<'a> Place<'a> {
 fn first_of_next(leaf: NodeRef<'_>) -> Option<Place<'_>> {
     let leaf = leaf.next()?;
     if let Some(ahead) = leaf.next() {
-        ahead.prefetch_entries();
+        ahead.prefetch_entries(0);
         if let Some(further) = ahead.next() {
             further.prefetch_all(0);
         }
@@ -250,7 +256,7 @@ fn first_of_next(leaf: NodeRef<'_>) -> Option<Place<'_>> {
 fn last_of_previous(leaf: NodeRef<'_>) -> Option<Place<'_>> {
     let leaf = leaf.previous()?;
     if let Some(ahead) = leaf.previous() {
-        ahead.prefetch_entries();
+        ahead.prefetch_entries(0);
         if let Some(further) = ahead.previous() {
             further.prefetch_all(0);
         }

@@ -11,7 +11,8 @@
 //!    covers; a reader loads its number (acquire) before it calls `get`, `seek*` or `tombstones`, and
 //!    then finds every entry and tombstone up to that number. It may also meet newer ones, and passes
 //!    over them.
-//! 3. Nothing is changed or freed before the memtable is dropped as a whole.
+//! 3. Nothing is changed or freed before the memtable is dropped as a whole; then its memory goes on to the next
+//!    ([`spare`]).
 //!
 //! Durability: none of its own; the log segment of the same number holds the same writes.
 
@@ -21,6 +22,7 @@ mod directory;
 mod filter;
 mod index;
 mod lone;
+mod spare;
 mod tombstones;
 
 #[cfg(all(test, loom))]
@@ -40,6 +42,7 @@ pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
 use filter::{KeyFilter, Marks};
 use index::{IndexWriter, Pending};
+pub(crate) use spare::SpareChunks;
 use tombstones::Tombstones;
 
 /// A filter takes one byte for so many of its memtable: about eight bits a key for entries of 116 bytes.
@@ -83,17 +86,21 @@ pub(crate) struct MemEntry<'a> {
 impl Memtable {
     /// An empty memtable and its only writer.
     pub(crate) fn new() -> (Arc<Memtable>, MemtableWriter) {
-        Memtable::build(None)
+        Memtable::build(None, None)
     }
 
-    /// The same, with a filter for gets, for a memtable that will take about `bytes` bytes.
-    pub(crate) fn with_filter(bytes: u64) -> (Arc<Memtable>, MemtableWriter) {
+    /// The same, with a filter for gets, for a memtable that will take about `bytes` bytes, in `spare` chunks where
+    /// there are any.
+    pub(crate) fn with_filter(bytes: u64, spare: &Arc<SpareChunks>) -> (Arc<Memtable>, MemtableWriter) {
         let filter = usize::try_from(bytes / FILTER_SHARE).unwrap_or(usize::MAX).min(FILTER_BYTES_MAX);
-        Memtable::build(Some(KeyFilter::new(filter)))
+        Memtable::build(Some(KeyFilter::new(filter)), Some(Arc::clone(spare)))
     }
 
-    fn build(filter: Option<KeyFilter>) -> (Arc<Memtable>, MemtableWriter) {
-        let (arena, index) = IndexWriter::new();
+    fn build(
+        filter: Option<KeyFilter>,
+        spare: Option<Arc<SpareChunks>>,
+    ) -> (Arc<Memtable>, MemtableWriter) {
+        let (arena, index) = IndexWriter::new(spare);
         arena.count(filter.as_ref().map_or(0, KeyFilter::bytes));
         let memtable = Arc::new(Memtable {
             directory: Directory::new(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use esker_base::{Cursor, KeyspaceId, Kind, OpCost, SeqNo};
 use proptest::prelude::*;
 
+use super::arena::CHUNK_BYTES_MAX;
 use super::*;
 
 mod measure;
@@ -346,4 +347,36 @@ fn a_group_of_nested_range_tombstones_takes_its_share() {
     for (reader, expected) in [(SeqNo(1), SeqNo(1)), (last, half), (last.plus(1), last.plus(1))] {
         assert_eq!(fragments.covering(&key, reader), Some(expected), "at {reader}");
     }
+}
+
+/// As many entries as take more than `chunks` of the largest chunks.
+fn fill(spare: &Arc<SpareChunks>, chunks: u64) -> Arc<Memtable> {
+    let (memtable, mut writer) = Memtable::with_filter(1 << 20, spare);
+    let value = vec![7; 100_000];
+    let mut n = 0;
+    while memtable.bytes() < (chunks + 2) * CHUNK_BYTES_MAX as u64 {
+        n += 1;
+        writer.insert(SPACE, format!("{n:09}").as_bytes(), SeqNo(n), Kind::Put, &value);
+    }
+    memtable
+}
+
+#[test]
+fn the_memory_of_a_memtable_goes_to_the_next() {
+    let chunk = CHUNK_BYTES_MAX as u64;
+    let spare = Arc::new(SpareChunks::new(3 * chunk + chunk / 2));
+    assert_eq!(spare.bytes(), 0);
+    let first = fill(&spare, 5);
+    assert_eq!(spare.bytes(), 0, "it is in use");
+    drop(first);
+    assert_eq!(spare.bytes(), 3 * chunk, "as much as may be kept");
+    let second = fill(&spare, 5);
+    assert_eq!(spare.bytes(), 0, "taken again");
+    let seen = second.get(SPACE, b"000000001", SeqNo::MAX).map(|entry| entry.value.len());
+    assert_eq!(seen, Some(100_000), "what was written last into the chunks is gone");
+    drop(second);
+    spare.rest();
+    assert_eq!(spare.bytes(), 3 * chunk, "some were taken since the last rest");
+    spare.rest();
+    assert_eq!(spare.bytes(), 0, "none was");
 }

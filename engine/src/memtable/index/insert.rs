@@ -6,6 +6,7 @@ use esker_base::key::shared_prefix;
 use esker_base::{InternalKey, Kind};
 
 use super::super::arena::{Arena, ArenaWriter, Entry};
+use super::super::spare::SpareChunks;
 use super::Index;
 use super::descent::Descent;
 use super::node::{NodeRef, Order, SLOTS};
@@ -52,9 +53,9 @@ struct Item<'a> {
 }
 
 impl IndexWriter {
-    /// An arena and the only writer to indexes over it.
-    pub(in super::super) fn new() -> (Arc<Arena>, IndexWriter) {
-        let arena = Arc::new(Arena::new());
+    /// An arena, which shares the `spare` chunks, and the only writer to indexes over it.
+    pub(in super::super) fn new(spare: Option<Arc<SpareChunks>>) -> (Arc<Arena>, IndexWriter) {
+        let arena = Arc::new(Arena::new(spare));
         let writer = IndexWriter {
             entries: ArenaWriter::new(Arc::clone(&arena)),
             nodes: ArenaWriter::new(Arc::clone(&arena)),
