@@ -46,6 +46,7 @@ mod tests;
 mod tombstones;
 mod totals;
 mod verify;
+mod warm;
 mod writer;
 
 #[doc = include_str!("../FORMAT.md")]

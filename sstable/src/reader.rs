@@ -299,6 +299,10 @@ impl TableReader {
         &self.footer
     }
 
+    pub(crate) fn cached(&self) -> &CachedTable {
+        &self.cached
+    }
+
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }

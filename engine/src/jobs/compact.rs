@@ -10,10 +10,11 @@ use std::time::Duration;
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, Result, SeqNo};
 use esker_compaction::{JobId, Load, MergeRun, Plan, RunOutput, discard};
-use esker_manifest::Tree;
+use esker_manifest::{TableHandle, Tree};
 use esker_vfs::scheduler::{Job, Progress};
 
 use super::parts::Parts;
+use super::warm::are_cached;
 use super::{AfterFailure, after_failure, collect_garbage};
 use crate::core::Core;
 use crate::table_io;
@@ -26,13 +27,15 @@ pub(crate) struct Carrying {
     claim: JobId,
     began: Duration,
     parts: Option<Arc<Parts>>,
+    /// Tables that are to be cached like those that they replace.
+    warm: Vec<Weak<TableHandle>>,
 }
 
 impl Carrying {
     /// Carry out `plan`, whose inputs `claim` holds.
     pub(crate) fn new(core: &Arc<Core>, plan: Plan, claim: JobId) -> Self {
         let began = core.env.clock.monotonic();
-        Carrying { core: Arc::clone(core), plan, claim, began, parts: None }
+        Carrying { core: Arc::clone(core), plan, claim, began, parts: None, warm: Vec::new() }
     }
 
     /// Do a piece; whether it is done.
@@ -58,7 +61,7 @@ impl Carrying {
     }
 
     /// Put the outputs in the inputs' place; a trivial move has none.
-    fn install(&self, output: Option<&RunOutput>) -> Result<()> {
+    fn install(&mut self, output: Option<&RunOutput>) -> Result<()> {
         let (core, plan) = (&self.core, &self.plan);
         // What was written goes with the directory it was written to.
         core.check_in_place()?;
@@ -84,6 +87,12 @@ impl Carrying {
             return Ok(());
         }
         core.current.install(|| core.versions.current(), None);
+        if are_cached(plan.tables().map(|(_, table)| table)) {
+            let tree = version.keyspace(plan.keyspace).map(|keyspace| &keyspace.tree);
+            let new =
+                tree.into_iter().flat_map(|tree| written.iter().filter_map(|meta| tree.table(meta.number)));
+            self.warm = new.map(Arc::downgrade).collect();
+        }
         self.report(output);
         Ok(())
     }
@@ -127,6 +136,7 @@ impl Drop for Carrying {
         self.plan.inputs.clear();
         self.core.jobs.busy().end(self.claim);
         collect_garbage(&self.core);
+        self.core.jobs.warm(std::mem::take(&mut self.warm));
         self.core.note_progress();
     }
 }

@@ -16,9 +16,10 @@ use esker_base::planted::{self, Planted};
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, KeyspaceId, Result, SeqNo};
 use esker_compaction::MergeRun;
-use esker_manifest::Edit;
+use esker_manifest::{Edit, TableHandle, Version};
 use esker_vfs::scheduler::{Job, Progress};
 
+use super::warm::are_cached;
 use super::{AfterFailure, after_failure, collect_garbage, remove_files};
 use crate::core::Core;
 use crate::memtable::MemtableCursor;
@@ -152,6 +153,7 @@ impl Work {
             return Err(error);
         }
         core.current.install(|| core.versions.current(), Some(&self.source));
+        core.jobs.warm(warm_too(&core.versions.current(), &tables));
         core.sync_lane.forget_before(first_needed);
         if self.source.log < first_needed {
             remove_files(core, [FileName::Log(self.source.log)]);
@@ -200,6 +202,19 @@ impl Work {
         }
         remove_written(core, &self.tables, &self.blobs);
     }
+}
+
+/// Of these new tables of `version`, those that are to be cached, like most of what was there before.
+fn warm_too(version: &Version, tables: &[TableMeta]) -> Vec<Weak<TableHandle>> {
+    let new = |table: &TableHandle| tables.iter().any(|meta| meta.number == table.number());
+    let keyspaces = version.keyspaces().iter().filter(|keyspace| {
+        let before = keyspace.tree.tables().map(|(_, table)| table).filter(|table| !new(table));
+        tables.iter().any(|meta| meta.keyspace == keyspace.id) && are_cached(before)
+    });
+    keyspaces
+        .flat_map(|keyspace| tables.iter().filter_map(|meta| keyspace.tree.table(meta.number)))
+        .map(Arc::downgrade)
+        .collect()
 }
 
 /// Remove what was written and will not be installed.

@@ -41,6 +41,11 @@ impl Bits {
         None
     }
 
+    /// How many are set.
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+    }
+
     /// Clear the words that end between `from` and `to`, or there: who passes over all bits in several steps clears each
     /// word once, when it is behind.
     pub(super) fn forget(&self, from: usize, to: usize) {

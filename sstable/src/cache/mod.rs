@@ -290,6 +290,16 @@ impl CachedTable {
         }
     }
 
+    /// Whether block `block` is cached. Counts as nothing.
+    pub(crate) fn holds(&self, block: usize) -> bool {
+        self.slots.present.next(block) == Some(block)
+    }
+
+    /// How many blocks are cached.
+    pub(crate) fn count(&self) -> usize {
+        self.slots.present.count()
+    }
+
     /// Room for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
     /// account for as long as anything holds on to it.
     pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Blank {
