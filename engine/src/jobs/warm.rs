@@ -59,13 +59,10 @@ impl Job for Warm {
         // Whoever reads what cannot be read hears of it.
         let further =
             table.and_then(|table| table.reader().ok()?.warm(block, &mut OpCost::default()).ok()?);
-        match further {
-            Some(block) => self.block = block,
-            None => {
-                self.tables.pop();
-                self.block = 0;
-            }
+        if further.is_none() {
+            self.tables.pop();
         }
+        self.block = further.unwrap_or_default();
         Progress::More
     }
 
