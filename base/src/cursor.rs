@@ -37,9 +37,10 @@ pub trait Cursor {
     /// Ask the processor for what lies where [`aim`](Cursor::aim) pointed: the second step.
     #[inline]
     fn ask(&mut self) {}
-    /// Go there, without looking for the entry yet: the third step.
+    /// Go there, without looking for the entry yet: the third step, for the same `target`. The sources that come first
+    /// are in memory: what they look at now comes nearer while the others' blocks are under way.
     #[inline]
-    fn approach(&mut self) -> Result<()> {
+    fn approach(&mut self, _target: InternalKey<'_>) -> Result<()> {
         Ok(())
     }
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it

@@ -340,7 +340,7 @@ impl<C: Cursor> Merge<C> {
         }
         self.sources.iter_mut().rev().for_each(C::ask);
         for source in 0..self.sources.len() {
-            self.sources[source].approach().map_err(|error| self.fail(error))?;
+            self.sources[source].approach(target).map_err(|error| self.fail(error))?;
         }
         Ok(())
     }

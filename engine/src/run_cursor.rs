@@ -209,8 +209,8 @@ impl Cursor for RunCursor {
         }
     }
 
-    fn approach(&mut self) -> Result<()> {
-        self.guard(|run| run.cursor.as_mut().map_or(Ok(()), Cursor::approach))
+    fn approach(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.guard(|run| run.cursor.as_mut().map_or(Ok(()), |cursor| cursor.approach(target)))
     }
 
     #[inline(always)]

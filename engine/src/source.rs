@@ -102,8 +102,8 @@ impl Cursor for Source {
         each!(self, c => c.ask());
     }
     #[inline]
-    fn approach(&mut self) -> Result<()> {
-        each!(self, c => c.approach())
+    fn approach(&mut self, target: InternalKey<'_>) -> Result<()> {
+        each!(self, c => c.approach(target))
     }
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {

@@ -406,7 +406,7 @@ impl Cursor for TableCursor {
         }
     }
 
-    fn approach(&mut self) -> Result<()> {
+    fn approach(&mut self, _target: InternalKey<'_>) -> Result<()> {
         match self.aim.take() {
             Some(block) => self.guarded(|cursor| {
                 cursor.at.invalidate();

@@ -81,6 +81,13 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
+    fn approach(&mut self, target: InternalKey<'_>) -> Result<()> {
+        if let Some(found) = self.memtable.directory.get(self.keyspace) {
+            found.index.approach(target);
+        }
+        Ok(())
+    }
+
     #[inline]
     fn next(&mut self) -> Result<()> {
         assert!(self.valid(), "next() on a cursor that stands nowhere");

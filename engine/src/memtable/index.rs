@@ -106,6 +106,14 @@ impl Index {
         (entry.key() == target.user).then_some(entry)
     }
 
+    /// Go where a seek to `target` goes, and ask for the entries on either side of it.
+    pub(super) fn approach(&self, target: InternalKey<'_>) {
+        if let Some((leaf, order)) = self.leaf(target) {
+            let (rank, _) = leaf.find(order, target);
+            leaf.prefetch_around(order, rank);
+        }
+    }
+
     /// The first entry not before `target`.
     #[inline]
     pub(super) fn seek(&self, target: InternalKey<'_>) -> Option<Place<'_>> {

@@ -407,16 +407,28 @@ impl<'a> NodeRef<'a> {
         self.prefetch(level);
     }
 
+    /// Ask for the entries of a leaf before and at `rank`, as far as there are.
+    #[inline]
+    pub(super) fn prefetch_around(self, order: Order, rank: usize) {
+        for rank in rank.saturating_sub(1)..(rank + 1).min(order.count()) {
+            prefetch_entry(&self.node().entries[order.slot(rank)]);
+        }
+    }
+
     /// Ask for two of the entries of a leaf that a walk is about to enter: those of its `pair`th two slots, if it
     /// has so many. All at once they would wait for each other.
     #[inline]
     pub(super) fn prefetch_entries(self, pair: usize) {
         // Also for slots that are still empty: that costs less than to look which are.
-        for entry in self.node().entries.iter().skip(2 * pair).take(2) {
-            let entry = entry.load(atomic::Ordering::Relaxed).cast_const();
-            for line in 0..ENTRY_LINES {
-                prefetch(entry.wrapping_byte_add(64 * line));
-            }
-        }
+        self.node().entries.iter().skip(2 * pair).take(2).for_each(prefetch_entry);
+    }
+}
+
+/// Ask for the entry in this slot.
+#[inline]
+fn prefetch_entry(slot: &AtomicPtr<u8>) {
+    let entry = slot.load(atomic::Ordering::Relaxed).cast_const();
+    for line in 0..ENTRY_LINES {
+        prefetch(entry.wrapping_byte_add(64 * line));
     }
 }
