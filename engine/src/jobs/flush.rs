@@ -204,17 +204,20 @@ impl Work {
     }
 }
 
-/// Of these new tables of `version`, those that are to be cached, like most of what was there before.
+/// Of these new tables of `version`, keyspace by keyspace, those that are to be cached, like most of what was there before.
 fn warm_too(version: &Version, tables: &[TableMeta]) -> Vec<Weak<TableHandle>> {
-    let new = |table: &TableHandle| tables.iter().any(|meta| meta.number == table.number());
-    let keyspaces = version.keyspaces().iter().filter(|keyspace| {
-        let before = keyspace.tree.tables().map(|(_, table)| table).filter(|table| !new(table));
-        tables.iter().any(|meta| meta.keyspace == keyspace.id) && are_cached(before)
-    });
-    keyspaces
-        .flat_map(|keyspace| tables.iter().filter_map(|meta| keyspace.tree.table(meta.number)))
-        .map(Arc::downgrade)
-        .collect()
+    let mut warm = Vec::new();
+    for new in tables.chunk_by(|a, b| a.keyspace == b.keyspace) {
+        let keyspace = new.first().and_then(|table| version.keyspace(table.keyspace));
+        let Some(tree) = keyspace.map(|keyspace| &keyspace.tree) else { continue };
+        let is_new = |table: &TableHandle| new.iter().any(|meta| meta.number == table.number());
+        let (new, before): (Vec<_>, Vec<_>) =
+            tree.tables().map(|(_, table)| table).partition(|table| is_new(table));
+        if are_cached(before.into_iter()) {
+            warm.extend(new.into_iter().map(Arc::downgrade));
+        }
+    }
+    warm
 }
 
 /// Remove what was written and will not be installed.
