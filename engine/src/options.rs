@@ -92,13 +92,15 @@ pub struct DatabaseOptions {
     /// A memtable is sealed and flushed when its entries and its index take this much; keyspaces share it.
     /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
     /// larger level-0 tables and a longer log to replay. 64 KiB … 4 GiB in earnest, tests go down to 1 KiB.
-    /// Default: 64 MiB.
+    /// As much again, at most, of memtables that were flushed is kept for the next ones, until two to four seconds have passed
+    /// without any being needed. Default: 64 MiB.
     pub memtable_bytes_max: u64,
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
     /// Block cache, shared by all keyspaces: what its blocks take. With the places that are left between blocks of
     /// different lengths its memory may be a third larger, more after most blocks have changed their length.
-    /// Default: 256 MiB.
+    /// What flushes and compactions write comes into it, as far as there is room, where most of what was there before is
+    /// cached. Default: 256 MiB.
     pub cache_bytes: u64,
     /// Where table blocks are read from. Default: [`TableSource::Buffered`].
     ///
