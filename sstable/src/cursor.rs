@@ -308,9 +308,7 @@ impl Ahead {
                 first -= 1;
             }
         } else {
-            while end < index.blocks() && index.offset(end + 1) - index.offset(first) <= self.piece {
-                end += 1;
-            }
+            end = index.end_within(first, self.piece);
         }
         (first, end)
     }

@@ -189,6 +189,15 @@ impl Index {
         low
     }
 
+    /// The end of as many blocks from `first` on as lie in `bytes` bytes of the file, or of `first` alone if it has more.
+    pub(crate) fn end_within(&self, first: usize, bytes: u64) -> usize {
+        let mut end = first + 1;
+        while end < self.blocks() && self.offset(end + 1) - self.offset(first) <= bytes {
+            end += 1;
+        }
+        end
+    }
+
     /// Whether `find` would return `block`.
     #[inline]
     pub(crate) fn is_in(&self, block: usize, target: InternalKey<'_>) -> bool {

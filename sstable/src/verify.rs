@@ -40,10 +40,7 @@ impl TableReader {
         let index = &parts.index;
         let mut block = 0;
         while block < index.blocks() {
-            let mut end = block + 1;
-            while end < index.blocks() && index.offset(end + 1) - index.offset(block) <= PIECE_BYTES {
-                end += 1;
-            }
+            let end = index.end_within(block, PIECE_BYTES);
             let start = index.offset(block);
             let len = usize::try_from(index.offset(end) - start).unwrap_or_default();
             let piece = bytes::Bytes::from(self.source().read(start, len)?);

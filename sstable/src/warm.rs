@@ -30,10 +30,7 @@ impl TableReader {
         if from >= blocks || self.source().mapping().is_some() || !self.has_room(from) {
             return Ok(None);
         }
-        let (start, mut end) = (index.offset(from), from + 1);
-        while end < blocks && index.offset(end + 1) - start <= PIECE_BYTES {
-            end += 1;
-        }
+        let (start, end) = (index.offset(from), index.end_within(from, PIECE_BYTES));
         let len = usize::try_from(index.offset(end) - start).unwrap_or_default();
         let piece = Bytes::from(self.source().read(start, len)?);
         cost.bytes_from_disk += len as u64;
