@@ -31,8 +31,8 @@ pub struct Settings {
     /// `table_bytes`. It bounds the disk space a job holds twice while it runs.
     pub job_bytes_max: u64,
     /// A flush is cut where this many bytes of the level that level 0 is compacted into lie on one
-    /// side, so that level 0 falls into columns that can be compacted one by one. Default 16 MiB, at
-    /// least 4 KiB.
+    /// side, or of the oldest tables of level 0 where there is nothing in that level, so that level 0
+    /// falls into columns that can be compacted one by one. Default 8 MiB, at least 4 KiB.
     pub flush_split_bytes: u64,
     /// A table is garbage to be cleaned up, however small its level is, if at least this share of its
     /// entries are tombstones, in percent; and always if it holds range tombstones. Default 20, from 1
@@ -52,7 +52,7 @@ impl Default for Settings {
             fanout: 10,
             table_bytes: 32 << 20,
             job_bytes_max: 512 << 20,
-            flush_split_bytes: 16 << 20,
+            flush_split_bytes: 8 << 20,
             garbage_percent: 20,
             blob_garbage_percent: 30,
         }

@@ -87,24 +87,67 @@ impl Sublevels {
     }
 }
 
-/// Where to cut a flush into `tree`: at keys where tables of the level below level 0 begin, about
-/// `flush_split_bytes` of that level apart, so that level 0 falls into columns that line up with it. No
-/// table gets smaller than an eighth of `table_bytes` that way.
+/// About the most columns into which flushes are cut: each brings a table to every one of them.
+const COLUMNS: u64 = 8;
+
+/// Where to cut a flush into `tree`, so that level 0 falls into columns that can be compacted one by one: where the
+/// oldest tables of level 0 begin, so that one flush is cut like the other; where level 0 has none, where tables of the
+/// level below begin; at least `flush_split_bytes` apart. No table is made that is smaller than a 32nd of `table_bytes`.
+/// The first flush of all, which finds nothing, is cut by size alone, into tables that make such columns.
 pub fn flush_cut(tree: &Tree, settings: &Settings) -> Cut {
-    let base = tree.levels.iter().skip(1).find(|level| !level.is_empty());
+    let floor = floor(tree);
+    let mut ahead: u64 = floor.iter().map(|slab| slab.bytes).sum();
+    let first = settings.flush_split_bytes.min(settings.table_bytes);
+    let table_bytes = if ahead == 0 { first } else { settings.table_bytes };
+    let column = settings.flush_split_bytes.max(ahead / COLUMNS);
     let mut before = Vec::new();
-    let mut since = 0;
-    for table in base.into_iter().flat_map(Level::tables) {
-        if since >= settings.flush_split_bytes {
-            before.push(table.meta.bounds.smallest.clone());
+    let mut since: u64 = 0;
+    for slab in floor {
+        // As near as whole tables allow; and what is left for the last column is worth one.
+        let near = since > 0 && since + slab.bytes / 2 >= column;
+        if near && ahead >= column / 2 {
+            before.push(slab.start.to_vec());
             since = 0;
         }
-        since += table.meta.file_bytes;
+        since += slab.bytes;
+        ahead -= slab.bytes;
     }
-    Cut {
-        table_bytes: settings.table_bytes,
-        before,
-        boundary_bytes: settings.table_bytes / 8,
-        crossings_max: usize::MAX,
+    Cut { table_bytes, before, boundary_bytes: settings.table_bytes / 32, crossings_max: usize::MAX }
+}
+
+/// A piece of what columns stand on, up to where the next begins.
+struct Slab<'a> {
+    start: &'a [u8],
+    /// Of all tables that begin in it, in level 0 and below.
+    bytes: u64,
+}
+
+/// What columns stand on, ascending: the oldest tables of level 0, and the tables of the level below where there are none.
+fn floor(tree: &Tree) -> Vec<Slab<'_>> {
+    let level0 = tree.levels[0].tables();
+    let base = tree.levels.iter().skip(1).find(|level| !level.is_empty()).map_or(&[][..], Level::tables);
+    let sublevels = Sublevels::new(&tree.levels[0]);
+    let oldest = level0.iter().enumerate().filter(|(at, _)| sublevels.sublevel(*at) == 0);
+    let oldest: Vec<&KeyBounds> = oldest.map(|(_, table)| &table.meta.bounds).collect();
+    let below = base.iter().map(|table| &table.meta.bounds);
+    let alone = below.filter(|bounds| !oldest.iter().any(|table| table.overlaps(bounds)));
+    let mut ground: Vec<&KeyBounds> = alone.chain(oldest.iter().copied()).collect();
+    ground.sort_unstable_by(|a, b| a.smallest.cmp(&b.smallest));
+    let mut floor: Vec<Slab<'_>> = Vec::new();
+    let mut last: Option<&KeyBounds> = None;
+    for bounds in ground {
+        // The first key of a table in level 0 lies a little behind the cut, which was at the start of one below.
+        let begun = base.partition_point(|table| table.meta.bounds.smallest <= bounds.smallest);
+        let cut = begun.checked_sub(1).map(|at| base[at].meta.bounds.smallest.as_slice());
+        let cut = cut.filter(|start| last.is_none_or(|last| last.ends_before(start)));
+        floor.push(Slab { start: cut.unwrap_or(&bounds.smallest), bytes: 0 });
+        last = Some(bounds);
     }
+    for table in level0.iter().chain(base) {
+        let begun = floor.partition_point(|slab| *slab.start <= *table.meta.bounds.smallest);
+        if let Some(slab) = floor.get_mut(begun.saturating_sub(1)) {
+            slab.bytes += table.meta.file_bytes;
+        }
+    }
+    floor
 }

@@ -11,7 +11,7 @@ use esker_manifest::Edit;
 
 use crate::batch::Batch;
 use crate::core::Core;
-use crate::jobs::collect_garbage;
+use crate::jobs::collect_garbage_now;
 use crate::keyspace::Keyspace;
 use crate::metrics::{BlobMetrics, DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
 use crate::open::DatabaseBuilder;
@@ -172,7 +172,7 @@ impl Database {
         core.keyspace_dropped.store(true, Ordering::Release);
         core.current.install(|| core.versions.current(), None);
         core.forget_operator(id);
-        collect_garbage(core);
+        collect_garbage_now(core);
         core.note_progress();
         Ok(())
     }
@@ -335,13 +335,14 @@ impl Core {
         }
         self.jobs.close();
         self.env.scheduler.stop();
+        self.jobs.give_up_left();
         self.health.close();
         self.progress.open();
         self.wait_for_hands();
         // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
         self.versions
             .close(self.health.check().err().unwrap_or(Error::Closed { why: "close() was called" }));
-        collect_garbage(self);
+        collect_garbage_now(self);
         *self.lock.lock() = None;
         self.progress.open();
         // Two may close at the same time, and the one that is ahead closes what the other still wants to write

@@ -2,7 +2,7 @@
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step mode.
 //! There is at most one flush, as many compactions as the scheduler's lane is wide, one upkeep job,
-//! beside it what makes the log's next part ready, what caches new tables and what puts the cache on huge pages, and on threads
+//! beside it what removes files, makes the log's next part ready, caches new tables and puts the cache on huge pages, and on threads
 //! without work of their own, helpers of compactions ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
 //! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does
@@ -15,6 +15,7 @@
 
 mod compact;
 mod flush;
+mod garbage;
 mod parts;
 mod prepare;
 mod settle;
@@ -23,6 +24,7 @@ mod upkeep;
 mod warm;
 
 pub(crate) use compact::Carrying;
+pub(crate) use garbage::{collect_garbage_now, remove_files};
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -61,6 +63,7 @@ struct State {
     flushing: bool,
     compacting: usize,
     helping: subcompaction::Helping,
+    waste: garbage::Waste,
     /// Why the last flush failed.
     flush_failure: Option<Error>,
     closing: bool,
@@ -199,7 +202,7 @@ impl Jobs {
     /// Whether background work is under way or could start at once.
     pub(crate) fn idle(&self) -> bool {
         let state = self.state.lock();
-        !state.flushing && state.compacting == 0
+        !state.flushing && state.compacting == 0 && state.helping.is_idle() && state.waste.is_gone()
     }
 
     /// Why the last flush failed, if it did and has not succeeded since.
@@ -264,17 +267,4 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
     core.progress().open();
     let doubled = RETRY_PAUSE.saturating_mul(1 << attempts.min(10));
     AfterFailure::Retry(doubled.min(RETRY_PAUSE_MAX))
-}
-
-/// Remove files of which nobody needs a byte any more. Failing to is no failure of the database: the
-/// next open tries again.
-pub(crate) fn remove_files(core: &Core, names: impl IntoIterator<Item = esker_base::filename::FileName>) {
-    for name in names {
-        let _ = core.env.fs.remove(&core.dir.join(name.to_string()));
-    }
-}
-
-/// Remove tables and blob files that no version and no reader refers to any more.
-pub(crate) fn collect_garbage(core: &Core) {
-    remove_files(core, core.versions.take_garbage());
 }

@@ -157,7 +157,7 @@ impl Core {
                         self.health.check()?;
                     }
                 }
-                (RangeStep::Done, _) => return Ok(()),
+                (RangeStep::Done, _) => return self.wait_for_removal(),
                 _ => {
                     self.env.scheduler.wait(&self.progress, seen, None);
                 }

@@ -28,7 +28,7 @@ pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
         fanout: options.level_fanout,
         table_bytes: options.table_bytes,
         job_bytes_max: Settings::default().job_bytes_max.max(options.table_bytes),
-        flush_split_bytes: (options.table_bytes / 2).max(4 << 10),
+        flush_split_bytes: (options.table_bytes / 4).max(4 << 10),
         ..Settings::default()
     }
 }

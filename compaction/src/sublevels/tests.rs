@@ -66,3 +66,39 @@ proptest! {
         prop_assert_eq!(stacks, covers);
     }
 }
+
+proptest! {
+    #[test]
+    fn a_flush_is_cut_between_the_tables_that_it_lies_on(
+        above in prop::collection::vec((0u8..40, 0u8..12, any::<bool>()), 0..14),
+        below in prop::collection::vec((0u8..3, 0u8..3, any::<bool>()), 0..14),
+        split in 1u64..5,
+    ) {
+        let level = level0(&above);
+        let mut tree = Tree::default();
+        // Tables side by side.
+        let mut next = 0;
+        let side_by_side = below.iter().map(|(gap, len, exclusive)| {
+            let smallest = next + gap;
+            next = smallest + len + 1;
+            (smallest, *len, *exclusive)
+        });
+        let base: Vec<_> = side_by_side.collect();
+        tree.levels[0] = level.clone();
+        tree.levels[6] = Level::sorted(level0(&base).tables().to_vec());
+        let settings = Settings { flush_split_bytes: split, ..Settings::default() };
+        let cut = flush_cut(&tree, &settings);
+        prop_assert!(cut.before.is_sorted_by(|a, b| a < b) && cut.before.len() < 16, "{:?}", cut.before);
+        let sublevels = Sublevels::new(&level);
+        let oldest = level.tables().iter().enumerate().filter(|(at, _)| sublevels.sublevel(*at) == 0);
+        let oldest: Vec<&KeyBounds> = oldest.map(|(_, table)| &table.meta.bounds).collect();
+        let below = tree.levels[6].tables().iter().map(|table| &table.meta.bounds);
+        let alone = below.filter(|bounds| !oldest.iter().any(|table| table.overlaps(bounds)));
+        for bounds in alone.chain(oldest.iter().copied()) {
+            let inside = |cut: &&Vec<u8>| bounds.smallest < **cut && !bounds.ends_before(cut);
+            prop_assert_eq!(cut.before.iter().find(inside), None, "in {:?}", bounds);
+        }
+        // What lies nowhere yet is cut by size.
+        prop_assert_eq!(cut.table_bytes == split, above.is_empty() && base.is_empty());
+    }
+}

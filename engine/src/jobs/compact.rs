@@ -15,7 +15,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use super::parts::Parts;
 use super::warm::are_cached;
-use super::{AfterFailure, after_failure, collect_garbage};
+use super::{AfterFailure, after_failure};
 use crate::core::Core;
 use crate::table_io;
 
@@ -132,10 +132,10 @@ impl Drop for Carrying {
             self.core.jobs.withdraw(&parts);
             parts.abandon(&*self.core.env.scheduler);
         }
-        // The last to hold the inputs, if no reader does: they go now, not with the next garbage.
+        // The last to hold the inputs, if no reader does: they go before long, not with the next garbage.
         self.plan.inputs.clear();
         self.core.jobs.busy().end(self.claim);
-        collect_garbage(&self.core);
+        self.core.jobs.collect_garbage();
         self.core.jobs.warm(std::mem::take(&mut self.warm));
         self.core.note_progress();
     }
@@ -151,8 +151,13 @@ fn load(core: &Core, tree: &Tree) -> Load {
     if core.jobs.settling() || Duration::from_millis(age) >= REST { Load::Rested } else { Load::Flushing }
 }
 
+/// What to carry out next: what was begun and left, or the most urgent plan.
+fn next_plan(core: &Arc<Core>) -> Option<Carrying> {
+    core.jobs.take_left().or_else(|| pick_and_claim(core))
+}
+
 /// The most urgent plan over all keyspaces, its inputs claimed.
-fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
+pub(super) fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
     let settings = table_io::compaction_settings(&core.options);
     let oldest = core.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
     // The claims first, the version second: a claim that is gone has its result in the version. The other
@@ -187,18 +192,19 @@ pub(super) struct Compaction {
 impl Compaction {
     /// A job that has work, or `None` if nothing needs compacting.
     pub(super) fn pick(core: &Arc<Core>) -> Option<Self> {
-        let carrying = Some(pick_and_claim(core)?);
+        let carrying = Some(next_plan(core)?);
         Some(Compaction { core: Arc::downgrade(core), carrying, attempts: 0 })
     }
 
     fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
         if self.carrying.is_none() {
-            self.carrying = pick_and_claim(core);
+            self.carrying = next_plan(core);
         }
         let Some(carrying) = &mut self.carrying else { return Ok(Progress::Done) };
         if carrying.step()? {
             self.carrying = None;
             self.attempts = 0;
+            core.jobs.compaction_succeeded();
             // What it has put down may be work for the others.
             core.jobs.start_compactions();
         }

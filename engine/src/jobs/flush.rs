@@ -20,7 +20,7 @@ use esker_manifest::{Edit, TableHandle, Version};
 use esker_vfs::scheduler::{Job, Progress};
 
 use super::warm::are_cached;
-use super::{AfterFailure, after_failure, collect_garbage, remove_files};
+use super::{AfterFailure, after_failure, remove_files};
 use crate::core::Core;
 use crate::memtable::MemtableCursor;
 use crate::options::Durability;
@@ -158,7 +158,7 @@ impl Work {
         if self.source.log < first_needed {
             remove_files(core, [FileName::Log(self.source.log)]);
         }
-        collect_garbage(core);
+        core.jobs.collect_garbage();
         let table_bytes: u64 = tables.iter().map(|t| t.file_bytes).sum();
         let bytes = table_bytes + blobs.iter().map(|blob| blob.file_bytes).sum::<u64>();
         let now = core.env.clock.monotonic();

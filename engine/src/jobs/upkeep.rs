@@ -7,7 +7,6 @@ use std::time::Duration;
 use esker_base::event::Event;
 use esker_vfs::scheduler::{Job, Progress};
 
-use super::collect_garbage;
 use crate::core::Core;
 use crate::options::Durability;
 
@@ -62,7 +61,7 @@ impl Job for Upkeep {
             core.emit(&Event::JobFailed { job: "upkeep", error, will_retry: false });
             return Progress::Done;
         }
-        collect_garbage(&core);
+        core.jobs.collect_garbage();
         let now = core.env.clock.monotonic();
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
