@@ -1,4 +1,4 @@
-//! Subcompactions: one compaction as several runs, each over a part of the key space, for threads to share.
+//! Subcompactions: one compaction, or flush, as several runs, each over a part of the key space, for threads to share.
 //!
 //! 1. The parts follow one another and hold every key between them. They are cut between user keys, so all
 //!    versions of a key are in one part, and what becomes of them does not depend on where the cuts are.
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use esker_base::range_tombstone::Fragment;
 use esker_sstable::TableReader;
 
+use crate::outputs::Cut;
 use crate::plan::Plan;
 
 #[cfg(test)]
@@ -95,4 +96,26 @@ pub fn cuts(tables: &[Arc<TableReader>], parts: usize) -> Vec<Vec<u8>> {
         .collect();
     cuts.dedup();
     cuts.into_iter().map(|at| std::mem::take(&mut keys[at])).collect()
+}
+
+/// The fewest separators of a memtable's index for each part of its flush: what fewer part is not worth sharing.
+const PART_SEPARATORS: usize = 4;
+
+/// Keys that cut a flush into `parts` parts, by `separators`, which ascend and have about as much of the memtable between
+/// any two: where the flush is cut into tables anyway, if that is near; else where it is best. Ascending; fewer than
+/// asked for if there are too few separators.
+pub fn flush_cuts(separators: &[&[u8]], cut: &Cut, parts: usize) -> Vec<Vec<u8>> {
+    let parts = parts.min(separators.len() / PART_SEPARATORS);
+    let mut cuts: Vec<Vec<u8>> = Vec::new();
+    for part in 1..parts {
+        let best = separators.len() * part / parts;
+        let far = |key: &[u8]| separators.partition_point(|separator| *separator < key).abs_diff(best);
+        let nearest = cut.before.iter().map(Vec::as_slice).min_by_key(|key| far(key));
+        let near = nearest.filter(|key| far(key) <= separators.len() / parts / 4);
+        let at = near.unwrap_or(separators[best]);
+        if cuts.last().is_none_or(|last| last.as_slice() < at) {
+            cuts.push(at.to_vec());
+        }
+    }
+    cuts
 }

@@ -339,6 +339,7 @@ impl Core {
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
         self.check_process()?;
+        let _waiting = self.jobs.wait_for_flush();
         let (waiting_for, events) = {
             let mut turn = self.lane.turn();
             self.rotate(&mut turn, reason)?;

@@ -56,6 +56,8 @@ pub(crate) struct Jobs {
     busy: Mutex<Busy>,
     /// How many callers wait until nothing is left to compact.
     settling: AtomicUsize,
+    /// How many wait for a flush.
+    flush_waiters: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -114,12 +116,19 @@ impl Core {
     }
 }
 
-/// See [`Jobs::settle`].
-pub(crate) struct Settling<'a>(&'a Jobs);
+/// A caller waits for background work until this is dropped.
+pub(crate) struct Waiting<'a>(&'a AtomicUsize);
 
-impl Drop for Settling<'_> {
+impl<'a> Waiting<'a> {
+    fn among(callers: &'a AtomicUsize) -> Self {
+        callers.fetch_add(1, Ordering::Relaxed);
+        Waiting(callers)
+    }
+}
+
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.settling.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -137,12 +146,17 @@ impl Jobs {
     /// Start a flush unless one runs: it goes on until nothing is sealed.
     pub(crate) fn start_flush(&self) {
         let Some(core) = self.core() else { return };
-        {
+        let flushing = {
             let mut state = self.state.lock();
-            if state.flushing || state.closing {
+            if state.closing {
                 return;
             }
-            state.flushing = true;
+            std::mem::replace(&mut state.flushing, true)
+        };
+        if flushing {
+            // Somebody waits for the flush under way, now that there is another to come.
+            self.start_helpers();
+            return;
         }
         core.env.scheduler.spawn(Lane::Flush, Box::new(flush::Flush::new(&core)));
     }
@@ -190,9 +204,17 @@ impl Jobs {
     }
 
     /// From now until the guard is dropped, level 0 is compacted as if no flush were to come.
-    pub(crate) fn settle(&self) -> Settling<'_> {
-        self.settling.fetch_add(1, Ordering::Relaxed);
-        Settling(self)
+    pub(crate) fn settle(&self) -> Waiting<'_> {
+        Waiting::among(&self.settling)
+    }
+
+    /// From now until the guard is dropped, idle threads share in flushes.
+    pub(crate) fn wait_for_flush(&self) -> Waiting<'_> {
+        Waiting::among(&self.flush_waiters)
+    }
+
+    fn flushes_are_awaited(&self) -> bool {
+        self.flush_waiters.load(Ordering::Relaxed) > 0
     }
 
     fn settling(&self) -> bool {

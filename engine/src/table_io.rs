@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
-use esker_base::range_tombstone::Fragments;
 use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, Result, SeqNo};
 use esker_compaction::{
     Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut,
@@ -16,7 +15,7 @@ use esker_sstable::{BlobWriter, TableContext, TableCursor, TableIdentity, TableO
 use esker_vfs::scheduler::Lane;
 
 use crate::core::Core;
-use crate::memtable::MemtableCursor;
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{DatabaseOptions, KeyspaceOptions};
 
 /// The compaction settings that `options` stand for.
@@ -73,28 +72,35 @@ impl Output {
         Ok(Some(Output { core: Arc::clone(core), keyspace, level, options, operator, tree, snapshots }))
     }
 
-    /// A run that turns a memtable's entries into level-0 tables.
-    pub(crate) fn flush_run(
-        self,
-        cursor: MemtableCursor,
-        tombstones: Option<Arc<Fragments>>,
-    ) -> MergeRun<MemtableCursor> {
+    /// The runs that together turn a memtable's entries into level-0 tables: one, or one for each part that is worth having.
+    pub(crate) fn flush_runs(&self, memtable: &Arc<Memtable>) -> Vec<MergeRun<MemtableCursor>> {
         let settings = compaction_settings(&self.core.options);
         let cut = flush_cut(&self.tree, &settings);
         let below = Below::flush(&self.tree);
-        let sources = vec![RunSource::of_memtable(cursor, tombstones)];
-        let blobs = self.blob_rules(Vec::new(), Arc::default());
-        MergeRun::new(self.input(sources, below, cut, Part::default(), blobs))
+        let parts = memtable.bytes() / self.core.options.table_bytes;
+        let parts = usize::try_from(parts).unwrap_or(usize::MAX).min(self.hands());
+        let cuts = subcompaction::flush_cuts(&memtable.separators(self.keyspace), &cut, parts);
+        let run = |part| {
+            let source =
+                RunSource::of_memtable(memtable.cursor(self.keyspace), memtable.tombstones(self.keyspace));
+            let blobs = self.blob_rules(Vec::new(), Arc::default());
+            MergeRun::new(self.clone().input(vec![source], below.clone(), cut.clone(), part, blobs))
+        };
+        Part::between(&cuts).into_iter().map(run).collect()
+    }
+
+    /// How many threads may share in a job.
+    fn hands(&self) -> usize {
+        let scheduler = &self.core.env.scheduler;
+        scheduler.width(Lane::Compaction) + scheduler.width(Lane::Flush)
     }
 
     /// The runs that carry out `plan` together: one, or one for each part that is worth having.
     pub(crate) fn compaction_runs(&self, plan: &Plan) -> Result<Vec<MergeRun<Chain<TableCursor>>>> {
-        let scheduler = &self.core.env.scheduler;
-        let hands = scheduler.width(Lane::Compaction) + scheduler.width(Lane::Flush);
         let open = |table: &Arc<TableHandle>| table.reader().cloned();
         let readers = plan.tables().map(|(_, table)| open(table)).collect::<Result<Vec<_>>>()?;
         let below = Below::plan(plan, &self.tree);
-        let parts = Part::between(&subcompaction::cuts(&readers, plan.parts(hands)));
+        let parts = Part::between(&subcompaction::cuts(&readers, plan.parts(self.hands())));
         let run = |part| {
             let sources = RunSource::of_plan(plan, open)?;
             let blobs = self.blob_rules(plan.blobs(), Arc::clone(&plan.collect));

@@ -22,8 +22,8 @@ fn world(seed: u64, compactions: usize) -> Simulation {
     Simulation { disk: MemFs::simulated(), steps, clock }
 }
 
-fn open(env: Env) -> (Database, Keyspace) {
-    let options = DatabaseOptions {
+fn options() -> DatabaseOptions {
+    DatabaseOptions {
         memtable_bytes_max: 32 << 10,
         // Small beside a memtable: what lies over one column is worth several parts.
         table_bytes: 4 << 10,
@@ -31,7 +31,14 @@ fn open(env: Env) -> (Database, Keyspace) {
         // The thread of flushes helps from here on.
         l0_tables_slowdown: 4,
         ..DatabaseOptions::default()
-    };
+    }
+}
+
+fn open(env: Env) -> (Database, Keyspace) {
+    open_with(options(), env)
+}
+
+fn open_with(options: DatabaseOptions, env: Env) -> (Database, Keyspace) {
     let db = Database::builder(DIR).options(options).env(env).open().expect("opened");
     let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
     (db, map)
@@ -184,4 +191,51 @@ fn a_part_that_fails_is_tried_again_with_all_others() {
         assert_eq!(files, tables, "seed {seed}");
     }
     assert!(failed > 0, "no fault was met");
+}
+
+#[test]
+fn idle_threads_share_in_a_flush_behind_which_another_waits() {
+    // Nothing is compacted: whoever helps helps a flush.
+    let options =
+        DatabaseOptions { l0_tables_trigger: 60, l0_tables_slowdown: 70, l0_tables_stop: 80, ..options() };
+    let (mut helped, mut failed) = (0, 0);
+    for seed in 0..10 {
+        let world = world(seed, 1);
+        let faults = FaultFs::over(&world.disk, Arc::clone(&world.clock));
+        let (db, map) = open_with(options.clone(), world.env_over(Arc::new(faults.clone())));
+        let mut model = Model::new();
+        let mut planned = false;
+        write(&map, &mut model, seed, || {
+            let helpers = helpers(&world);
+            assert!(!helpers.contains(&Lane::Flush), "{helpers:?}");
+            if helpers.is_empty() {
+                return;
+            }
+            assert!(is_there(&world, "flush"), "nobody to help, seed {seed}");
+            helped += 1;
+            if !planned && seed % 2 == 1 {
+                planned = true;
+                let before = AtomicU64::new(seed);
+                let table = move |call: &Call<'_>| {
+                    call.operation == Operation::Write
+                        && call.path.extension().is_some_and(|extension| extension == "sst")
+                        && before.fetch_sub(1, Ordering::Relaxed) == 0
+                };
+                faults.plan(Fault::when(table).effect(Effect::Before));
+            }
+        });
+        failed += faults.fired().len();
+        faults.clear();
+        db.flush().expect("tried again");
+        world.steps.settle();
+        assert!(helpers(&world).is_empty(), "a helper is left over, seed {seed}");
+        check(&db, &map, &model);
+        let files = world.env().fs.list(DIR.as_ref()).expect("listed");
+        let is_table = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "sst");
+        let files = files.iter().filter(|file| is_table(&file.name)).count() as u64;
+        let tables: u64 = db.metrics().keyspaces.iter().flat_map(|k| &k.levels).map(|l| l.tables).sum();
+        assert_eq!(files, tables, "seed {seed}");
+        db.close().expect("closed");
+    }
+    assert!(helped > 0 && failed > 0, "{helped} looks met a helper, {failed} faults were met");
 }

@@ -300,3 +300,24 @@ fn what_cannot_be_cut_is_not() {
     assert!(cuts(&[lab.reader(&lab.table(&none))], 4).is_empty());
     assert!(cuts(&[], 4).is_empty());
 }
+
+#[test]
+fn a_flush_is_cut_where_its_tables_are_if_that_is_near() {
+    let names: Vec<String> = (0..40).map(|n| format!("{n:02}")).collect();
+    let separators: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    let cuts = |before: &[&str], parts| {
+        let before = before.iter().map(|key| key.as_bytes().to_vec()).collect();
+        let cut = Cut { before, ..Cut::by_size(1) };
+        let cuts = flush_cuts(&separators, &cut, parts);
+        cuts.into_iter().map(|key| String::from_utf8(key).expect("a number")).collect::<Vec<_>>()
+    };
+    assert_eq!(cuts(&[], 1), [""; 0]);
+    assert_eq!(cuts(&[], 2), ["20"]);
+    assert_eq!(cuts(&[], 4), ["10", "20", "30"]);
+    assert_eq!(cuts(&["05", "17", "24x", "35"], 2), ["17"]);
+    assert_eq!(cuts(&["05", "36"], 2), ["20"], "too far off");
+    // Two parts want the same place; one is fewer.
+    assert_eq!(cuts(&["15"], 4), ["10", "20", "30"]);
+    assert_eq!(cuts(&["11"], 4), ["11", "20", "30"]);
+    assert_eq!(flush_cuts(&separators[..7], &Cut::by_size(1), 4), [[0u8; 0]; 0], "too little to share");
+}

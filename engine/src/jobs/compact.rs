@@ -9,15 +9,20 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, Result, SeqNo};
-use esker_compaction::{JobId, Load, MergeRun, Plan, RunOutput, discard};
+use esker_compaction::{Chain, JobId, Load, MergeRun, Plan, RunOutput, discard};
 use esker_manifest::{TableHandle, Tree};
+use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
 use super::parts::Parts;
+use super::subcompaction::Of;
 use super::warm::are_cached;
 use super::{AfterFailure, after_failure};
 use crate::core::Core;
 use crate::table_io;
+
+/// What failed, if it panicked.
+pub(super) const JOB: &str = "the compaction job";
 
 /// One plan being carried out.
 pub(crate) struct Carrying {
@@ -26,7 +31,7 @@ pub(crate) struct Carrying {
     /// Its claim on inputs and key range; given back when this is dropped.
     claim: JobId,
     began: Duration,
-    parts: Option<Arc<Parts>>,
+    parts: Option<Arc<Parts<Chain<TableCursor>>>>,
     /// Tables that are to be cached like those that they replace.
     warm: Vec<Weak<TableHandle>>,
 }
@@ -48,8 +53,8 @@ impl Carrying {
             let output = table_io::Output::new(&self.core, self.plan.keyspace, self.plan.output_level)?;
             // No output: the keyspace was dropped meanwhile.
             let Some(output) = output else { return Ok(true) };
-            let parts = Arc::new(Parts::new(output.compaction_runs(&self.plan)?));
-            self.core.jobs.offer(&parts);
+            let parts = Arc::new(Parts::new(JOB, output.compaction_runs(&self.plan)?));
+            self.core.jobs.offer(parts.clone(), Of::Compaction);
             self.parts = Some(parts);
             return Ok(false);
         };
@@ -129,7 +134,7 @@ impl Drop for Carrying {
     fn drop(&mut self) {
         // Runs that were not finished remove what they wrote.
         if let Some(parts) = self.parts.take() {
-            self.core.jobs.withdraw(&parts);
+            self.core.jobs.withdraw(&*parts);
             parts.abandon(&*self.core.env.scheduler);
         }
         // The last to hold the inputs, if no reader does: they go before long, not with the next garbage.
@@ -248,6 +253,6 @@ impl Job for Compaction {
         self.carrying = None;
         core.jobs.compaction_ends();
         let message = message.to_string();
-        core.stop_writes(&Error::CallbackPanicked { callback: "the compaction job", message });
+        core.stop_writes(&Error::CallbackPanicked { callback: JOB, message });
     }
 }

@@ -19,6 +19,8 @@ use esker_compaction::MergeRun;
 use esker_manifest::{Edit, TableHandle, Version};
 use esker_vfs::scheduler::{Job, Progress};
 
+use super::parts::Parts;
+use super::subcompaction::Of;
 use super::warm::are_cached;
 use super::{AfterFailure, after_failure, remove_files};
 use crate::core::Core;
@@ -27,8 +29,8 @@ use crate::options::Durability;
 use crate::superversion::MemtableAndLog;
 use crate::table_io;
 
-/// Bytes a step reads from the memtable.
-const STEP_BYTES: u64 = 256 << 10;
+/// What failed, if it panicked.
+const JOB: &str = "the flush job";
 
 /// See the module.
 pub(super) struct Flush {
@@ -43,7 +45,7 @@ struct Work {
     began: Duration,
     /// Keyspaces still to be written.
     keyspaces: Vec<KeyspaceId>,
-    run: Option<MergeRun<MemtableCursor>>,
+    parts: Option<Arc<Parts<MemtableCursor>>>,
     tables: Vec<TableMeta>,
     blobs: Vec<BlobMeta>,
 }
@@ -81,16 +83,17 @@ impl Work {
         let mut keyspaces = source.memtable.keyspaces();
         keyspaces.reverse();
         let began = core.env.clock.monotonic();
-        Work { source, began, keyspaces, run: None, tables: Vec::new(), blobs: Vec::new() }
+        Work { source, began, keyspaces, parts: None, tables: Vec::new(), blobs: Vec::new() }
     }
 
     /// Write a piece; whether there is more to write.
     fn write(&mut self, core: &Arc<Core>) -> Result<bool> {
-        if let Some(run) = &mut self.run {
-            if run.step(STEP_BYTES)?
-                && let Some(run) = self.run.take()
+        if let Some(parts) = &self.parts {
+            if parts.step(&*core.env.scheduler)?
+                && let Some(parts) = self.parts.take()
             {
-                let output = run.finish()?;
+                core.jobs.withdraw(&*parts);
+                let output = MergeRun::finish_parts(parts.finish())?;
                 self.tables.extend(output.tables);
                 self.blobs.extend(output.blobs);
             }
@@ -99,8 +102,9 @@ impl Work {
         let Some(keyspace) = self.keyspaces.pop() else { return Ok(false) };
         // A dropped keyspace's entries go nowhere.
         if let Some(output) = table_io::Output::new(core, keyspace, 0)? {
-            let memtable = &self.source.memtable;
-            self.run = Some(output.flush_run(memtable.cursor(keyspace), memtable.tombstones(keyspace)));
+            let parts = Arc::new(Parts::new(JOB, output.flush_runs(&self.source.memtable)));
+            core.jobs.offer(parts.clone(), Of::Flush);
+            self.parts = Some(parts);
         }
         Ok(true)
     }
@@ -197,8 +201,9 @@ impl Work {
 
     /// Remove what was written.
     fn abandon(self, core: &Core) {
-        if let Some(run) = self.run {
-            run.abandon();
+        if let Some(parts) = self.parts {
+            core.jobs.withdraw(&*parts);
+            parts.abandon(&*core.env.scheduler);
         }
         remove_written(core, &self.tables, &self.blobs);
     }
@@ -261,7 +266,7 @@ impl Job for Flush {
 
     fn panicked(&mut self, message: &str) {
         let Some(core) = self.core.upgrade() else { return };
-        let error = Error::CallbackPanicked { callback: "the flush job", message: message.to_string() };
+        let error = Error::CallbackPanicked { callback: JOB, message: message.to_string() };
         core.jobs.flush_failed(Some(error.clone()), true);
         core.stop_writes(&error);
     }

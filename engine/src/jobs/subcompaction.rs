@@ -13,16 +13,36 @@ use std::sync::{Arc, Weak};
 use esker_base::Error;
 use esker_vfs::scheduler::{Job, Lane, Progress};
 
-use super::compact::{Carrying, pick_and_claim};
-use super::parts::Parts;
+use super::compact::{Carrying, JOB, pick_and_claim};
+use super::parts::Shared;
 use super::{Jobs, State, after_failure};
 use crate::core::Core;
+
+/// What a job has to share.
+struct Offer {
+    parts: Arc<dyn Shared>,
+    of: Of,
+}
+
+/// Whose parts they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Compaction,
+    Flush,
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy)]
+struct Awaited {
+    compactions: bool,
+    flushes: bool,
+}
 
 /// Who helps whom.
 #[derive(Default)]
 pub(super) struct Helping {
-    /// What running compactions have to share.
-    offers: Vec<Arc<Parts>>,
+    /// What running jobs have to share.
+    offers: Vec<Offer>,
     /// Whether the flushes' thread helps.
     flush: bool,
     /// How many of the compactions' threads help.
@@ -44,17 +64,17 @@ impl Helping {
 }
 
 impl Jobs {
-    /// A compaction has parts to share until [`withdraw`](Self::withdraw).
-    pub(super) fn offer(&self, parts: &Arc<Parts>) {
+    /// A job has parts to share until [`withdraw`](Self::withdraw).
+    pub(super) fn offer(&self, parts: Arc<dyn Shared>, of: Of) {
         if parts.want_help() {
-            self.state.lock().helping.offers.push(Arc::clone(parts));
+            self.state.lock().helping.offers.push(Offer { parts, of });
             self.start_helpers();
         }
     }
 
     /// No helper comes to these parts from now on; one may still be at them.
-    pub(super) fn withdraw(&self, parts: &Arc<Parts>) {
-        self.state.lock().helping.offers.retain(|offer| !Arc::ptr_eq(offer, parts));
+    pub(super) fn withdraw(&self, parts: &dyn Shared) {
+        self.state.lock().helping.offers.retain(|offer| !std::ptr::addr_eq(&raw const *offer.parts, parts));
     }
 
     /// Let threads help that have no work of their own.
@@ -65,13 +85,13 @@ impl Jobs {
             loop {
                 let own = {
                     let mut state = self.state.lock();
-                    let awaited = core.compactions_are_awaited(&state);
+                    let awaited = core.what_is_awaited(&state);
                     if !state.may_help(lane, width, 1, awaited) {
                         break;
                     }
-                    let own =
-                        if state.wants_help().is_some() { None } else { state.begin_own(&core, lane) };
-                    if own.is_none() && state.wants_help().is_none() {
+                    let wanted = state.wants_help(lane, awaited).is_some();
+                    let own = if wanted { None } else { state.begin_own(&core, lane) };
+                    if !wanted && own.is_none() {
                         break;
                     }
                     state.begin_to_help(lane);
@@ -101,27 +121,34 @@ impl Jobs {
 }
 
 impl Core {
-    /// Whether somebody waits for compactions: a caller, or writers, whom the depth of level 0 slows.
-    fn compactions_are_awaited(&self, state: &State) -> bool {
-        self.jobs.settling()
+    /// What callers wait for, or writers: whom the depth of level 0 slows, or who have filled another memtable.
+    fn what_is_awaited(&self, state: &State) -> Awaited {
+        let backlog = self.backlog();
+        let compactions = self.jobs.settling()
             || !state.by_hand.is_empty()
-            || self.backlog().l0_depth >= self.options.l0_tables_slowdown
+            || backlog.l0_depth >= self.options.l0_tables_slowdown;
+        Awaited { compactions, flushes: self.jobs.flushes_are_awaited() || backlog.sealed > 1 }
     }
 }
 
 impl State {
     /// Whether `lane`, `width` threads wide, has no work of its own for `more` helpers beyond those there are.
-    fn may_help(&self, lane: Lane, width: usize, more: usize, awaited: bool) -> bool {
+    fn may_help(&self, lane: Lane, width: usize, more: usize, awaited: Awaited) -> bool {
         let free = match lane {
-            Lane::Flush => awaited && !self.flushing && usize::from(self.helping.flush) + more <= 1,
+            Lane::Flush => {
+                awaited.compactions && !self.flushing && usize::from(self.helping.flush) + more <= 1
+            }
             Lane::Compaction => self.compacting + self.helping.compaction + more <= width,
             Lane::Upkeep => false,
         };
         free && !self.closing
     }
 
-    fn wants_help(&self) -> Option<&Arc<Parts>> {
-        self.helping.offers.iter().find(|parts| parts.want_help())
+    /// What a helper on `lane` is to go on with: with a flush, if one is awaited, before compactions.
+    fn wants_help(&self, lane: Lane, awaited: Awaited) -> Option<&Arc<dyn Shared>> {
+        let of = |of: Of| self.helping.offers.iter().filter(move |offer| offer.of == of);
+        let flushes = of(Of::Flush).filter(|_| lane == Lane::Compaction && awaited.flushes);
+        flushes.chain(of(Of::Compaction)).map(|offer| &offer.parts).find(|parts| parts.want_help())
     }
 
     /// A compaction for a helper on `lane` to carry out, claimed while this is locked: whoever waits until nothing is under
@@ -163,7 +190,7 @@ enum Help {
     /// Go on with its own.
     Own,
     /// Another's parts.
-    Parts(Arc<Parts>),
+    Parts(Arc<dyn Shared>),
     /// Nothing any more.
     End,
 }
@@ -173,12 +200,12 @@ impl Subcompaction {
     fn next(&mut self, core: &Arc<Core>) -> Help {
         let width = core.env.scheduler.width(Lane::Compaction);
         let mut state = core.jobs.state.lock();
-        let awaited = core.compactions_are_awaited(&state);
+        let awaited = core.what_is_awaited(&state);
         if state.may_help(self.lane, width, 0, awaited) {
             if self.own.is_some() {
                 return Help::Own;
             }
-            if let Some(parts) = state.wants_help() {
+            if let Some(parts) = state.wants_help(self.lane, awaited) {
                 return Help::Parts(Arc::clone(parts));
             }
             self.own = state.begin_own(core, self.lane);
@@ -240,6 +267,6 @@ impl Job for Subcompaction {
         self.own = None;
         self.end(&mut core.jobs.state.lock());
         let message = message.to_string();
-        core.stop_writes(&Error::CallbackPanicked { callback: "the compaction job", message });
+        core.stop_writes(&Error::CallbackPanicked { callback: JOB, message });
     }
 }

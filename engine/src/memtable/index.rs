@@ -154,6 +154,31 @@ impl Index {
         }
         Some(last_of(node))
     }
+
+    /// The separators of the top two levels of nodes, in order.
+    pub(super) fn separators(&self) -> Vec<&[u8]> {
+        let mut keys = Vec::new();
+        if let Some(root) = self.root.get() {
+            collect_separators(root, 1, &mut keys);
+        }
+        keys
+    }
+}
+
+/// The separators of `node` and of `levels` levels of nodes below it.
+fn collect_separators<'a>(node: NodeRef<'a>, levels: usize, keys: &mut Vec<&'a [u8]>) {
+    if node.is_leaf() {
+        return;
+    }
+    let order = node.order();
+    for rank in 0..=order.count() {
+        if levels > 0 {
+            collect_separators(node.child(order, rank), levels - 1, keys);
+        }
+        if rank < order.count() {
+            keys.push(node.entry(order, rank).key());
+        }
+    }
 }
 
 /// A place in an index, with the entry that is there.

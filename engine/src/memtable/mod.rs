@@ -164,6 +164,12 @@ impl Memtable {
         MemtableCursor::new(Arc::clone(self), keyspace)
     }
 
+    /// Keys of `keyspace` that have about as many entries between any two, ascending: some hundreds at most, none if there
+    /// are few entries. For a memtable that is sealed.
+    pub(crate) fn separators(&self, keyspace: KeyspaceId) -> Vec<&[u8]> {
+        self.directory.get(keyspace).map_or_else(Vec::new, |found| found.index.separators())
+    }
+
     /// The keyspaces with entries or range tombstones, by ascending number.
     pub(crate) fn keyspaces(&self) -> Vec<KeyspaceId> {
         self.directory.list()
