@@ -9,7 +9,7 @@
 //!    parts ([`MergeRun::finish_parts`](crate::run::MergeRun::finish_parts)), and so an entry that a cut had
 //!    lost or doubled would be found like one that the disk had.
 //!
-//! A part ends with a table that may be small. So none is made that is not worth two full ones.
+//! A part ends with a table that may be small. So none is made that is not worth a full one.
 
 use std::sync::Arc;
 
@@ -21,9 +21,6 @@ use crate::plan::Plan;
 
 #[cfg(test)]
 mod tests;
-
-/// A part is worth having from this many full outputs on.
-const PART_TABLES: u64 = 2;
 
 /// How many places for a cut are looked at in each table.
 const SAMPLES: usize = 32;
@@ -74,7 +71,7 @@ impl Part {
 impl Plan {
     /// How many parts are worth having where `hands` threads may share in this plan.
     pub fn parts(&self, hands: usize) -> usize {
-        let worth = self.input_bytes() / (PART_TABLES * self.cut.table_bytes).max(1);
+        let worth = self.input_bytes() / self.cut.table_bytes.max(1);
         usize::try_from(worth).unwrap_or(usize::MAX).clamp(1, hands.max(1))
     }
 }

@@ -12,8 +12,7 @@
 //!
 //! Locks are taken one at a time, with these exceptions: the commit lane's `turn` may be held while
 //! `current`'s install lock, the sync lane's state lock or the backlog's is taken for a rotation, and while
-//! the dead ranges' is taken, and the jobs' state while a compaction is picked, which takes their claims and looks at the
-//! snapshots. A scan only tries for `turn`: a callback within a commit may scan.
+//! the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

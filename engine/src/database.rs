@@ -335,7 +335,6 @@ impl Core {
         }
         self.jobs.close();
         self.env.scheduler.stop();
-        self.jobs.give_up_left();
         self.health.close();
         self.progress.open();
         self.wait_for_hands();

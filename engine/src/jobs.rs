@@ -224,7 +224,7 @@ impl Jobs {
     /// Whether background work is under way or could start at once.
     pub(crate) fn idle(&self) -> bool {
         let state = self.state.lock();
-        !state.flushing && state.compacting == 0 && state.helping.is_idle() && state.waste.is_gone()
+        !state.flushing && state.compacting == 0 && state.waste.is_gone()
     }
 
     /// Why the last flush failed, if it did and has not succeeded since.

@@ -77,8 +77,9 @@ impl Output {
         let settings = compaction_settings(&self.core.options);
         let cut = flush_cut(&self.tree, &settings);
         let below = Below::flush(&self.tree);
-        let parts = memtable.bytes() / self.core.options.table_bytes;
-        let parts = usize::try_from(parts).unwrap_or(usize::MAX).min(self.hands());
+        // The first flush of all, which columns will follow, is cut by size alone.
+        let worth = if self.tree.is_empty() { 1 } else { memtable.bytes() / self.core.options.table_bytes };
+        let parts = usize::try_from(worth).unwrap_or(usize::MAX).min(self.hands());
         let cuts = subcompaction::flush_cuts(&memtable.separators(self.keyspace), &cut, parts);
         let run = |part| {
             let source =

@@ -156,13 +156,8 @@ fn load(core: &Core, tree: &Tree) -> Load {
     if core.jobs.settling() || Duration::from_millis(age) >= REST { Load::Rested } else { Load::Flushing }
 }
 
-/// What to carry out next: what was begun and left, or the most urgent plan.
-fn next_plan(core: &Arc<Core>) -> Option<Carrying> {
-    core.jobs.take_left().or_else(|| pick_and_claim(core))
-}
-
 /// The most urgent plan over all keyspaces, its inputs claimed.
-pub(super) fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
+fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
     let settings = table_io::compaction_settings(&core.options);
     let oldest = core.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
     // The claims first, the version second: a claim that is gone has its result in the version. The other
@@ -197,19 +192,18 @@ pub(super) struct Compaction {
 impl Compaction {
     /// A job that has work, or `None` if nothing needs compacting.
     pub(super) fn pick(core: &Arc<Core>) -> Option<Self> {
-        let carrying = Some(next_plan(core)?);
+        let carrying = Some(pick_and_claim(core)?);
         Some(Compaction { core: Arc::downgrade(core), carrying, attempts: 0 })
     }
 
     fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
         if self.carrying.is_none() {
-            self.carrying = next_plan(core);
+            self.carrying = pick_and_claim(core);
         }
         let Some(carrying) = &mut self.carrying else { return Ok(Progress::Done) };
         if carrying.step()? {
             self.carrying = None;
             self.attempts = 0;
-            core.jobs.compaction_succeeded();
             // What it has put down may be work for the others.
             core.jobs.start_compactions();
         }

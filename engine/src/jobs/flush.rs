@@ -39,8 +39,9 @@ pub(super) struct Flush {
     attempts: u32,
 }
 
-/// One memtable under way.
+/// One memtable under way. Dropped before it is installed, it removes what was written.
 struct Work {
+    core: Arc<Core>,
     source: Arc<MemtableAndLog>,
     began: Duration,
     /// Keyspaces still to be written.
@@ -66,10 +67,10 @@ impl Flush {
                 None => Progress::More,
             });
         };
-        if work.write(core)? {
+        if work.write()? {
             return Ok(Progress::More);
         }
-        work.install(core)?;
+        work.install()?;
         self.work = None;
         self.attempts = 0;
         core.jobs.flush_failed(None, false);
@@ -79,20 +80,28 @@ impl Flush {
 }
 
 impl Work {
-    fn begin(core: &Core, source: Arc<MemtableAndLog>) -> Self {
+    fn begin(core: &Arc<Core>, source: Arc<MemtableAndLog>) -> Self {
         let mut keyspaces = source.memtable.keyspaces();
         keyspaces.reverse();
         let began = core.env.clock.monotonic();
-        Work { source, began, keyspaces, parts: None, tables: Vec::new(), blobs: Vec::new() }
+        Work {
+            core: Arc::clone(core),
+            source,
+            began,
+            keyspaces,
+            parts: None,
+            tables: Vec::new(),
+            blobs: Vec::new(),
+        }
     }
 
     /// Write a piece; whether there is more to write.
-    fn write(&mut self, core: &Arc<Core>) -> Result<bool> {
+    fn write(&mut self) -> Result<bool> {
         if let Some(parts) = &self.parts {
-            if parts.step(&*core.env.scheduler)?
+            if parts.step(&*self.core.env.scheduler)?
                 && let Some(parts) = self.parts.take()
             {
-                core.jobs.withdraw(&*parts);
+                self.core.jobs.withdraw(&*parts);
                 let output = MergeRun::finish_parts(parts.finish())?;
                 self.tables.extend(output.tables);
                 self.blobs.extend(output.blobs);
@@ -101,15 +110,16 @@ impl Work {
         }
         let Some(keyspace) = self.keyspaces.pop() else { return Ok(false) };
         // A dropped keyspace's entries go nowhere.
-        if let Some(output) = table_io::Output::new(core, keyspace, 0)? {
+        if let Some(output) = table_io::Output::new(&self.core, keyspace, 0)? {
             let parts = Arc::new(Parts::new(JOB, output.flush_runs(&self.source.memtable)));
-            core.jobs.offer(parts.clone(), Of::Flush);
+            self.core.jobs.offer(parts.clone(), Of::Flush);
             self.parts = Some(parts);
         }
         Ok(true)
     }
 
-    fn install(&mut self, core: &Arc<Core>) -> Result<()> {
+    fn install(&mut self) -> Result<()> {
+        let core = &Arc::clone(&self.core);
         core.check_in_place()?;
         let current = core.current.load_full();
         let newer = current.sealed.iter().rev().find(|m| m.log > self.source.log);
@@ -198,14 +208,15 @@ impl Work {
         })?;
         Ok(())
     }
+}
 
-    /// Remove what was written.
-    fn abandon(self, core: &Core) {
-        if let Some(parts) = self.parts {
-            core.jobs.withdraw(&*parts);
-            parts.abandon(&*core.env.scheduler);
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            self.core.jobs.withdraw(&*parts);
+            parts.abandon(&*self.core.env.scheduler);
         }
-        remove_written(core, &self.tables, &self.blobs);
+        remove_written(&self.core, &self.tables, &self.blobs);
     }
 }
 
@@ -248,9 +259,7 @@ impl Job for Flush {
         match self.advance(&core) {
             Ok(progress) => progress,
             Err(error) => {
-                if let Some(work) = self.work.take() {
-                    work.abandon(&core);
-                }
+                self.work = None;
                 self.attempts += 1;
                 let next = after_failure(&core, "flush", &error, self.attempts);
                 let ends = matches!(next, AfterFailure::GiveUp);

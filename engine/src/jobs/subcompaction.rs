@@ -1,21 +1,20 @@
-//! Helpers: threads of background work that have nothing to do carry out parts of running compactions, and the thread
-//! that flushes compactions of its own.
+//! Helpers: threads of background work that have nothing to do carry out parts of running compactions and flushes.
 //!
-//! A compaction's thread helps while there is nothing else to compact; the thread that flushes helps while no flush is
-//! due and somebody waits for compactions, because otherwise it would take from writers a processor that they may need:
-//! with two of them, and writers who did not wait, puts came up to 150 ms late. Where no compaction under way has parts
-//! to share, it carries out another, and hands that over to the compactions' threads when a flush is due. A helper is a
-//! job like any other and shares its thread step by step; it ends as soon as its lane has work of its own, or nothing
-//! wants help, and is started again when that changes: a compaction begins or ends, a flush ends, somebody begins to wait.
+//! A compaction's thread helps compactions while there is nothing else to compact, and a flush while a caller waits for it or
+//! another memtable is full; the thread that flushes helps while no flush is due and somebody waits for compactions, because
+//! otherwise it would take from writers a processor that they may need: with two of them, and writers who did not wait,
+//! puts came up to 150 ms late. A helper is a job like any other and shares its thread step by step; it ends as soon as its
+//! lane has work of its own, or nothing wants help, and is started again when that changes: a compaction begins or ends, a
+//! flush ends, somebody begins to wait.
 
 use std::sync::{Arc, Weak};
 
 use esker_base::Error;
 use esker_vfs::scheduler::{Job, Lane, Progress};
 
-use super::compact::{Carrying, JOB, pick_and_claim};
+use super::compact::JOB;
 use super::parts::Shared;
-use super::{Jobs, State, after_failure};
+use super::{Jobs, State};
 use crate::core::Core;
 
 /// What a job has to share.
@@ -47,20 +46,6 @@ pub(super) struct Helping {
     flush: bool,
     /// How many of the compactions' threads help.
     compaction: usize,
-    /// Whether the flushes' thread carries out a compaction of its own.
-    own: bool,
-    /// Its last one failed. It begins no other until one of the others has succeeded, which wait between their attempts
-    /// and count them.
-    own_failed: bool,
-    /// Compactions that it has begun and left to the others.
-    left: Vec<Carrying>,
-}
-
-impl Helping {
-    /// Whether no compaction is with the flushes' thread, or left by it.
-    pub(super) fn is_idle(&self) -> bool {
-        !self.own && self.left.is_empty()
-    }
 }
 
 impl Jobs {
@@ -83,40 +68,19 @@ impl Jobs {
         let width = core.env.scheduler.width(Lane::Compaction);
         for lane in [Lane::Flush, Lane::Compaction] {
             loop {
-                let own = {
+                {
                     let mut state = self.state.lock();
                     let awaited = core.what_is_awaited(&state);
-                    if !state.may_help(lane, width, 1, awaited) {
-                        break;
-                    }
                     let wanted = state.wants_help(lane, awaited).is_some();
-                    let own = if wanted { None } else { state.begin_own(&core, lane) };
-                    if !wanted && own.is_none() {
+                    if !wanted || !state.may_help(lane, width, 1, awaited) {
                         break;
                     }
                     state.begin_to_help(lane);
-                    own
-                };
-                let helper = Subcompaction { core: Arc::downgrade(&core), lane, own };
+                }
+                let helper = Subcompaction { core: Arc::downgrade(&core), lane };
                 core.env.scheduler.spawn(lane, Box::new(helper));
             }
         }
-    }
-
-    /// A compaction that the flushes' thread has begun and left.
-    pub(super) fn take_left(&self) -> Option<Carrying> {
-        self.state.lock().helping.left.pop()
-    }
-
-    /// A compaction of the compactions' threads has succeeded.
-    pub(super) fn compaction_succeeded(&self) {
-        self.state.lock().helping.own_failed = false;
-    }
-
-    /// Give up what nobody will go on with.
-    pub(crate) fn give_up_left(&self) {
-        let left = std::mem::take(&mut self.state.lock().helping.left);
-        drop(left);
     }
 }
 
@@ -151,17 +115,6 @@ impl State {
         flushes.chain(of(Of::Compaction)).map(|offer| &offer.parts).find(|parts| parts.want_help())
     }
 
-    /// A compaction for a helper on `lane` to carry out, claimed while this is locked: whoever waits until nothing is under
-    /// way finds either nothing to do or this. The compactions' threads have jobs of their own for that.
-    fn begin_own(&mut self, core: &Arc<Core>, lane: Lane) -> Option<Carrying> {
-        if lane != Lane::Flush || self.helping.own_failed {
-            return None;
-        }
-        let own = self.helping.left.pop().or_else(|| pick_and_claim(core));
-        self.helping.own = own.is_some();
-        own
-    }
-
     fn begin_to_help(&mut self, lane: Lane) {
         match lane {
             Lane::Flush => self.helping.flush = true,
@@ -181,67 +134,6 @@ impl State {
 struct Subcompaction {
     core: Weak<Core>,
     lane: Lane,
-    /// What the flushes' thread carries out itself.
-    own: Option<Carrying>,
-}
-
-/// What a helper does next.
-enum Help {
-    /// Go on with its own.
-    Own,
-    /// Another's parts.
-    Parts(Arc<dyn Shared>),
-    /// Nothing any more.
-    End,
-}
-
-impl Subcompaction {
-    /// What to do next, decided under the lock that whoever starts helpers takes: none is missed in between.
-    fn next(&mut self, core: &Arc<Core>) -> Help {
-        let width = core.env.scheduler.width(Lane::Compaction);
-        let mut state = core.jobs.state.lock();
-        let awaited = core.what_is_awaited(&state);
-        if state.may_help(self.lane, width, 0, awaited) {
-            if self.own.is_some() {
-                return Help::Own;
-            }
-            if let Some(parts) = state.wants_help(self.lane, awaited) {
-                return Help::Parts(Arc::clone(parts));
-            }
-            self.own = state.begin_own(core, self.lane);
-            if self.own.is_some() {
-                return Help::Own;
-            }
-        }
-        state.helping.left.extend(self.own.take());
-        self.end(&mut state);
-        Help::End
-    }
-
-    fn end(&self, state: &mut State) {
-        state.helping.own &= self.lane != Lane::Flush;
-        state.end_to_help(self.lane);
-    }
-
-    /// Do a step of its own compaction.
-    fn carry(&mut self, core: &Arc<Core>) {
-        let Some(own) = &mut self.own else { return };
-        let failed = match own.step() {
-            Ok(false) => return,
-            Ok(true) => false,
-            Err(error) => {
-                let _ = after_failure(core, "compaction", &error, 1);
-                true
-            }
-        };
-        self.own = None;
-        {
-            let helping = &mut core.jobs.state.lock().helping;
-            (helping.own, helping.own_failed) = (false, failed);
-        }
-        core.progress.open();
-        core.jobs.start_compactions();
-    }
 }
 
 impl Job for Subcompaction {
@@ -251,21 +143,26 @@ impl Job for Subcompaction {
 
     fn step(&mut self) -> Progress {
         let Some(core) = self.core.upgrade() else { return Progress::Done };
-        match self.next(&core) {
-            Help::Own => self.carry(&core),
-            Help::Parts(parts) => parts.help(),
-            Help::End => {
-                core.jobs.start_compactions();
-                return Progress::Done;
+        let width = core.env.scheduler.width(Lane::Compaction);
+        let parts = {
+            let mut state = core.jobs.state.lock();
+            let awaited = core.what_is_awaited(&state);
+            let may = state.may_help(self.lane, width, 0, awaited);
+            let parts = state.wants_help(self.lane, awaited).filter(|_| may).cloned();
+            // Under the lock that whoever starts helpers takes: none is missed in between.
+            if parts.is_none() {
+                state.end_to_help(self.lane);
             }
-        }
+            parts
+        };
+        let Some(parts) = parts else { return Progress::Done };
+        parts.help();
         Progress::More
     }
 
     fn panicked(&mut self, message: &str) {
         let Some(core) = self.core.upgrade() else { return };
-        self.own = None;
-        self.end(&mut core.jobs.state.lock());
+        core.jobs.state.lock().end_to_help(self.lane);
         let message = message.to_string();
         core.stop_writes(&Error::CallbackPanicked { callback: JOB, message });
     }
