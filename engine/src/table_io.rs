@@ -159,7 +159,9 @@ impl Output {
             let core = &self.core;
             let number = core.versions.allocate();
             let identity = TableIdentity { database: core.database, number, keyspace: self.keyspace };
-            TableWriter::create(&core.env.fs, &core.dir, identity, options, core.env.clock.wall_millis())
+            let now = core.env.clock.wall_millis();
+            let writer = TableWriter::create(&core.env.fs, &core.dir, identity, options, now)?;
+            Ok(if self.level == 0 { writer.packed() } else { writer })
         })
     }
 }

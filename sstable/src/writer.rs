@@ -44,6 +44,8 @@ pub struct TableWriter {
     /// Stored bytes of the block that is filled, at most, unless its first row has more.
     block_bytes_max: usize,
     compressor: Compressor,
+    /// Whether blocks end with pages where that takes little.
+    pads: bool,
     /// The encoded block but its values; with compression, all of it.
     encoded: Vec<u8>,
     index: IndexBuilder,
@@ -98,6 +100,7 @@ impl TableWriter {
             block: BlockBuilder::default(),
             block_bytes_max: pages::block_bytes_max(0, options.block_bytes),
             compressor,
+            pads: true,
             encoded: Vec::new(),
             index: IndexBuilder::default(),
             unindexed: None,
@@ -112,6 +115,13 @@ impl TableWriter {
             raw_bytes: 0,
             created_millis,
         })
+    }
+
+    /// The same writer, whose blocks follow one another instead of ending with pages: a thirtieth less to write, for a
+    /// table that is soon merged and not often read from the device.
+    #[must_use]
+    pub fn packed(self) -> TableWriter {
+        TableWriter { pads: false, ..self }
     }
 
     /// Add an entry behind the last. Panics if it is not behind the last in internal order, is a range
@@ -302,7 +312,9 @@ impl TableWriter {
             self.encoded.truncate(columns);
         }
         let stored = columns + self.block.values().len() + TRAILER_BYTES;
-        self.block.pad(pages::padding(self.output.offset(), stored));
+        if self.pads {
+            self.block.pad(pages::padding(self.output.offset(), stored));
+        }
         let raw = columns + self.block.values().len();
         self.raw_bytes += raw as u64;
         self.output.stored([&self.encoded, self.block.values()], Codec::None, fit_u32(raw))

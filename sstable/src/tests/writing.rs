@@ -158,6 +158,29 @@ fn blocks_lie_on_pages_of_their_own() {
 }
 
 #[test]
+fn packed_blocks_follow_one_another() {
+    let entries: Vec<_> =
+        (0..5_000u32).map(|row| entry(format!("{row:08}"), 1, Kind::Put, vec![b'v'; 100])).collect();
+    let padded = write(&memory(), TableOptions::default(), &entries, &[]).expect("memory");
+    let fs = memory();
+    let writer = TableWriter::create(&fs, &dir(), IDENTITY, TableOptions::default(), 0);
+    let mut writer = writer.expect("memory").packed();
+    for entry in &entries {
+        writer.add(&entry.key, entry.seqno, entry.kind, &entry.value).expect("memory");
+    }
+    let packed = writer.finish().expect("memory");
+    assert!(
+        packed.file_bytes * 100 < padded.file_bytes * 99,
+        "{} and {}",
+        packed.file_bytes,
+        padded.file_bytes
+    );
+    let reader = TableReader::open(&context(&fs, TableSource::Buffered, 0), &packed).expect("open");
+    reader.verify(&mut OpCost::default()).expect("verify");
+    assert_eq!((packed.entries, packed.content_hash), (padded.entries, padded.content_hash));
+}
+
+#[test]
 fn incompressible_blocks_stay_raw_and_compressible_ones_shrink() {
     let size = |compression, noisy: bool| {
         let fs = memory();
