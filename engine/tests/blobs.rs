@@ -230,6 +230,9 @@ fn dead_values_leave_the_disk_by_themselves() {
         let round = if n % 10 == 0 { 0 } else { 11 };
         assert_eq!(map.get(key(n)).expect("read").as_deref(), Some(&[round; 400][..]));
     }
+    map.compact_range::<&[u8]>(..).expect("compacted");
+    let blobs = db.metrics().keyspaces[0].blobs;
+    assert!(db.metrics().blob_bytes * 100 < live * 170, "{blobs:?} for {live} live bytes");
     // A snapshot holds what it sees; a keyspace that is dropped holds nothing.
     map.delete_range(key(0)..key(KEYS)).expect("deleted");
     map.compact_range::<&[u8]>(..).expect("compacted");
