@@ -198,6 +198,12 @@ impl Index {
         end
     }
 
+    /// The group to which `block` belongs: it and those beside it, [`GROUP`] in all but for the last.
+    pub(crate) fn group(&self, block: usize) -> Range<usize> {
+        let first = block - block % GROUP;
+        first..(first + GROUP).min(self.blocks())
+    }
+
     /// Whether `find` would return `block`.
     #[inline]
     pub(crate) fn is_in(&self, block: usize, target: InternalKey<'_>) -> bool {

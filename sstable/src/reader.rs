@@ -22,6 +22,7 @@ use esker_base::filename::FileName;
 use esker_base::ledger::{Held, Ledger, Purpose};
 use esker_base::planted::{self, Planted};
 use esker_base::range_tombstone::Fragments;
+use esker_base::sync::atomic::AtomicBool;
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, Error, FileNumber, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_vfs::fs::Fs;
@@ -70,6 +71,8 @@ pub struct TableReader {
     filter: Filter,
     tombstones: Arc<Fragments>,
     cached: CachedTable,
+    /// See [`TableReader::expect_warming`].
+    pub(crate) warming: AtomicBool,
     _held: Held,
 }
 
@@ -150,12 +153,14 @@ impl TableReader {
         }
         let slots = index.blocks() as u64 * 8;
         let memory = index.memory() + filter.memory() + slots + memory_of(&tombstones);
+        let cached = context.cache.open_table(index.blocks(), properties.raw_bytes);
         Ok(TableReader {
             properties,
             seed: footer.seed(),
             footer,
             source,
-            cached: context.cache.open_table(index.blocks()),
+            cached,
+            warming: AtomicBool::new(false),
             index,
             filter,
             tombstones: Arc::new(tombstones),

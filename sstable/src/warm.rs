@@ -1,6 +1,7 @@
 //! Having a table's blocks in the cache before anybody asks for them.
 
 use bytes::Bytes;
+use esker_base::sync::atomic::Ordering;
 use esker_base::{OpCost, Result};
 
 use crate::cache::Fill;
@@ -19,6 +20,17 @@ impl TableReader {
             .unwrap_or(u64::MAX)
     }
 
+    /// Somebody is about to call [`warm`](Self::warm) until nothing is left to do: whoever misses a block before it came to
+    /// that reads no others with it.
+    pub fn expect_warming(&self) {
+        self.warming.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all blocks are coming into the cache, as far as there is room.
+    pub(crate) fn is_warming(&self) -> bool {
+        self.warming.load(Ordering::Relaxed)
+    }
+
     /// Cache the blocks of one piece of the file, from block `from` on, as far as there is room without another block having
     /// to leave; the block to go on with, or `None` where there is nothing more to do. Reads go into `cost`. Of a mapped
     /// table nothing is cached.
@@ -28,6 +40,7 @@ impl TableReader {
         let index = self.index();
         let blocks = index.blocks();
         if from >= blocks || self.source().mapping().is_some() || !self.has_room(from) {
+            self.warming.store(false, Ordering::Relaxed);
             return Ok(None);
         }
         let (start, end) = (index.offset(from), index.end_within(from, PIECE_BYTES));
@@ -38,6 +51,9 @@ impl TableReader {
             let at = usize::try_from(index.offset(block) - start).unwrap_or_default();
             let stored = piece.slice(at..at + index.stored_len(block));
             self.open_slice(block, &stored, Fill::Room, cost)?;
+        }
+        if end == blocks {
+            self.warming.store(false, Ordering::Relaxed);
         }
         Ok((end < blocks).then_some(end))
     }

@@ -28,6 +28,10 @@ impl Jobs {
     /// Have these tables cached, as far as there is room.
     pub(super) fn warm(&self, tables: Vec<Weak<TableHandle>>) {
         let Some(core) = self.core().filter(|_| !tables.is_empty()) else { return };
+        for table in tables.iter().filter_map(Weak::upgrade) {
+            // Whoever reads what cannot be read hears of it.
+            let _unreadable = table.reader().map(|reader| reader.expect_warming());
+        }
         core.env
             .scheduler
             .spawn(Lane::Upkeep, Box::new(Warm { core: Arc::downgrade(&core), tables, block: 0 }));

@@ -43,6 +43,9 @@ use stripes::Striped;
 /// What a cached block costs beside its room.
 const OVERHEAD_BYTES: u64 = CachedBlock::OVERHEAD_BYTES as u64;
 
+/// A table counts for no more than this, so that the sum over 2^16 open ones, whatever they claim, does not overflow.
+const WHOLE_BYTES_MAX: u64 = 1 << 48;
+
 /// Rooms are made this much longer at most, so that blocks of about the same length fit into the places that others left.
 const STEP_BYTES: usize = 256;
 
@@ -82,6 +85,8 @@ pub struct BlockCache {
     capacity: u64,
     ledger: Arc<Ledger>,
     used: AtomicU64,
+    /// What the blocks of all open tables would be charged, about.
+    whole: AtomicU64,
     clock: Mutex<Clock>,
     rooms: Arc<Rooms>,
     hits: Striped,
@@ -106,6 +111,7 @@ impl BlockCache {
             capacity: capacity_bytes,
             ledger,
             used: AtomicU64::new(0),
+            whole: AtomicU64::new(0),
             clock: Mutex::new(Clock::default()),
             rooms: Arc::default(),
             hits: Striped::default(),
@@ -131,15 +137,19 @@ impl BlockCache {
         self.rooms.settle()
     }
 
-    /// Slots for a table of `blocks` blocks.
-    pub(crate) fn open_table(self: &Arc<Self>, blocks: usize) -> CachedTable {
+    /// Slots for a table of `blocks` blocks that take `raw_bytes` bytes in all.
+    pub(crate) fn open_table(self: &Arc<Self>, blocks: usize, raw_bytes: u64) -> CachedTable {
         let slots = Arc::new(Slots {
             blocks: (0..blocks).map(|_| ArcSwapAny::new(None)).collect(),
             present: Bits::new(blocks),
             missed: Bits::new(blocks),
         });
         self.clock.lock().tables.push(Arc::clone(&slots));
-        CachedTable { slots, cache: Arc::clone(self) }
+        // Rounding up adds half a step on average.
+        let each = OVERHEAD_BYTES + STEP_BYTES as u64 / 2;
+        let whole = raw_bytes.saturating_add((blocks as u64).saturating_mul(each)).min(WHOLE_BYTES_MAX);
+        self.whole.fetch_add(whole, Ordering::Relaxed);
+        CachedTable { slots, whole, cache: Arc::clone(self) }
     }
 
     /// `block` was taken out of its slot.
@@ -221,6 +231,8 @@ impl Slots {
 #[derive(Debug)]
 pub(crate) struct CachedTable {
     slots: Arc<Slots>,
+    /// What all its blocks would be charged, about.
+    whole: u64,
     cache: Arc<BlockCache>,
 }
 
@@ -290,6 +302,11 @@ impl CachedTable {
         }
     }
 
+    /// Whether all blocks of all open tables would fit into the cache.
+    pub(crate) fn has_room_for_all(&self) -> bool {
+        self.cache.whole.load(Ordering::Relaxed) <= self.cache.capacity
+    }
+
     /// Whether block `block` is cached. Counts as nothing.
     pub(crate) fn holds(&self, block: usize) -> bool {
         self.slots.present.next(block) == Some(block)
@@ -329,6 +346,7 @@ impl CachedTable {
 
 impl Drop for CachedTable {
     fn drop(&mut self) {
+        self.cache.whole.fetch_sub(self.whole, Ordering::Relaxed);
         {
             let mut clock = self.cache.clock.lock();
             if let Some(at) = clock.tables.iter().position(|slots| Arc::ptr_eq(slots, &self.slots)) {

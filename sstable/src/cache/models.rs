@@ -17,7 +17,7 @@ fn block(table: &CachedTable) -> CachedBlock {
 /// A cache for `blocks` blocks and a table of two.
 fn rig(blocks: u64) -> (Arc<BlockCache>, CachedTable) {
     let cache = BlockCache::new(blocks * CHARGE, Arc::new(Ledger::default()));
-    let table = cache.open_table(2);
+    let table = cache.open_table(2, 0);
     (cache, table)
 }
 
@@ -80,7 +80,7 @@ fn inserts_evict_each_other() {
 fn a_table_closes_under_the_hand() {
     model(|| {
         let (cache, leaving) = rig(1);
-        let staying = Arc::new(cache.open_table(2));
+        let staying = Arc::new(cache.open_table(2, 0));
         leaving.insert(0, &block(&leaving));
         let other = {
             let staying = Arc::clone(&staying);

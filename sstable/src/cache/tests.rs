@@ -21,7 +21,7 @@ fn cache(capacity: u64) -> (Arc<BlockCache>, Arc<Ledger>) {
 #[test]
 fn a_cache_stays_within_its_capacity_over_many_tables() {
     let (cache, ledger) = cache(100_000);
-    let tables: Vec<_> = (0..5).map(|_| cache.open_table(200)).collect();
+    let tables: Vec<_> = (0..5).map(|_| cache.open_table(200, 0)).collect();
     for index in 0..200 {
         for table in &tables {
             table.insert(index, &block(table, 1000));
@@ -38,7 +38,7 @@ fn a_cache_stays_within_its_capacity_over_many_tables() {
 #[test]
 fn a_used_block_outlives_unused_ones() {
     let (cache, _) = cache(20_000);
-    let table = cache.open_table(1000);
+    let table = cache.open_table(1000, 0);
     table.insert(0, &block(&table, 1000));
     for index in 1..1000 {
         assert!(table.get(0, true).is_some(), "gone after {index} others");
@@ -65,7 +65,7 @@ fn misses(table: &CachedTable, index: usize) -> bool {
 #[test]
 fn a_full_cache_takes_a_block_in_at_its_second_miss() {
     let (cache, _) = cache(20_000);
-    let table = cache.open_table(1000);
+    let table = cache.open_table(1000, 0);
     let fits = (0..1000).find(|index| !misses(&table, *index)).expect("it is full some time");
     assert!(fits > 10, "only {fits} came in while there was room");
     assert!((500..600).all(|index| !misses(&table, index)), "read once");
@@ -81,7 +81,7 @@ fn a_full_cache_takes_a_block_in_at_its_second_miss() {
 #[test]
 fn a_block_in_use_survives_its_eviction_and_stays_in_the_ledger() {
     let (cache, ledger) = cache(3_000);
-    let table = cache.open_table(3);
+    let table = cache.open_table(3, 0);
     table.insert(0, &block(&table, 2_000));
     let pinned = table.get(0, false).expect("inserted").clone().expect("a block");
     table.insert(1, &block(&table, 2_000));
@@ -95,7 +95,7 @@ fn a_block_in_use_survives_its_eviction_and_stays_in_the_ledger() {
 #[test]
 fn what_is_larger_than_the_cache_is_not_cached() {
     let (cache, ledger) = cache(1_000);
-    let table = cache.open_table(1);
+    let table = cache.open_table(1, 0);
     table.insert(0, &block(&table, 2_000));
     assert!(table.get(0, true).is_none());
     assert_eq!((cache.stats().bytes, ledger.total()), (0, 0));
@@ -104,7 +104,7 @@ fn what_is_larger_than_the_cache_is_not_cached() {
 #[test]
 fn inserting_a_block_twice_counts_it_once() {
     let (cache, _) = cache(100_000);
-    let table = cache.open_table(1);
+    let table = cache.open_table(1, 0);
     table.insert(0, &block(&table, 1000));
     let once = cache.stats().bytes;
     table.insert(0, &block(&table, 1000));
@@ -115,13 +115,13 @@ fn inserting_a_block_twice_counts_it_once() {
 #[expect(clippy::disallowed_methods, reason = "races need threads")]
 fn threads_that_insert_evict_and_close_lose_no_byte() {
     let (cache, ledger) = cache(50_000);
-    let shared = cache.open_table(64);
+    let shared = cache.open_table(64, 0);
     std::thread::scope(|scope| {
         for seed in 0..4u64 {
             let (cache, shared) = (&cache, &shared);
             scope.spawn(move || {
                 for round in 0..30 {
-                    let own = cache.open_table(64);
+                    let own = cache.open_table(64, 0);
                     for i in 0..64usize {
                         let index = (i * 7 + seed as usize * 13 + round) % 64;
                         for table in [shared, &own] {

@@ -15,6 +15,9 @@ use crate::stored::{Codec, Place, check, split};
 /// Cache lines of a block that a cursor asks for when it enters it: columns and keys of some 40 short rows.
 pub(crate) const CURSOR_LINES: usize = 10;
 
+/// Longer groups of blocks are not read at once, in bytes: whoever missed one of them waits for all.
+const GROUP_BYTES_MAX: usize = 128 << 10;
+
 impl TableReader {
     /// Where data block `block` stands.
     pub(crate) fn place(&self, block: usize) -> Place<'_> {
@@ -117,6 +120,13 @@ impl TableReader {
             cost.bytes_from_disk += len as u64;
             return self.open_slice(block, &stored, Fill::No, cost);
         }
+        if fill == Fill::Yes
+            && self.cached.has_room_for_all()
+            && !self.is_warming()
+            && let Some(block) = self.read_group(block, cost)?
+        {
+            return Ok(block);
+        }
         let mut blank = self.cached.blank(&[], len);
         self.source.read_into(offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
@@ -127,6 +137,34 @@ impl TableReader {
             return self.keep(block, blank, raw_len, cost);
         }
         self.open_raw(block, decompress(place, checked)?, fill, cost)
+    }
+
+    /// Read block `block` with its group of the index, and cache what of it is not yet, one behind the other. `None`, and
+    /// nothing is cached, if the group is long or cannot be read: that may not be the block's fault.
+    ///
+    /// Where everything will be cached in the end this costs nothing, spares the others' misses, and blocks come to lie in
+    /// memory as in the file: a walk from one to the next then finds where in memory that is.
+    fn read_group(&self, block: usize, cost: &mut OpCost) -> Result<Option<Block>> {
+        let group = self.index.group(block);
+        let start = self.index.offset(group.start);
+        let len = usize::try_from(self.index.offset(group.end) - start).unwrap_or(usize::MAX);
+        if len > GROUP_BYTES_MAX {
+            return Ok(None);
+        }
+        let Ok(stored) = self.source.read(start, len).map(Bytes::from) else { return Ok(None) };
+        cost.bytes_from_disk += len as u64;
+        let mut wanted = None;
+        for other in group {
+            let at = usize::try_from(self.index.offset(other) - start).unwrap_or_default();
+            let stored = stored.slice(at..at + self.index.stored_len(other));
+            if other == block {
+                wanted = Some(self.open_slice(block, &stored, Fill::Yes, cost)?);
+            } else if !self.cached.holds(other) {
+                // Not looked at, so not counted; and of one that is damaged whoever looks for it hears.
+                let _damaged = self.open_slice(other, &stored, Fill::Room, &mut OpCost::default());
+            }
+        }
+        Ok(wanted)
     }
 
     /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read that is not to stay
