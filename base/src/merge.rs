@@ -184,6 +184,20 @@ impl<C: Cursor> Merge<C> {
         Ok(passed)
     }
 
+    /// The same as far as no step of it can fail; and whether the leader leads alone now.
+    #[inline]
+    pub fn pass_older_at_hand(&mut self) -> (u64, bool) {
+        let mut passed = 0;
+        while !self.leads_alone() {
+            let second = self.order[1].source;
+            let Some(entry) = self.sources[second].next_distinct() else { return (passed, false) };
+            let head = entry.head;
+            self.place(1, head);
+            passed += 1;
+        }
+        (passed, true)
+    }
+
     /// Whether the leader's preceding entry is known to have another user key than the current one.
     #[inline]
     pub fn is_behind_distinct(&self) -> bool {
@@ -251,21 +265,6 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// Which of two sources whose heads are equal goes out first, and whether they stand on the same user key.
-    fn order_at_equal_heads(&self, a: usize, b: usize) -> (Ordering, bool) {
-        let (x, y) = (&self.sources[a], &self.sources[b]);
-        if !(x.valid() && y.valid()) {
-            return (y.valid().cmp(&x.valid()).then(a.cmp(&b)), false);
-        }
-        let users = x.key().cmp(y.key());
-        let order = users.then_with(|| y.seqno().cmp(&x.seqno())).then(a.cmp(&b));
-        let order = match self.direction {
-            Direction::Forward => order,
-            Direction::Backward => order.reverse(),
-        };
-        (order, users == Ordering::Equal)
-    }
-
     /// Find the whole order anew.
     fn settle(&mut self) {
         let mut order = std::mem::take(&mut self.order);
@@ -273,7 +272,8 @@ impl<C: Cursor> Merge<C> {
             place.head = self.head_of(place.source);
         }
         order.sort_unstable_by(|a, b| {
-            a.head.cmp(&b.head).then_with(|| self.order_at_equal_heads(a.source, b.source).0)
+            let equal = || order_at_equal_heads(&self.sources, self.direction, a.source, b.source).0;
+            a.head.cmp(&b.head).then_with(equal)
         });
         self.order = order;
         self.tied = None;
@@ -284,26 +284,29 @@ impl<C: Cursor> Merge<C> {
     /// moves up.
     #[inline]
     fn place(&mut self, from: usize, head: u64) {
-        let source = self.order[from].source;
-        let mut at = from;
+        let (mut hole, behind) = self.order[from..].split_first_mut().expect("a source's place");
+        let source = hole.source;
+        let mut leads = from == 0;
         let mut tied = None;
-        while let Some(&next) = self.order.get(at + 1) {
+        for next in behind {
             match next.head.cmp(&head) {
                 Ordering::Less => tied = None,
                 Ordering::Greater => break,
                 Ordering::Equal => {
-                    let (order, same) = self.order_at_equal_heads(next.source, source);
+                    let (order, same) =
+                        order_at_equal_heads(&self.sources, self.direction, next.source, source);
                     // Where it stops is known to be tied, or not, with the one before it or behind it.
-                    tied = (at == 0).then_some(same);
+                    tied = leads.then_some(same);
                     if order != Ordering::Less {
                         break;
                     }
                 }
             }
-            self.order[at] = next;
-            at += 1;
+            *hole = *next;
+            hole = next;
+            leads = false;
         }
-        self.order[at] = Place { head, source };
+        *hole = Place { head, source };
         self.tied = tied;
         self.settle_end();
     }
@@ -367,6 +370,26 @@ impl<C: Cursor> Merge<C> {
     fn assert_valid(&self, what: &str) {
         assert!(self.valid, "{what}() on a merge that stands nowhere");
     }
+}
+
+/// Which of two sources whose heads are equal goes out first, and whether they stand on the same user key.
+fn order_at_equal_heads<C: Cursor>(
+    sources: &[C],
+    direction: Direction,
+    a: usize,
+    b: usize,
+) -> (Ordering, bool) {
+    let (x, y) = (&sources[a], &sources[b]);
+    if !(x.valid() && y.valid()) {
+        return (y.valid().cmp(&x.valid()).then(a.cmp(&b)), false);
+    }
+    let users = x.key().cmp(y.key());
+    let order = users.then_with(|| y.seqno().cmp(&x.seqno())).then(a.cmp(&b));
+    let order = match direction {
+        Direction::Forward => order,
+        Direction::Backward => order.reverse(),
+    };
+    (order, users == Ordering::Equal)
 }
 
 /// Move `source` to its neighbour of the leader's entry in `direction`.

@@ -284,12 +284,27 @@ impl Rows {
                 self.lend(Stand::Alone, entry);
                 Run::On
             }
-            RunStep::Leads { .. } | RunStep::Ended => Run::Ended,
+            RunStep::Ended => self.run_on_elsewhere(),
+            RunStep::Leads { .. } => Run::Ended,
             RunStep::Stays => {
                 self.stand = Stand::Alone;
                 Run::Stays
             }
         }
+    }
+
+    /// A run has ended, and mostly another begins where the merge stands now, with an entry of which its source knows that
+    /// it is a row.
+    #[inline]
+    fn run_on_elsewhere(&mut self) -> Run {
+        let Some(entry) = self.merge.known_row() else { return Run::Ended };
+        let (passed, alone) = self.merge.pass_older_at_hand();
+        self.cost.entries_skipped += passed;
+        if !alone {
+            return Run::Ended;
+        }
+        self.lend(Stand::Alone, entry);
+        Run::On
     }
 
     /// The same backwards.
@@ -304,7 +319,8 @@ impl Rows {
                 self.lend(Stand::AloneReverse, entry);
                 Run::On
             }
-            RunStep::Leads { .. } | RunStep::Ended => Run::Ended,
+            RunStep::Ended => self.run_back_elsewhere(),
+            RunStep::Leads { .. } => Run::Ended,
             RunStep::Stays => {
                 self.stand = Stand::AloneReverse;
                 Run::Stays
@@ -312,11 +328,30 @@ impl Rows {
         }
     }
 
+    /// The same backwards, where what a newer version hides comes first.
+    #[inline]
+    fn run_back_elsewhere(&mut self) -> Run {
+        if self.has_tombstones {
+            return Run::Ended;
+        }
+        while let Some(entry) = self.merge.known_row() {
+            if self.merge.leads_alone() {
+                self.lend(Stand::AloneReverse, entry);
+                return Run::On;
+            }
+            if !self.is_overwritten() || self.merge.prev_in_run() == RunStep::Stays {
+                break;
+            }
+            self.cost.entries_skipped += 1;
+        }
+        Run::Ended
+    }
+
     /// Step to the next row where that takes more than a step of the leading source.
     #[inline(never)]
     fn next_out_of_run(&mut self, run: Run) -> Result<()> {
         self.guard(|rows, stand| match stand {
-            _ if run == Run::Ended => rows.find_behind_run(),
+            _ if run == Run::Ended => rows.find_forward(false),
             Stand::Alone | Stand::OnEntry => {
                 rows.own_key(stand);
                 rows.merge.next()?;
@@ -340,7 +375,7 @@ impl Rows {
     #[inline(never)]
     fn prev_out_of_run(&mut self, run: Run) -> Result<()> {
         self.guard(|rows, stand| match stand {
-            _ if run == Run::Ended => rows.find_before_run(),
+            _ if run == Run::Ended => rows.find_reverse(),
             Stand::AloneReverse => {
                 rows.merge.prev()?;
                 rows.find_before_run()
@@ -356,34 +391,10 @@ impl Rows {
         })
     }
 
-    /// A run has ended, and the merge stands on what goes out next, or nowhere: find the next row. Mostly the entry is one,
-    /// of which its source knows it.
-    #[inline]
-    fn find_behind_run(&mut self) -> Result<()> {
-        let Some(entry) = self.merge.known_row() else { return self.find_forward(false) };
-        self.cost.entries_skipped += self.merge.pass_older()?;
-        self.lend(Stand::Alone, entry);
-        Ok(())
-    }
-
-    /// The same backwards, where what a newer version hides comes first.
+    /// From the merge's position backwards, where no run is known to go on, find the next row.
     #[inline]
     fn find_before_run(&mut self) -> Result<()> {
-        if self.has_tombstones {
-            return self.find_reverse();
-        }
-        while let Some(entry) = self.merge.known_row() {
-            if self.merge.leads_alone() {
-                self.lend(Stand::AloneReverse, entry);
-                return Ok(());
-            }
-            if !self.is_overwritten() {
-                break;
-            }
-            self.cost.entries_skipped += 1;
-            self.merge.prev()?;
-        }
-        self.find_reverse()
+        if self.run_back_elsewhere() == Run::On { Ok(()) } else { self.find_reverse() }
     }
 
     /// Run `step`, which is told where this stood and finds it standing nowhere; a failure is for ever.
