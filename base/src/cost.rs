@@ -32,7 +32,7 @@ pub struct OpCost {
     pub filter_false_positives: u64,
     /// Blocks found in the cache or already verified in a mapping.
     pub blocks_from_cache: u64,
-    /// Blocks read from the file.
+    /// Blocks that had to be read from the file. Those that came along with one are not counted until they are looked at.
     pub blocks_from_disk: u64,
     /// Values read from blob files.
     pub blob_values: u64,

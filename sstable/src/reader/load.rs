@@ -18,6 +18,9 @@ pub(crate) const CURSOR_LINES: usize = 10;
 /// Longer groups of blocks are not read at once, in bytes: whoever missed one of them waits for all.
 const GROUP_BYTES_MAX: usize = 128 << 10;
 
+/// A table of which fewer blocks are cached is read by the block: somebody may want to know one thing, and wait for no more.
+const FAMILIAR_BLOCKS: usize = 16;
+
 impl TableReader {
     /// Where data block `block` stands.
     pub(crate) fn place(&self, block: usize) -> Place<'_> {
@@ -123,6 +126,7 @@ impl TableReader {
         if fill == Fill::Yes
             && self.cached.has_room_for_all()
             && !self.is_warming()
+            && self.cached.count() >= FAMILIAR_BLOCKS
             && let Some(block) = self.read_group(block, cost)?
         {
             return Ok(block);
