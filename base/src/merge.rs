@@ -170,18 +170,17 @@ impl<C: Cursor> Merge<C> {
     #[inline]
     pub fn pass_older(&mut self) -> Result<u64> {
         let mut passed = 0;
-        while !self.leads_alone() {
+        loop {
+            let (more, alone) = self.pass_older_at_hand();
+            passed += more;
+            if alone {
+                return Ok(passed);
+            }
             let second = self.order[1].source;
-            let head = if let Some(entry) = self.sources[second].next_distinct() {
-                entry.head
-            } else {
-                self.sources[second].next().map_err(|error| self.fail(error))?;
-                self.head_of(second)
-            };
-            self.place(1, head);
+            self.sources[second].next().map_err(|error| self.fail(error))?;
+            self.place(1, self.head_of(second));
             passed += 1;
         }
-        Ok(passed)
     }
 
     /// The same as far as no step of it can fail; and whether the leader leads alone now.
@@ -214,7 +213,8 @@ impl<C: Cursor> Merge<C> {
         self.settle_run(entry, is_row, head)
     }
 
-    /// The same backwards, for a merge that walks backwards.
+    /// The same backwards, for a merge that walks backwards; also where the runner-up has a newer version of the current
+    /// entry's key.
     #[inline(always)]
     pub fn prev_in_run(&mut self) -> RunStep {
         debug_assert!(self.direction == Direction::Backward, "a run goes on the way it was walked");
