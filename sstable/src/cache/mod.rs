@@ -8,7 +8,8 @@
 //!    bit over an empty slot is allowed and costs the clock one look.
 //!
 //! A full cache takes a block in when it is missed for the second time since the hand was there last: what is read
-//! once would push out what is read often. While there is room, the first miss is enough.
+//! once would push out what is read often. While there is room, the first miss is enough; while all blocks of all open
+//! tables would fit, it brings the blocks beside the missed one too (`reader/load.rs`).
 //!
 //! Threads and locks: a hit takes no lock and writes no memory that another reader writes, but for the
 //! block's `referenced` mark, which is only written while it is unset. The clock's mutex is taken to
