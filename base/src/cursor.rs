@@ -28,20 +28,13 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
-    /// Find out where a seek to `target` will read, and ask the processor for what leads there: the first of
-    /// three steps by which a merge lets the cache misses of its sources overlap. The cursor's position is lost.
+    /// Come nearer to where a seek to `target` will look, which follows: step `step` of as many as the cursor wants,
+    /// counted from 0; whether there is another. Each asks the processor for what the next will look at, so that the
+    /// sources of a merge, which take their steps in turns, do not wait for memory one after another. The cursor's
+    /// position is lost.
     #[inline]
-    fn aim(&mut self, _target: InternalKey<'_>) -> Result<()> {
-        Ok(())
-    }
-    /// Ask the processor for what lies where [`aim`](Cursor::aim) pointed: the second step.
-    #[inline]
-    fn ask(&mut self) {}
-    /// Go there, without looking for the entry yet: the third step, for the same `target`. The sources that come first
-    /// are in memory: what they look at now comes nearer while the others' blocks are under way.
-    #[inline]
-    fn approach(&mut self, _target: InternalKey<'_>) -> Result<()> {
-        Ok(())
+    fn approach(&mut self, _target: InternalKey<'_>, _step: usize) -> Result<bool> {
+        Ok(false)
     }
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
     /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.

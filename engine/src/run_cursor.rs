@@ -94,7 +94,7 @@ impl RunCursor {
     }
 
     /// Run `step` unless an earlier one failed; remember a failure.
-    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn guard<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -195,22 +195,13 @@ impl Cursor for RunCursor {
         self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
     }
 
-    fn aim(&mut self, target: InternalKey<'_>) -> Result<()> {
+    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
         self.guard(|run| {
-            let at = run.run.first_reaching(target.user).max(run.range.start);
-            if run.enter(at)? { run.here_mut().aim(target) } else { Ok(()) }
+            if step == 0 && !run.enter(run.run.first_reaching(target.user).max(run.range.start))? {
+                return Ok(false);
+            }
+            run.here_mut().approach(target, step)
         })
-    }
-
-    #[inline]
-    fn ask(&mut self) {
-        if let Some(cursor) = &mut self.cursor {
-            cursor.ask();
-        }
-    }
-
-    fn approach(&mut self, target: InternalKey<'_>) -> Result<()> {
-        self.guard(|run| run.cursor.as_mut().map_or(Ok(()), |cursor| cursor.approach(target)))
     }
 
     #[inline(always)]

@@ -94,16 +94,8 @@ impl Cursor for Source {
         each!(self, c => c.prev())
     }
     #[inline]
-    fn aim(&mut self, target: InternalKey<'_>) -> Result<()> {
-        each!(self, c => c.aim(target))
-    }
-    #[inline]
-    fn ask(&mut self) {
-        each!(self, c => c.ask());
-    }
-    #[inline]
-    fn approach(&mut self, target: InternalKey<'_>) -> Result<()> {
-        each!(self, c => c.approach(target))
+    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
+        each!(self, c => c.approach(target, step))
     }
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {

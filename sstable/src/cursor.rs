@@ -47,8 +47,8 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
-    /// The block that a seek will need.
-    aim: Option<usize>,
+    /// The block that is being approached.
+    aim: usize,
     table: Arc<TableReader>,
     options: CursorOptions,
     /// See [`TableCursor::keep`].
@@ -80,7 +80,7 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
-            aim: None,
+            aim: 0,
             table,
             options,
             keeps: true,
@@ -116,7 +116,6 @@ impl TableCursor {
     pub fn move_to(&mut self, table: &Arc<TableReader>) {
         self.at.invalidate();
         self.block = None;
-        self.aim = None;
         self.ahead = Ahead::default();
         if !Arc::ptr_eq(&self.table, table) {
             self.table = Arc::clone(table);
@@ -391,26 +390,27 @@ impl Cursor for TableCursor {
         self.prev_block()
     }
 
-    fn aim(&mut self, target: InternalKey<'_>) -> Result<()> {
-        let block = self.find(target);
-        let exists = block < self.table.index().blocks();
-        self.aim = exists.then_some(block);
-        Ok(())
-    }
-
-    fn ask(&mut self) {
-        if let Some(block) = self.aim.filter(|_| self.block != self.aim) {
-            self.table.prefetch_block(block, 0);
-        }
-    }
-
-    fn approach(&mut self, _target: InternalKey<'_>) -> Result<()> {
-        match self.aim.take() {
-            Some(block) => self.guarded(|cursor| {
-                cursor.at.invalidate();
-                cursor.enter(block)
-            }),
-            None => Ok(()),
+    /// Which block; its memory; the block.
+    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
+        match step {
+            0 => {
+                self.aim = self.find(target);
+                Ok(self.aim < self.table.index().blocks())
+            }
+            1 => {
+                if self.block != Some(self.aim) {
+                    self.table.prefetch_block(self.aim, 0);
+                }
+                Ok(true)
+            }
+            _ => {
+                let aim = self.aim;
+                self.guarded(|cursor| {
+                    cursor.at.invalidate();
+                    cursor.enter(aim)
+                })?;
+                Ok(false)
+            }
         }
     }
 

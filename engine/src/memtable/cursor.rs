@@ -1,8 +1,8 @@
 //! A walk over one keyspace of a memtable.
 //!
 //! The cursor keeps the memtable alive. It sees every entry that was inserted before its last `seek*`
-//! call and may or may not see later ones; whoever reads at a sequence number loads that number
-//! first, seeks then, and passes over what is newer.
+//! call, or the approach to it, and may or may not see later ones; whoever reads at a sequence number
+//! loads that number first, seeks then, and passes over what is newer.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use super::Memtable;
 use super::arena::Entry;
-use super::index::{Index, Pinned};
+use super::index::Pinned;
 
 /// A cursor over one keyspace's entries, in internal order. `Send`; owns its memtable.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Cursor for MemtableCursor {
     fn seek_first(&mut self) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position.set(&found.index, Index::first);
+            self.position.first(&found.index);
         }
         Ok(())
     }
@@ -60,7 +60,7 @@ impl Cursor for MemtableCursor {
     fn seek_last(&mut self) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position.set(&found.index, Index::last);
+            self.position.last(&found.index);
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Cursor for MemtableCursor {
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position.set(&found.index, |index| index.seek(target));
+            self.position.seek(&found.index, target);
         }
         Ok(())
     }
@@ -76,16 +76,14 @@ impl Cursor for MemtableCursor {
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            self.position.set(&found.index, |index| index.seek_before(target));
+            self.position.seek_before(&found.index, target);
         }
         Ok(())
     }
 
-    fn approach(&mut self, target: InternalKey<'_>) -> Result<()> {
-        if let Some(found) = self.memtable.directory.get(self.keyspace) {
-            found.index.approach(target);
-        }
-        Ok(())
+    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
+        let found = self.memtable.directory.get(self.keyspace);
+        Ok(found.is_some_and(|found| self.position.approach(&found.index, target, step)))
     }
 
     #[inline]

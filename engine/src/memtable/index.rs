@@ -47,9 +47,13 @@ use esker_base::key::head;
 
 use super::arena::{Arena, Entry};
 pub(super) use descent::Descent;
+use descent::Way;
 pub(super) use insert::IndexWriter;
 use node::{Link, NodeRef, Order};
 pub(super) use pending::Pending;
+
+/// The nodes of this level and those above are near the processor mostly: a few hundred of them in a memtable of 64 MiB.
+const LEVEL_NEAR: u8 = 2;
 
 /// The entries of one keyspace, in order.
 #[derive(Debug)]
@@ -68,32 +72,25 @@ impl Index {
         Index { root: Link::none(), last: Link::none(), arena }
     }
 
-    /// The leaf whose range holds `target`, with its order.
+    /// The leaf whose range holds `target`, with its order. If there is a `way` that leads there, it need not be gone
+    /// again; for a reader, one that was begun after its number was published.
     #[inline]
-    fn leaf(&self, target: InternalKey<'_>) -> Option<(NodeRef<'_>, Order)> {
-        let mut node = self.root.get()?;
-        let mut level = node.level();
-        let mut order = node.order();
-        while level > 0 {
-            let child = node.child(order, node.find_after(order, target));
-            let now = node.order();
-            if now == order {
-                level -= 1;
-                node = child;
-                node.prefetch(level);
-                order = node.order();
-            } else {
-                // See the module: a child that was replaced since shows in the order.
-                order = now;
-            }
+    fn leaf<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<(NodeRef<'a>, Order)> {
+        if let Some(leaf) = way.and_then(Way::leaf) {
+            return Some((leaf, leaf.order()));
         }
-        Some((node, order))
+        let mut node = self.root.get()?;
+        for level in (0..node.level()).rev() {
+            node = node.child_for(target);
+            node.prefetch(level);
+        }
+        Some((node, node.order()))
     }
 
     /// The newest version of `target.user` with a number not above `target.seqno`.
     #[inline]
     pub(super) fn get(&self, target: InternalKey<'_>) -> Option<Entry<'_>> {
-        let (leaf, order) = self.leaf(target)?;
+        let (leaf, order) = self.leaf(target, None)?;
         let (rank, same_head) = leaf.find(order, target);
         let entry = if rank == order.count() {
             // The versions of one key may lie in two leaves.
@@ -106,31 +103,23 @@ impl Index {
         (entry.key() == target.user).then_some(entry)
     }
 
-    /// Go where a seek to `target` goes, and ask for the entries on either side of it.
-    pub(super) fn approach(&self, target: InternalKey<'_>) {
-        if let Some((leaf, order)) = self.leaf(target) {
-            let (rank, _) = leaf.find(order, target);
-            leaf.prefetch_around(order, rank);
-        }
-    }
-
-    /// The first entry not before `target`.
+    /// The first entry not before `target`, on the `way` there.
     #[inline]
-    pub(super) fn seek(&self, target: InternalKey<'_>) -> Option<Place<'_>> {
-        let (leaf, order) = self.leaf(target)?;
+    fn seek<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
+        let (leaf, order) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(order, target);
         if rank == order.count() { first_behind(leaf, target) } else { Some(at(leaf, order, rank)) }
     }
 
-    /// The last entry before `target`.
-    pub(super) fn seek_before(&self, target: InternalKey<'_>) -> Option<Place<'_>> {
-        let (leaf, order) = self.leaf(target)?;
+    /// The last entry before `target`, on the `way` there.
+    fn seek_before<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
+        let (leaf, order) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(order, target);
         if rank == 0 { leaf.previous().map(last_of) } else { Some(at(leaf, order, rank - 1)) }
     }
 
     /// The first entry.
-    pub(super) fn first(&self) -> Option<Place<'_>> {
+    fn first(&self) -> Option<Place<'_>> {
         let mut node = self.root.get()?;
         while !node.is_leaf() {
             node = node.child(node.order(), 0);
@@ -139,7 +128,7 @@ impl Index {
     }
 
     /// The last entry.
-    pub(super) fn last(&self) -> Option<Place<'_>> {
+    fn last(&self) -> Option<Place<'_>> {
         let mut node = self.root.get()?;
         while !node.is_leaf() {
             let order = node.order();
@@ -302,24 +291,65 @@ fn last_of_previous(leaf: NodeRef<'_>) -> Option<Place<'_>> {
 pub(super) struct Pinned {
     /// Never handed out for longer than `self` is borrowed.
     place: Option<Place<'static>>,
+    /// How far the way to a place is known that will be sought.
+    way: Option<Way<'static>>,
     arena: Arc<Arena>,
 }
 
 impl Pinned {
     /// Nowhere, in an index over `arena`.
     pub(super) fn nowhere(arena: Arc<Arena>) -> Self {
-        Pinned { place: None, arena }
+        Pinned { place: None, way: None, arena }
     }
 
-    /// Go where `find` says.
+    /// `index`, which is to be one over this arena, for as long as the borrower keeps what it finds to itself.
     #[inline]
-    pub(super) fn set(&mut self, index: &Index, find: impl for<'a> FnOnce(&'a Index) -> Option<Place<'a>>) {
+    fn lasting(&self, index: &Index) -> &'static Index {
         assert!(Arc::ptr_eq(&self.arena, &index.arena), "an index of another memtable");
-        // SAFETY: (1) a place points to nodes and entries alone, all of them in `index.arena`; (2) that
-        // is the arena which `self` keeps alive; (3) `place` is private, and what is handed out of it
-        // borrows `self`. So the longer lifetime is never used beyond the memory's.
-        self.place =
-            unsafe { std::mem::transmute::<Option<Place<'_>>, Option<Place<'static>>>(find(index)) };
+        // SAFETY: (1) what is found in an index (places, ways) points to nodes and entries alone, all of them in
+        // `index.arena`, and not to the index; (2) that is the arena which `self` keeps alive; (3) this is private, used
+        // within a call that has `index`, and its callers keep what they find in `place` and `way`, which are private,
+        // and what is handed out of them borrows `self`. So the longer lifetime is never used beyond the memory's.
+        unsafe { std::mem::transmute::<&Index, &'static Index>(index) }
+    }
+
+    /// Go where a seek to `target` in `index` will look: step `step` of it, from 0; whether there is another.
+    #[inline]
+    pub(super) fn approach(&mut self, index: &Index, target: InternalKey<'_>, step: usize) -> bool {
+        if step == 0 {
+            self.way = Way::begin(self.lasting(index));
+        }
+        let Some(way) = &mut self.way else { return false };
+        if let Some(leaf) = way.leaf() {
+            let order = leaf.order();
+            leaf.prefetch_around(order, leaf.find(order, target).0);
+            return false;
+        }
+        way.go_down(target, if step == 0 { LEVEL_NEAR } else { way.level() - 1 });
+        true
+    }
+
+    /// Stand on the first entry.
+    pub(super) fn first(&mut self, index: &Index) {
+        self.place = self.lasting(index).first();
+    }
+
+    /// Stand on the last entry.
+    pub(super) fn last(&mut self, index: &Index) {
+        self.place = self.lasting(index).last();
+    }
+
+    /// Stand on the first entry not before `target`.
+    #[inline]
+    pub(super) fn seek(&mut self, index: &Index, target: InternalKey<'_>) {
+        let way = self.way.take();
+        self.place = self.lasting(index).seek(target, way);
+    }
+
+    /// Stand on the last entry before `target`.
+    pub(super) fn seek_before(&mut self, index: &Index, target: InternalKey<'_>) {
+        let way = self.way.take();
+        self.place = self.lasting(index).seek_before(target, way);
     }
 
     /// The entry here.

@@ -1,19 +1,56 @@
-//! The way of an insertion down to its leaf, a step at a time: each asks for the memory that the next looks at, so that
-//! whoever has something else to do meanwhile does not wait for it.
+//! The way down to a leaf, a step at a time: each asks for the memory that the next looks at, so that whoever has
+//! something else to do meanwhile does not wait for it.
 
 use esker_base::InternalKey;
 
 use super::Index;
 use super::node::NodeRef;
 
+/// How far down the way to a key's leaf is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way<'a> {
+    node: NodeRef<'a>,
+    /// Of `node`, so that nothing of it need have arrived.
+    level: u8,
+}
+
+impl<'a> Way<'a> {
+    /// At the root of `index`, if it has one.
+    #[inline]
+    pub(super) fn begin(index: &'a Index) -> Option<Self> {
+        let node = index.root.get()?;
+        Some(Way { node, level: node.level() })
+    }
+
+    /// How many steps there are to the leaf.
+    #[inline]
+    pub(super) fn level(self) -> u8 {
+        self.level
+    }
+
+    /// Go down to `level`, unless this is there, and ask for what is at each.
+    #[inline]
+    pub(super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
+        while self.level > level {
+            self.node = self.node.child_for(key);
+            self.level -= 1;
+            self.node.prefetch_all(self.level);
+        }
+    }
+
+    /// The leaf, once this is there.
+    #[inline]
+    pub(super) fn leaf(self) -> Option<NodeRef<'a>> {
+        (self.level == 0).then_some(self.node)
+    }
+}
+
 /// How far down the way of an insertion is known.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Descent<'a> {
     pub(super) index: &'a Index,
     /// None for a key behind all others: its place is at hand.
-    pub(super) node: Option<NodeRef<'a>>,
-    /// Of `node`, so that nothing of it need have arrived.
-    level: u8,
+    pub(super) way: Option<Way<'a>>,
 }
 
 impl<'a> Descent<'a> {
@@ -21,31 +58,26 @@ impl<'a> Descent<'a> {
     #[inline]
     pub(in super::super) fn begin(index: &'a Index, key: InternalKey<'_>) -> Self {
         let in_order = index.last.get().is_none_or(|last| last.ends_before(key));
-        let node = if in_order { None } else { index.root.get() };
-        Descent { index, node, level: node.map_or(0, NodeRef::level) }
+        Descent { index, way: if in_order { None } else { Way::begin(index) } }
     }
 
     /// Whether the key came behind all others when this began.
     #[inline]
     pub(in super::super) fn is_behind_all(self) -> bool {
-        self.node.is_none()
+        self.way.is_none()
     }
 
     /// How many steps there are to the leaf.
     #[inline]
     pub(in super::super) fn level(self) -> u8 {
-        self.level
+        self.way.map_or(0, Way::level)
     }
 
     /// Go down to `level`, unless this is there, and ask for what is at each.
     #[inline]
     pub(in super::super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
-        let Some(mut node) = self.node else { return };
-        while self.level > level {
-            node = node.child_for(key);
-            self.level -= 1;
-            node.prefetch_all(self.level);
+        if let Some(way) = &mut self.way {
+            way.go_down(key, level);
         }
-        self.node = Some(node);
     }
 }

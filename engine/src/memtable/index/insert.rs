@@ -89,10 +89,9 @@ impl IndexWriter {
         entry: Entry<'a>,
     ) {
         let index = descent.index;
-        let leaf = match descent.node {
-            Some(node) if node.is_leaf() => node,
+        let leaf = match descent.way {
             None if self.append(index, key, entry) => return,
-            _ => index.leaf(key).expect("an index that nothing can be appended to has a root").0,
+            way => index.leaf(key, way).expect("an index that nothing can be appended to has a root").0,
         };
         let order = leaf.order();
         if order.count() == SLOTS {

@@ -249,12 +249,19 @@ impl<'a> NodeRef<'a> {
         self.child_link(order, rank).get().expect("an inner node has one child more than separators")
     }
 
-    /// The child whose range holds `target`. For the writer, or where no replaced child can be met: see the module
-    /// above for readers.
+    /// The child whose range holds `target`.
     #[inline]
     pub(super) fn child_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
-        let order = self.order();
-        self.child(order, self.find_after(order, target))
+        let mut order = self.order();
+        loop {
+            let child = self.child(order, self.find_after(order, target));
+            // See the module above: a child that was replaced since shows in the order.
+            let now = self.order();
+            if now == order {
+                return child;
+            }
+            order = now;
+        }
     }
 
     /// Replace the child before the separator of `rank`.
