@@ -43,7 +43,6 @@ mod pending;
 use std::sync::Arc;
 
 use esker_base::InternalKey;
-use esker_base::key::head;
 
 use super::arena::{Arena, Entry};
 pub(super) use descent::Descent;
@@ -229,9 +228,14 @@ impl<'a> Place<'a> {
     /// Whether the user key of `other` is another one.
     #[inline]
     fn has_other_key(self, other: Place<'_>) -> bool {
-        let (mine, theirs) = (self.entry.key(), other.entry.key());
-        // The first eight bytes of neighbours mostly decide, without a call.
-        head(mine) != head(theirs) || mine != theirs
+        // Heads mostly decide, and lie in the leaf.
+        self.leaf == other.leaf && self.head() != other.head() || self.entry.key() != other.entry.key()
+    }
+
+    /// The entry's head in its leaf.
+    #[inline]
+    fn head(self) -> u64 {
+        self.leaf.head(self.order, self.rank)
     }
 
     /// The following entry.
@@ -397,6 +401,10 @@ impl Pinned {
     #[inline]
     pub(super) fn is_behind_distinct(&self) -> bool {
         let Some(here) = self.place else { return false };
-        here.prev().is_some_and(|before| before.has_other_key(here))
+        let before = match here.rank.checked_sub(1) {
+            Some(rank) => Some(at(here.leaf, here.order, rank)),
+            None => here.leaf.previous().map(last_of),
+        };
+        before.is_some_and(|before| before.has_other_key(here))
     }
 }
