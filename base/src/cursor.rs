@@ -14,6 +14,9 @@
 
 use crate::{InternalKey, Kind, OpCost, Result, SeqNo};
 
+/// Into how many steps an approach is divided: see [`Cursor::approach`].
+pub const APPROACH_STEPS: u8 = 4;
+
 /// A walk over sorted entries. See the module for the rules.
 pub trait Cursor {
     /// Stand on the first entry.
@@ -28,13 +31,12 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
-    /// Come nearer to where a seek to `target` will look, which follows: step `step` of as many as the cursor wants,
-    /// counted from 0; whether there is another. Each asks the processor for what the next will look at, so that the
-    /// sources of a merge, which take their steps in turns, do not wait for memory one after another. The cursor's
-    /// position is lost.
+    /// Come nearer to where a seek to `target` will look, which has to be the next call: step `step` of
+    /// [`APPROACH_STEPS`], counted from 0. Each asks the processor for what the next will look at, so that the sources of a
+    /// merge, which take their steps in turns, do not wait for memory one after another. The cursor's position is lost.
     #[inline]
-    fn approach(&mut self, _target: InternalKey<'_>, _step: usize) -> Result<bool> {
-        Ok(false)
+    fn approach(&mut self, _target: InternalKey<'_>, _step: u8) -> Result<()> {
+        Ok(())
     }
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
     /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.

@@ -18,7 +18,7 @@
 
 use std::cmp::Ordering;
 
-use crate::cursor::{EntryView, Lent};
+use crate::cursor::{APPROACH_STEPS, EntryView, Lent};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -84,8 +84,6 @@ pub struct Merge<C> {
     sources: Vec<C>,
     /// Invariant 1.
     order: Vec<Place>,
-    /// The sources that have steps left in [`Merge::approach_all`]; kept for its memory.
-    on_the_way: Vec<usize>,
     /// Whether leader and runner-up stand on the same user key, if that was found out when they were put in order.
     tied: Option<bool>,
     /// Whether the leader stands on an entry.
@@ -98,9 +96,7 @@ impl<C: Cursor> Merge<C> {
     /// A merge of `sources`, standing nowhere.
     pub fn new(sources: Vec<C>) -> Self {
         let order = (0..sources.len()).map(|source| Place { head: u64::MAX, source }).collect();
-        let on_the_way = Vec::with_capacity(sources.len());
-        let direction = Direction::Forward;
-        Merge { sources, order, on_the_way, tied: None, valid: false, direction, error: None }
+        Merge { sources, order, tied: None, valid: false, direction: Direction::Forward, error: None }
     }
 
     /// The sources, in the order they were given.
@@ -341,22 +337,9 @@ impl<C: Cursor> Merge<C> {
     /// Let every source ask for what a seek to `target` will read before any of them waits for it.
     fn approach_all(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.check()?;
-        self.on_the_way.clear();
-        self.on_the_way.extend(0..self.sources.len());
-        for step in 0.. {
-            let mut failed = None;
-            self.on_the_way.retain(|&source| match self.sources[source].approach(target, step) {
-                Ok(more) => more,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    false
-                }
-            });
-            if let Some(error) = failed {
-                return Err(self.fail(error));
-            }
-            if self.on_the_way.is_empty() {
-                break;
+        for step in 0..APPROACH_STEPS {
+            for source in 0..self.sources.len() {
+                self.sources[source].approach(target, step).map_err(|error| self.fail(error))?;
             }
         }
         Ok(())

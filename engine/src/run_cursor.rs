@@ -23,6 +23,8 @@ pub(crate) struct RunCursor {
     upto: SeqNo,
     /// The table that `cursor` walks over.
     at: usize,
+    /// The table that a seek will need, which was approached.
+    aim: Option<usize>,
     /// Moved from table to table, so that its buffers are made once. `None` before the first seek and after
     /// a failure; standing nowhere where the run's end was passed.
     cursor: Option<TableCursor>,
@@ -44,6 +46,7 @@ impl RunCursor {
         RunCursor {
             run,
             at: range.end,
+            aim: None,
             range,
             options,
             bounds,
@@ -94,7 +97,7 @@ impl RunCursor {
     }
 
     /// Run `step` unless an earlier one failed; remember a failure.
-    fn guard<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -160,13 +163,15 @@ impl Cursor for RunCursor {
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
-            let at = run.run.first_reaching(target.user).max(run.range.start);
+            let at = run.aim.take();
+            let at = at.unwrap_or_else(|| run.run.first_reaching(target.user).max(run.range.start));
             run.forward_from(at, |cursor| cursor.seek(target))
         })
     }
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
+            run.aim = None;
             let at = run.run.last_begun(target.user).filter(|at| *at >= run.range.start);
             let at = at.map(|at| at.min(run.range.end - 1));
             run.backward_from(at, |cursor| cursor.seek_before(target))
@@ -195,12 +200,15 @@ impl Cursor for RunCursor {
         self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
     }
 
-    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
+        if step > 0 {
+            let Some(cursor) = &mut self.cursor else { return Ok(()) };
+            return cursor.approach(target, step).inspect_err(|error| self.failed = Some(error.clone()));
+        }
         self.guard(|run| {
-            if step == 0 && !run.enter(run.run.first_reaching(target.user).max(run.range.start))? {
-                return Ok(false);
-            }
-            run.here_mut().approach(target, step)
+            let at = run.run.first_reaching(target.user).max(run.range.start);
+            run.aim = Some(at);
+            if run.enter(at)? { run.here_mut().approach(target, step) } else { Ok(()) }
         })
     }
 

@@ -94,7 +94,7 @@ impl Cursor for Source {
         each!(self, c => c.prev())
     }
     #[inline]
-    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
         each!(self, c => c.approach(target, step))
     }
     #[inline(always)]

@@ -47,8 +47,8 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
-    /// The block that is being approached.
-    aim: usize,
+    /// The block that a seek will need, which was approached.
+    aim: Option<usize>,
     table: Arc<TableReader>,
     options: CursorOptions,
     /// See [`TableCursor::keep`].
@@ -80,7 +80,7 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
-            aim: 0,
+            aim: None,
             table,
             options,
             keeps: true,
@@ -116,6 +116,7 @@ impl TableCursor {
     pub fn move_to(&mut self, table: &Arc<TableReader>) {
         self.at.invalidate();
         self.block = None;
+        self.aim = None;
         self.ahead = Ahead::default();
         if !Arc::ptr_eq(&self.table, table) {
             self.table = Arc::clone(table);
@@ -125,6 +126,7 @@ impl TableCursor {
     /// Stand nowhere.
     pub fn leave(&mut self) {
         self.at.invalidate();
+        self.aim = None;
     }
 
     /// Run `step`, and remember its error for ever.
@@ -340,7 +342,7 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guarded(|cursor| {
-            let block = cursor.find(target);
+            let block = cursor.aim.take().unwrap_or_else(|| cursor.find(target));
             if block >= cursor.table.index().blocks() {
                 cursor.at.invalidate();
                 return Ok(());
@@ -353,7 +355,7 @@ impl Cursor for TableCursor {
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guarded(|cursor| {
-            let block = cursor.find(target);
+            let block = cursor.aim.take().unwrap_or_else(|| cursor.find(target));
             if block >= cursor.table.index().blocks() {
                 return cursor.stand_last(block.checked_sub(1));
             }
@@ -391,27 +393,19 @@ impl Cursor for TableCursor {
     }
 
     /// Which block; its memory; the block.
-    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
-        match step {
-            0 => {
-                self.aim = self.find(target);
-                Ok(self.aim < self.table.index().blocks())
-            }
-            1 => {
-                if self.block != Some(self.aim) {
-                    self.table.prefetch_block(self.aim, 0);
-                }
-                Ok(true)
-            }
-            _ => {
-                let aim = self.aim;
-                self.guarded(|cursor| {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
+        match (step, self.aim) {
+            (0, _) => self.aim = Some(self.find(target)),
+            (1, Some(block)) if self.block != self.aim => self.table.prefetch_block(block, 0),
+            (2, Some(block)) if block < self.table.index().blocks() => {
+                return self.guarded(|cursor| {
                     cursor.at.invalidate();
-                    cursor.enter(aim)
-                })?;
-                Ok(false)
+                    cursor.enter(block)
+                });
             }
+            _ => {}
         }
+        Ok(())
     }
 
     #[inline(always)]

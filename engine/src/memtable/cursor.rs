@@ -81,9 +81,11 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    fn approach(&mut self, target: InternalKey<'_>, step: usize) -> Result<bool> {
-        let found = self.memtable.directory.get(self.keyspace);
-        Ok(found.is_some_and(|found| self.position.approach(&found.index, target, step)))
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
+        if let Some(found) = self.memtable.directory.get(self.keyspace) {
+            self.position.approach(&found.index, target, step);
+        }
+        Ok(())
     }
 
     #[inline]

@@ -43,6 +43,7 @@ mod pending;
 use std::sync::Arc;
 
 use esker_base::InternalKey;
+use esker_base::cursor::APPROACH_STEPS;
 
 use super::arena::{Arena, Entry};
 pub(super) use descent::Descent;
@@ -51,8 +52,9 @@ pub(super) use insert::IndexWriter;
 use node::{Link, NodeRef, Order};
 pub(super) use pending::Pending;
 
-/// The nodes of this level and those above are near the processor mostly: a few hundred of them in a memtable of 64 MiB.
-const LEVEL_NEAR: u8 = 2;
+/// An approach goes down to this level at once, a few hundred nodes that are near the processor mostly; then each step goes
+/// down one, and the last to the entries.
+const LEVELS_APART: u8 = APPROACH_STEPS - 2;
 
 /// The entries of one keyspace, in order.
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl Index {
         }
         let mut node = self.root.get()?;
         for level in (0..node.level()).rev() {
-            node = node.child_for(target);
+            node = node.child_seen_for(target);
             node.prefetch(level);
         }
         Some((node, node.order()))
@@ -317,20 +319,22 @@ impl Pinned {
         unsafe { std::mem::transmute::<&Index, &'static Index>(index) }
     }
 
-    /// Go where a seek to `target` in `index` will look: step `step` of it, from 0; whether there is another.
+    /// Come nearer to where a seek to `target` in `index` will look: see [`Cursor::approach`](esker_base::Cursor::approach).
     #[inline]
-    pub(super) fn approach(&mut self, index: &Index, target: InternalKey<'_>, step: usize) -> bool {
+    pub(super) fn approach(&mut self, index: &Index, target: InternalKey<'_>, step: u8) {
         if step == 0 {
             self.way = Way::begin(self.lasting(index));
         }
-        let Some(way) = &mut self.way else { return false };
-        if let Some(leaf) = way.leaf() {
-            let order = leaf.order();
-            leaf.prefetch_around(order, leaf.find(order, target).0);
-            return false;
+        let Some(way) = &mut self.way else { return };
+        match LEVELS_APART.checked_sub(step) {
+            Some(level) => way.go_down(level, |node| node.child_seen_for(target)),
+            None => {
+                if let Some(leaf) = way.leaf() {
+                    let order = leaf.order();
+                    leaf.prefetch_around(order, leaf.find(order, target).0);
+                }
+            }
         }
-        way.go_down(target, if step == 0 { LEVEL_NEAR } else { way.level() - 1 });
-        true
     }
 
     /// Stand on the first entry.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use esker_base::cursor::APPROACH_STEPS;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, SeqNo};
 use loom::thread;
@@ -66,12 +67,20 @@ fn gets(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
     }
 }
 
+/// Come nearer to `target`, as a merge does before it seeks.
+fn approach(cursor: &mut MemtableCursor, target: InternalKey<'_>) {
+    for step in 0..APPROACH_STEPS {
+        cursor.approach(target, step).expect("moves");
+    }
+}
+
 /// Seeking a key finds it or the next one up to `upper`, and seeking before the gap behind it finds it
 /// or the one before.
 fn seek(memtable: &Arc<Memtable>, keys: &Keys, upper: u64, key: &[u8]) {
     let expected = expected(keys, upper);
     let mut cursor = memtable.cursor(SPACE);
     let target = InternalKey::new(key, SeqNo(upper));
+    approach(&mut cursor, target);
     cursor.seek(target).expect("moves");
     assert!(!cursor.valid() || cursor.internal_key() >= target, "before what was sought");
     while cursor.valid() && cursor.seqno().0 > upper {
@@ -82,6 +91,7 @@ fn seek(memtable: &Arc<Memtable>, keys: &Keys, upper: u64, key: &[u8]) {
 
     let gap = [key, b"+"].concat();
     let target = InternalKey::before_all(&gap);
+    approach(&mut cursor, target);
     cursor.seek_before(target).expect("moves");
     assert!(!cursor.valid() || cursor.internal_key() < target, "not before what was sought");
     while cursor.valid() && cursor.seqno().0 > upper {

@@ -28,11 +28,11 @@ impl<'a> Way<'a> {
         self.level
     }
 
-    /// Go down to `level`, unless this is there, and ask for what is at each.
+    /// Go down to `level`, unless this is there, by the `child` of each node, and ask for what is at each.
     #[inline]
-    pub(super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
+    pub(super) fn go_down(&mut self, level: u8, child: impl Fn(NodeRef<'a>) -> NodeRef<'a>) {
         while self.level > level {
-            self.node = self.node.child_for(key);
+            self.node = child(self.node);
             self.level -= 1;
             self.node.prefetch_all(self.level);
         }
@@ -77,7 +77,7 @@ impl<'a> Descent<'a> {
     #[inline]
     pub(in super::super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
         if let Some(way) = &mut self.way {
-            way.go_down(key, level);
+            way.go_down(level, |node| node.child_for(key));
         }
     }
 }

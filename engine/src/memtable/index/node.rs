@@ -249,9 +249,16 @@ impl<'a> NodeRef<'a> {
         self.child_link(order, rank).get().expect("an inner node has one child more than separators")
     }
 
-    /// The child whose range holds `target`.
+    /// The child whose range holds `target`, for the writer.
     #[inline]
     pub(super) fn child_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
+        let order = self.order();
+        self.child(order, self.find_after(order, target))
+    }
+
+    /// The same for a reader.
+    #[inline]
+    pub(super) fn child_seen_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
         let mut order = self.order();
         loop {
             let child = self.child(order, self.find_after(order, target));

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use esker_base::cursor::APPROACH_STEPS;
+
 use super::*;
 
 const ROWS: u64 = if cfg!(miri) { 120 } else { 60_000 };
@@ -35,11 +37,18 @@ fn readers_see_everything_published() {
                     for _ in 0..if cfg!(miri) { 3 } else { 50 } {
                         let n = random() % (upper + 1);
                         if n > 0 {
+                            let key = key_of(n);
                             let found = memtable
-                                .get(SPACE, &key_of(n), SeqNo(upper))
+                                .get(SPACE, &key, SeqNo(upper))
                                 .expect("what was published is found");
                             assert!(found.seqno >= SeqNo(n) && found.seqno <= SeqNo(upper));
                             assert_eq!(found.value, found.seqno.0.to_le_bytes());
+                            let target = InternalKey::new(&key, SeqNo(upper));
+                            for step in 0..APPROACH_STEPS {
+                                cursor.approach(target, step).expect("moves");
+                            }
+                            cursor.seek(target).expect("moves");
+                            assert_eq!(cursor.seqno(), found.seqno, "sought what was got");
                         }
                     }
                     let forward = random().is_multiple_of(2);
