@@ -24,6 +24,7 @@ use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwap, Mutex};
+use esker_base::table_meta::KeyBounds;
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_compaction::Sublevels;
 use esker_manifest::{Edit, Marks, VersionSet};
@@ -203,7 +204,28 @@ impl Core {
         let full = memtable.live_bytes() >= self.options.memtable_bytes_max
             || tombstones >= RANGE_TOMBSTONES_MAX
             || tombstones > 0 && tombstones.saturating_add(range_deletes) > RANGE_TOMBSTONES_MAX;
-        if full { self.rotate_full(turn) } else { Ok(()) }
+        if full {
+            self.rotate_full(turn)
+        } else if turn.memtable.deletes().are_many() {
+            self.rotate_if_dead(turn)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Seal the memtable if its point deletes hide much of what lies between them in the tables.
+    #[cold]
+    fn rotate_if_dead(&self, turn: &mut Turn) -> Result<()> {
+        let version = self.versions.current();
+        let entries_within = |keyspace, bounds: &KeyBounds| {
+            let tree = version.keyspace(keyspace).map(|state| &state.tree);
+            let levels = tree.into_iter().flat_map(|tree| &tree.levels);
+            levels.flat_map(|level| level.overlapping(bounds)).map(|table| table.meta.entries).sum()
+        };
+        let dead = turn.memtable.deletes().lie_together(entries_within);
+        // Nobody has to wait for this: without room for another sealed memtable it goes on filling.
+        let room = self.backlog().sealed < self.options.sealed_memtables_max;
+        if dead && room { self.rotate(turn, SealReason::Deletes) } else { Ok(()) }
     }
 
     #[cold]

@@ -18,6 +18,7 @@
 
 mod arena;
 mod cursor;
+mod deletes;
 mod directory;
 mod filter;
 mod index;
@@ -39,6 +40,7 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
+pub(crate) use deletes::Deletes;
 use directory::Directory;
 use filter::{KeyFilter, Marks};
 use index::{IndexWriter, Pending};
@@ -70,6 +72,7 @@ pub(crate) struct MemtableWriter {
     index: IndexWriter,
     /// See [`MemtableWriter::begin_group`].
     group: Option<SeqNo>,
+    deletes: Deletes,
 }
 
 /// What a lookup found: one version of a key.
@@ -109,7 +112,8 @@ impl Memtable {
             filter,
             arena,
         });
-        let writer = MemtableWriter { memtable: Arc::clone(&memtable), index, group: None };
+        let writer =
+            MemtableWriter { memtable: Arc::clone(&memtable), index, group: None, deletes: Deletes::new() };
         (memtable, writer)
     }
 
@@ -221,7 +225,8 @@ impl MemtableWriter {
     pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
         let (pending, marks) = (Pending::default(), Marks::default());
-        Writes { memtable, index: &mut self.index, group: self.group, pending, marks }
+        let (index, deletes) = (&mut self.index, &mut self.deletes);
+        Writes { memtable, index, group: self.group, pending, marks, deletes }
     }
 
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
@@ -235,6 +240,12 @@ impl MemtableWriter {
     #[inline]
     pub(crate) fn memtable(&self) -> &Arc<Memtable> {
         &self.memtable
+    }
+
+    /// Its point deletes.
+    #[inline]
+    pub(crate) fn deletes(&mut self) -> &mut Deletes {
+        &mut self.deletes
     }
 }
 
@@ -266,6 +277,7 @@ pub(crate) struct Writes<'a> {
     pending: Pending<'a>,
     /// For the filter.
     marks: Marks,
+    deletes: &'a mut Deletes,
 }
 
 impl<'a> Writes<'a> {
@@ -287,6 +299,7 @@ impl<'a> Writes<'a> {
         }
         self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
         memtable.count_entry();
+        self.deletes.note(keyspace, key, kind);
     }
 
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
