@@ -11,7 +11,7 @@ pub(crate) enum Show {
     Millions,
     /// Thousand operations a second, as they are: where an operation waits for the device.
     Gross,
-    /// How long the whole took, in milliseconds.
+    /// How long one took, on average, in milliseconds.
     Millis,
     /// A measure, less being better.
     Measure(&'static str),
@@ -27,7 +27,7 @@ impl Show {
             Show::Thousands => Some(1e6 / (nanos - null_nanos).max(0.1)),
             Show::Millions => Some(1e3 / (nanos - null_nanos).max(0.1)),
             Show::Gross => Some(figure.per_second() / 1e3),
-            Show::Millis => Some(figure.seconds * 1e3),
+            Show::Millis => Some(figure.seconds * 1e3 / figure.operations.max(1) as f64),
             Show::Measure(name) | Show::Rate(name) => figure.measures.get(name).copied(),
         }
     }
