@@ -75,6 +75,11 @@ impl RunCursor {
         self.run.tables()[self.at].blob(pointer)
     }
 
+    /// The first table that may reach `target`.
+    fn first_reaching(&self, target: InternalKey<'_>) -> usize {
+        self.run.first_reaching(target.user).max(self.range.start)
+    }
+
     /// Go to table `at` without standing anywhere in it yet; false, standing nowhere, if there is none.
     fn enter(&mut self, at: usize) -> Result<bool> {
         if !self.range.contains(&at) {
@@ -163,8 +168,8 @@ impl Cursor for RunCursor {
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
-            let at = run.aim.take();
-            let at = at.unwrap_or_else(|| run.run.first_reaching(target.user).max(run.range.start));
+            let at = run.aim.take().unwrap_or_else(|| run.first_reaching(target));
+            debug_assert_eq!(at, run.first_reaching(target), "another target was approached");
             run.forward_from(at, |cursor| cursor.seek(target))
         })
     }
@@ -206,7 +211,7 @@ impl Cursor for RunCursor {
             return cursor.approach(target, step).inspect_err(|error| self.failed = Some(error.clone()));
         }
         self.guard(|run| {
-            let at = run.run.first_reaching(target.user).max(run.range.start);
+            let at = run.first_reaching(target);
             run.aim = Some(at);
             if run.enter(at)? { run.here_mut().approach(target, step) } else { Ok(()) }
         })

@@ -171,6 +171,13 @@ impl TableCursor {
         }
     }
 
+    /// The block for a seek to `target`: the one that was approached, or else it is looked for.
+    fn approached(&mut self, target: InternalKey<'_>) -> usize {
+        let block = self.aim.take().unwrap_or_else(|| self.find(target));
+        debug_assert_eq!(block, self.table.index().find(target), "another target was approached");
+        block
+    }
+
     fn load(&mut self, block: usize) -> Result<Block> {
         if let Some(block) = self.table.block_at_hand(block, self.options.fill_cache, &mut self.cost)? {
             return Ok(block);
@@ -342,7 +349,7 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guarded(|cursor| {
-            let block = cursor.aim.take().unwrap_or_else(|| cursor.find(target));
+            let block = cursor.approached(target);
             if block >= cursor.table.index().blocks() {
                 cursor.at.invalidate();
                 return Ok(());
@@ -355,7 +362,7 @@ impl Cursor for TableCursor {
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guarded(|cursor| {
-            let block = cursor.aim.take().unwrap_or_else(|| cursor.find(target));
+            let block = cursor.approached(target);
             if block >= cursor.table.index().blocks() {
                 return cursor.stand_last(block.checked_sub(1));
             }
