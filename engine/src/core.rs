@@ -30,9 +30,9 @@ use esker_compaction::Sublevels;
 use esker_manifest::{Edit, Marks, VersionSet};
 use esker_sstable::BlockCache;
 use esker_vfs::Env;
-use esker_vfs::fs::FileLock;
+use esker_vfs::fs::{FileLock, RangeWrites};
 use esker_wal::stretch::stretch_bytes;
-use esker_wal::{LogIdentity, LogKind, LogWriter, Predecessor};
+use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 
 use crate::commit::{Lane, Turn};
 use crate::dead_ranges::DeadRanges;
@@ -254,7 +254,8 @@ impl Core {
         let log = if turn.log.is_some() {
             let predecessor = Predecessor { number: turn.log_number, len: log_bytes };
             self.metrics.count_log(log_bytes);
-            let log = self.create_log(number, Some(predecessor));
+            let full = (reason == SealReason::Full).then_some(log_bytes);
+            let log = self.create_log(number, Some(predecessor), full);
             Some(log.map_err(|cause| Error::Aborted { cause: Box::new(cause) })?)
         } else {
             None
@@ -279,16 +280,23 @@ impl Core {
         Ok(())
     }
 
-    /// A new log file that will have room for a memtable's worth of records, and has some now.
+    /// A new log file that will have room for a memtable's worth of records, and has some now. `full`: how long the log before
+    /// it is, in bytes, if it ended because its memtable was full; this one will hardly be longer.
     pub(crate) fn create_log(
         &self,
         number: FileNumber,
         predecessor: Option<Predecessor>,
+        full: Option<u64>,
     ) -> Result<LogWriter> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let room = self.options.memtable_bytes_max;
-        let mapped =
-            self.options.log_writes == LogWrites::Mapped && self.options.durability != Durability::Sync;
+        let writes = match self.options.log_writes {
+            LogWrites::Called => RangeWrites::Called,
+            LogWrites::Mapped => RangeWrites::Stored,
+        };
+        // Where a sync follows each group there is nothing to gain.
+        let mapped = (self.options.durability != Durability::Sync)
+            .then(|| Mapped { writes, end: full.unwrap_or(room) });
         let create =
             |allocated| LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, allocated);
         let mut log = match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {

@@ -54,13 +54,16 @@ pub use esker_sstable::TableSource;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWrites {
     /// By a call of the system for each group of commits. The default.
-    Called,
-    /// By copying it into memory that the system has mapped to the file, where that is safe (Linux; ext2 to
-    /// ext4, XFS and tmpfs); elsewhere, and while no memory is ready, as [`LogWrites::Called`]. What a crash
-    /// may take is the same in every [`Durability`]; in mode `Sync`, where it would gain nothing, it is not
-    /// done.
     ///
-    /// A small commit takes about half the time. The hazards: a device that fails under the log, or another
+    /// Where it is safe (Linux; ext2 to ext4, XFS and tmpfs) the call copies the record into memory that is mapped to the
+    /// file, which takes about half as long as `write(2)`; that does it elsewhere, while no memory is ready, where syncs
+    /// follow one another within a MiB of log, and in mode `Sync`. What a crash may take is the same either way, and what
+    /// fails is an error.
+    Called,
+    /// Without a call, wherever [`LogWrites::Called`] would copy: this process stores into that memory itself. What a
+    /// crash may take is the same.
+    ///
+    /// A small commit takes about two thirds of the time. The hazards: a device that fails under the log, or another
     /// program that cuts the log short, ends this process with a signal instead of an error.
     Mapped,
 }

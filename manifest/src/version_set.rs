@@ -101,7 +101,7 @@ enum InForce {
     /// As recovery read it: nothing was re-synced, so it is superseded before it takes a record.
     Read(FileNumber),
     /// As this handle wrote it.
-    Written(ManifestFile),
+    Written(Box<ManifestFile>),
 }
 
 impl InForce {
@@ -169,7 +169,7 @@ impl VersionSet {
         state.settle();
         let version = state.publish();
         let manifest = put_into_force(&**fs, dir, database, FIRST_MANIFEST, &version)?;
-        let manifest = InForce::Written(manifest);
+        let manifest = InForce::Written(Box::new(manifest));
         let committer = Committer { state, manifest, poisoned: None };
         Ok(VersionSet::new(fs, dir, database, files, version, first_free, Some(committer)))
     }
@@ -475,7 +475,7 @@ impl VersionSet {
         if let Err(cause) = current_file::write(&*self.fs, &self.dir, &named) {
             return Err(self.not_renamed(old, number, cause));
         }
-        committer.manifest = InForce::Written(manifest);
+        committer.manifest = InForce::Written(Box::new(manifest));
         // Best effort: the next open reports what is left over.
         let _ = self.fs.remove(&self.path(FileName::Manifest(old)));
         Ok(())

@@ -99,10 +99,16 @@ fn first_calls(nth: usize, db: Database, map: &Keyspace, elsewhere: &Path) -> i3
     }
 }
 
-/// Every file of the database, by name.
+/// Every file of the database, by name, up to its last byte that is not zero: the parent reserves room for its log when
+/// it likes.
 fn files(place: &Path) -> BTreeMap<OsString, Vec<u8>> {
     let entries = std::fs::read_dir(place).expect("a directory").map(|entry| entry.expect("an entry"));
-    entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).expect("read"))).collect()
+    let content = |path: &Path| {
+        let mut bytes = std::fs::read(path).expect("read");
+        bytes.truncate(bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
+        bytes
+    };
+    entries.map(|entry| (entry.file_name(), content(&entry.path()))).collect()
 }
 
 /// Operands, one after the other.

@@ -27,7 +27,7 @@ use esker_base::{Error, Result};
 pub use plan::{Call, Cause, Effect, Fault, Operation};
 
 use crate::clock::SimClock;
-use crate::fs::{Dir, DirEntry, File, FileLock, Fs, MappedRange};
+use crate::fs::{Dir, DirEntry, File, FileLock, Fs, MappedRange, RangeWrites};
 use crate::mem::MemFs;
 use plan::Outcome;
 
@@ -330,8 +330,8 @@ impl File for FaultFile {
         self.run(Operation::Sync, || self.inner.sync())
     }
 
-    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
-        let inner = self.inner.map_range(offset, len)?;
+    fn map_range(&self, offset: u64, len: usize, writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
+        let inner = self.inner.map_range(offset, len, writes)?;
         let (path, control) = (self.path().to_path_buf(), Arc::clone(&self.control));
         Some(Box::new(FaultRange { inner, path, control }))
     }

@@ -142,16 +142,24 @@ pub trait File: Send + Sync {
     /// The `len` bytes from `offset` on, which [`File::allocate`] has reserved, as memory to write to.
     /// `None` where there is no such memory, or a failure under it would be more likely than a bad device:
     /// then, and outside of it, [`File::write_at`] does the same. May take as long as a few hundred writes.
-    fn map_range(&self, _offset: u64, _len: usize) -> Option<Box<dyn MappedRange>> {
+    fn map_range(&self, offset: u64, len: usize, writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
+        let _ = (offset, len, writes);
         None
     }
 }
 
-/// A part of a file as memory to write to: a write is a store instead of a call, and is otherwise what
+/// How a [`MappedRange`] is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeWrites {
+    /// The system copies, by a call: about half as long as [`File::write_at`] takes. What fails is an error.
+    Called,
+    /// This program stores. The hazards: if the device fails under it, or another program cuts the file, the process
+    /// ends with a signal where a call would have had an error.
+    Stored,
+}
+
+/// A part of a file as memory to write to: a write brings bytes into memory instead of a file, and is otherwise what
 /// [`File::write_at`] is. It lasts as long as its file is not cut.
-///
-/// The hazards: if the device fails under it, or another program cuts the file, the process ends with a
-/// signal where a call would have had an error.
 pub trait MappedRange: Send {
     /// Write all of `bytes` at `offset` of the file. Panics unless they lie within the range.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()>;

@@ -18,6 +18,11 @@
     reason = "the system's files are touched here and nowhere else"
 )]
 
+#[cfg(all(target_os = "linux", not(miri)))]
+mod copier;
+#[cfg(not(all(target_os = "linux", not(miri))))]
+#[path = "os/copier_portable.rs"]
+mod copier;
 mod lock;
 mod mapped;
 pub mod memory;
@@ -42,7 +47,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::{Error, Result};
 
-use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange};
+use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange, RangeWrites};
 
 /// The operating system's filesystem.
 #[derive(Clone, Copy, Debug, Default)]
@@ -229,6 +234,11 @@ impl OsFile {
     fn check<T>(&self, op: &'static str, result: io::Result<T>) -> Result<T> {
         result.map_err(|source| Error::io(op, &self.path, source))
     }
+
+    /// The same file under one more descriptor.
+    fn duplicate(&self) -> io::Result<OsFile> {
+        Ok(OsFile { file: sys::above_stdio(self.file.try_clone()?)?, path: self.path.clone() })
+    }
 }
 
 impl File for OsFile {
@@ -282,7 +292,7 @@ impl File for OsFile {
         self.check("sync", self.file.sync_all())
     }
 
-    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
-        mapped::OsRange::map(&self.file, offset, len).map(|range| Box::new(range) as _)
+    fn map_range(&self, offset: u64, len: usize, writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
+        mapped::OsRange::map(self, offset, len, writes).map(|range| Box::new(range) as _)
     }
 }

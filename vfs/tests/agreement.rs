@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use esker_base::Error;
 use esker_vfs::fault::FaultFs;
-use esker_vfs::fs::{EntryKind, File, Fs};
+use esker_vfs::fs::{EntryKind, File, Fs, RangeWrites};
 use esker_vfs::mem::MemFs;
 use esker_vfs::os::OsFs;
 use proptest::prelude::*;
@@ -137,7 +137,8 @@ impl Subject {
             Op::Store(slot, offset, len) => {
                 let Some(file) = handle(slot) else { return Ok(Outcome::NoHandle) };
                 let has = offset + len as u64 <= file.len()?;
-                return match file.map_range(offset, len) {
+                let writes = if nth.is_multiple_of(2) { RangeWrites::Called } else { RangeWrites::Stored };
+                return match file.map_range(offset, len, writes) {
                     Some(mut range) => {
                         assert!(has, "{}: a map of what the file does not have", self.name);
                         written(range.write_at(&pattern(nth, len), offset))

@@ -35,6 +35,6 @@ mod tests;
 pub use header::{LogIdentity, LogKind, Predecessor};
 pub use inspect::{Field, Inspection, Verdict, inspect};
 pub use reader::{LogReader, Record, Tail};
-pub use stretch::Preparation;
+pub use stretch::{Mapped, Preparation};
 pub use syncer::LogSyncer;
 pub use writer::{LogWriter, WriteFailure};

@@ -41,7 +41,7 @@ use esker_vfs::fs::Fs;
 
 use crate::header::{LogHeader, LogIdentity, Predecessor};
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader};
-use crate::stretch::{Preparation, Stretches};
+use crate::stretch::{Mapped, Preparation, Stretches};
 use crate::syncer::{LogSyncer, Shared};
 
 /// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
@@ -147,16 +147,16 @@ impl LogWriter {
     }
 
     /// Have up to `room` bytes of the log reserved a little ahead of what is written, as far as somebody runs what
-    /// [`LogWriter::preparation`] returns; if `mapped`, write through memory wherever that has made some ready. For
-    /// the hazards of it see [`esker_vfs::fs::MappedRange`].
-    pub fn prepare_ahead(&mut self, room: u64, mapped: bool) {
+    /// [`LogWriter::preparation`] returns; write the part that is to be `mapped` to memory, wherever that has made some
+    /// ready.
+    pub fn prepare_ahead(&mut self, room: u64, mapped: Option<Mapped>) {
         self.stretches = Some(Stretches::new(self.allocated, room, mapped));
     }
 
     /// What somebody else should do now so that coming groups find space, and memory. `None` most of the time.
     #[inline]
     pub fn preparation(&mut self) -> Option<Preparation> {
-        self.stretches.as_mut()?.preparation(&self.shared.file, self.written)
+        self.stretches.as_mut()?.preparation(&self.shared.file, self.written, self.shared.durable())
     }
 
     /// The log's file number.

@@ -1,4 +1,4 @@
-//! Makes the part of the log that is written next ready: space and, with [`LogWrites::Mapped`](crate::LogWrites::Mapped),
+//! Makes the part of the log that is written next ready: space and, except where each commit is synced,
 //! memory.
 
 use esker_vfs::scheduler::{Job, Progress};

@@ -13,7 +13,7 @@ use super::directory::{InodeId, Node};
 use super::live::Live;
 use super::trace::Action;
 use super::{Disk, device_error, fail};
-use crate::fs::{Dir, File, FileLock, MappedRange};
+use crate::fs::{Dir, File, FileLock, MappedRange, RangeWrites};
 
 /// An open file. It lives as long as its handles, whatever becomes of its name.
 pub(super) struct MemFile {
@@ -139,9 +139,14 @@ impl File for MemFile {
         self.settle()
     }
 
-    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
+    /// Only to be stored to: so histories differ in whether a log has such memory.
+    fn map_range(&self, offset: u64, len: usize, writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
         let end = offset.checked_add(len as u64)?;
-        if len == 0 || !self.writable || !self.len().is_ok_and(|len| end <= len) {
+        if len == 0
+            || writes == RangeWrites::Called
+            || !self.writable
+            || !self.len().is_ok_and(|len| end <= len)
+        {
             return None;
         }
         let live = &mut self.disk.live.write();

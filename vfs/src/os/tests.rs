@@ -63,46 +63,85 @@ fn reserved_space_reads_as_zeros_and_never_shrinks_the_file() {
     assert!(OsFs.free_space(dir.path()).expect("asked").is_some());
 }
 
-#[test]
-fn a_mapped_range_takes_writes_as_calls_do() {
+/// A part of `file` to be written that way, unless this filesystem has none.
+fn map(file: &dyn File, range: std::ops::Range<u64>, writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
+    let len = usize::try_from(range.end - range.start).expect("a small one");
+    let mapped = file.map_range(range.start, len, writes);
+    if mapped.is_none() {
+        eprintln!(
+            "skipped: the filesystem of {} is none that is known to write in place",
+            file.path().display()
+        );
+    }
+    mapped
+}
+
+fn a_mapped_range_takes_writes_as_calls_do(writes: RangeWrites) {
     let dir = tempfile::tempdir().expect("temporary directory");
     let path = dir.path().join("log");
     let file = OsFs.create(&path).expect("created");
     file.write_at(b"header", 0).expect("written");
-    file.allocate(20_000).expect("reserved");
-    assert!(file.map_range(19_000, 1_001).is_none(), "beyond the end of the file");
-    assert!(file.map_range(0, 0).is_none(), "nothing");
-    assert!(file.map_range(u64::MAX, 1).is_none(), "nowhere");
-    assert!(OsFs.open(&path).expect("opened").map_range(0, 100).is_none(), "opened for reading");
-    let Some(mut range) = file.map_range(5_000, 10_000) else {
-        eprintln!("skipped: the filesystem of {} is none that is known to write in place", path.display());
-        return;
-    };
+    file.allocate(100_000).expect("reserved");
+    assert!(file.map_range(99_000, 1_001, writes).is_none(), "beyond the end of the file");
+    assert!(file.map_range(0, 0, writes).is_none(), "nothing");
+    assert!(file.map_range(u64::MAX, 1, writes).is_none(), "nowhere");
+    assert!(OsFs.open(&path).expect("opened").map_range(0, 100, writes).is_none(), "opened for reading");
+    let Some(mut range) = map(&*file, 5_000..95_000, writes) else { return };
+    let long: Vec<u8> = (0..50_000_u32).map(|byte| (byte % 251) as u8).collect();
     range.write_at(b"first", 5_000).expect("stored");
-    range.write_at(b"last", 14_996).expect("stored");
+    range.write_at(&long, 20_001).expect("stored");
+    range.write_at(b"last", 94_996).expect("stored");
     file.write_at(b"called", 8_000).expect("written");
     file.sync_data().expect("synced");
     range.write_at(b"later", 8_003).expect("stored again into a page that was written back");
     drop(range);
-    let mut expected = vec![0; 20_000];
-    for (bytes, at) in [(&b"header"[..], 0), (b"first", 5_000), (b"last", 14_996), (b"callater", 8_000)] {
+    let mut expected = vec![0; 100_000];
+    let parts =
+        [(&b"header"[..], 0), (b"first", 5_000), (b"callater", 8_000), (&long, 20_001), (b"last", 94_996)];
+    for (bytes, at) in parts {
         expected[at..at + bytes.len()].copy_from_slice(bytes);
     }
-    assert!(crate::fs::read_all(&OsFs, &path, 20_000).expect("read") == expected);
+    assert!(crate::fs::read_all(&OsFs, &path, 100_000).expect("read") == expected);
+}
+
+#[test]
+fn what_the_system_copies_is_written_as_by_write() {
+    a_mapped_range_takes_writes_as_calls_do(RangeWrites::Called);
+}
+
+#[test]
+fn what_is_stored_is_written_as_by_write() {
+    a_mapped_range_takes_writes_as_calls_do(RangeWrites::Stored);
 }
 
 #[test]
 fn a_mapped_range_has_its_end() {
+    for writes in [RangeWrites::Called, RangeWrites::Stored] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let file = OsFs.create(&dir.path().join("log")).expect("created");
+        file.allocate(8192).expect("reserved");
+        let Some(mut range) = map(&*file, 0..4096, writes) else { return };
+        range.write_at(b"last", 4092).expect("stored");
+        let over = std::panic::AssertUnwindSafe(|| range.write_at(b"over", 4093));
+        assert!(std::panic::catch_unwind(over).is_err(), "a write beyond the range");
+    }
+}
+
+/// A store would be answered with a signal.
+#[test]
+fn what_the_system_cannot_copy_is_written_by_write() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let file = OsFs.create(&dir.path().join("log")).expect("created");
-    file.allocate(8192).expect("reserved");
-    let Some(mut range) = file.map_range(0, 4096) else {
-        eprintln!("skipped: this filesystem is none that is known to write in place");
-        return;
-    };
-    range.write_at(b"last", 4092).expect("stored");
-    let over = std::panic::AssertUnwindSafe(|| range.write_at(b"over", 4093));
-    assert!(std::panic::catch_unwind(over).is_err(), "a write beyond the range");
+    let path = dir.path().join("log");
+    let file = OsFs.create(&path).expect("created");
+    file.allocate(64 << 10).expect("reserved");
+    let Some(mut range) = map(&*file, 0..64 << 10, RangeWrites::Called) else { return };
+    OsFs.open_writable(&path).expect("opened").set_len(10_000).expect("cut by somebody else");
+    range.write_at(b"within", 100).expect("there");
+    range.write_at(&vec![7; 20_000], 30_000).expect("the file grows again");
+    let mut expected = vec![0; 50_000];
+    expected[100..106].copy_from_slice(b"within");
+    expected[30_000..].fill(7);
+    assert!(crate::fs::read_all(&OsFs, &path, 50_000).expect("read") == expected);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bytes::Bytes;
 use esker_base::{Error, Result};
-use esker_vfs::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange};
+use esker_vfs::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange, RangeWrites};
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl File for MemoryFile {
         self.sync_data()
     }
 
-    fn map_range(&self, offset: u64, len: usize) -> Option<Box<dyn MappedRange>> {
+    fn map_range(&self, offset: u64, len: usize, _writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
         let state = self.state();
         let range = offset..offset + len as u64;
         if !state.maps || range.end > state.bytes.len() as u64 {

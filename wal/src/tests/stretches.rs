@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use esker_vfs::fs::RangeWrites;
 use proptest::prelude::*;
 
 use super::disk::{Disk, MemoryFile, Outcome};
 use super::{LOG, dir, path_of, read_log};
-use crate::{LogWriter, Preparation, WriteFailure};
+use crate::{LogWriter, Mapped, Preparation, WriteFailure};
 
 const ROOM: u64 = 8 << 10;
 const STRETCH: u64 = 1 << 10;
@@ -14,7 +15,7 @@ const STRETCH: u64 = 1 << 10;
 fn create(maps: bool) -> (Disk, Arc<MemoryFile>, LogWriter) {
     let disk = Disk::default();
     let mut writer = LogWriter::create(&disk, dir(), LOG, None, STRETCH).expect("a sound disk");
-    writer.prepare_ahead(ROOM, true);
+    writer.prepare_ahead(ROOM, Some(Mapped { writes: RangeWrites::Called, end: ROOM }));
     let file = disk.file(&path_of(LOG));
     if maps {
         file.allow_maps();
@@ -72,15 +73,73 @@ fn a_stretch_that_calls_have_overtaken_is_passed_over() {
 }
 
 #[test]
-fn a_system_without_such_memory_is_asked_once() {
+fn beyond_its_expected_end_a_log_goes_by_calls() {
+    let (disk, file, mut writer) = create(true);
+    writer.prepare_ahead(ROOM, Some(Mapped { writes: RangeWrites::Called, end: STRETCH / 2 }));
+    writer.preparation().expect("the first half of a stretch").run();
+    let len = file.bytes().len() as u64;
+    put(&mut writer, 0, 300).expect("a sound disk");
+    assert!(
+        writer.preparation().is_some_and(|next| {
+            next.run();
+            true
+        }),
+        "a stretch to be reserved"
+    );
+    assert!(file.bytes().len() as u64 > len);
+    for tag in 1..5 {
+        put(&mut writer, tag, 300).expect("a sound disk");
+    }
+    assert_eq!((file.written().len(), file.stored().len()), (5, 1));
+    assert_eq!(tags(&disk), (0..5).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_system_without_such_memory_is_asked_once_and_reserves_all_the_same() {
     let (disk, file, mut writer) = create(false);
     writer.preparation().expect("the first stretch").run();
     for tag in 0..3 {
         put(&mut writer, tag, 10).expect("a sound disk");
         assert!(writer.preparation().is_none());
     }
-    assert_eq!((file.written().len(), file.stored().len()), (4, 0));
-    assert_eq!(tags(&disk), [0, 1, 2]);
+    // Not asked again, though it would say yes now.
+    file.allow_maps();
+    for tag in 3..40 {
+        put(&mut writer, tag, 100).expect("a sound disk");
+        writer.preparation().into_iter().for_each(Preparation::run);
+        assert!(file.bytes().len() as u64 >= writer.written() + STRETCH / 2);
+    }
+    assert_eq!((file.written().len(), file.stored().len()), (41, 0));
+    assert_eq!(tags(&disk), (0..40).collect::<Vec<_>>());
+}
+
+#[test]
+fn where_syncs_follow_one_another_stretches_are_reserved_only() {
+    let (disk, file, mut writer) = create(true);
+    let mut tag = 0;
+    let mut fill = |writer: &mut LogWriter, to: u64, syncs: bool| {
+        while writer.written() < to {
+            put(writer, tag, 40).expect("a sound disk");
+            tag += 1;
+            if syncs {
+                writer.syncer().sync().expect("a sound disk");
+            }
+            if let Some(preparation) = writer.preparation() {
+                preparation.run();
+            }
+        }
+    };
+    writer.preparation().expect("the first stretch").run();
+    fill(&mut writer, STRETCH, true);
+    let stored = file.stored().len();
+    assert!(stored > 5, "nobody knew of the syncs yet: {stored}");
+    fill(&mut writer, 4 * STRETCH, true);
+    assert!(file.stored().len() <= 2 * stored, "at most one more, asked for before the first sync");
+    let (stored, written) = (file.stored().len(), file.written().len());
+    assert!(written > 2 * stored);
+    fill(&mut writer, 6 * STRETCH, false);
+    assert!(file.stored().len() > stored + 5, "no sync came for a while");
+    assert_eq!(tags(&disk), (0..tag).collect::<Vec<_>>());
 }
 
 /// Undoing it may cut the file, and a store beyond the end of a file is the end of the process.
@@ -102,7 +161,7 @@ fn nothing_is_stored_after_a_failed_write() {
 fn a_log_that_is_not_mapped_has_a_stretch_ahead_until_its_room_ends() {
     let disk = Disk::default();
     let mut writer = LogWriter::create(&disk, dir(), LOG, None, STRETCH).expect("a sound disk");
-    writer.prepare_ahead(ROOM, false);
+    writer.prepare_ahead(ROOM, None);
     let file = disk.file(&path_of(LOG));
     for tag in 0..100 {
         put(&mut writer, tag, 100).expect("a sound disk");
