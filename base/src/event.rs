@@ -76,9 +76,6 @@ pub enum Event {
 pub enum SealReason {
     /// It reached its size.
     Full,
-    /// It deletes, one by one, much of what lies in the tables between the first of these rows and the last: a compaction can
-    /// drop both.
-    Deletes,
     /// Somebody called `flush`, `persist` without a log, or `checkpoint`.
     Asked,
     /// The database is closing.

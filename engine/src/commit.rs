@@ -28,6 +28,7 @@ use esker_wal::{LogWriter, WriteFailure};
 
 use crate::batch::{Op, Ops};
 use crate::core::Core;
+use crate::deletes::Deletes;
 use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
 use crate::options::Durability;
@@ -71,6 +72,8 @@ pub(crate) struct Turn {
     pub(crate) followers: usize,
     /// Room for a group's first numbers, kept from group to group.
     pub(crate) firsts: Vec<Option<SeqNo>>,
+    /// The rows that were deleted one by one lately.
+    pub(crate) deletes: Deletes,
     /// The database is being closed: what is written by now is the last of it.
     pub(crate) closing: bool,
     /// To be told to the listeners once the turn is over: they may call back.
@@ -477,7 +480,11 @@ fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Erro
         return Err(Box::new(Error::Closed { why: CLOSING }));
     }
     core.health().check()?;
-    Ok(core.rotate_if_full(turn, range_deletes)?)
+    core.rotate_if_full(turn, range_deletes)?;
+    if turn.deletes.are_many() {
+        core.sweep(turn);
+    }
+    Ok(())
 }
 
 /// Number, log, apply and publish a single operation, not a range delete, that has come alone. The insertion is begun
@@ -496,7 +503,9 @@ fn commit_lone(core: &Core, turn: &mut Turn, op: &Op<'_>) -> Result<(), Box<Erro
     }
     insertion.expect_leaf();
     write_log(core, &mut turn.log, &mut turn.events)?;
-    if core.dead_ranges.any() && !op.is_delete() {
+    if op.kind == Kind::Delete {
+        turn.deletes.note(op.keyspace, op.key);
+    } else if core.dead_ranges.any() && !op.is_delete() {
         core.dead_ranges.put(op.keyspace, op.key);
     }
     match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, number)).flatten() {
@@ -563,14 +572,13 @@ fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut 
     for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
         let Some(first) = *first else { continue };
         let mut seqno = first;
-        if core.dead_ranges.any() {
-            work.for_each(|op| {
-                if !op.is_delete() {
-                    core.dead_ranges.put(op.keyspace, op.key);
-                }
-            });
-        }
+        let watched = core.dead_ranges.any();
         work.for_each(|op| {
+            if op.kind == Kind::Delete {
+                turn.deletes.note(op.keyspace, op.key);
+            } else if watched && !op.is_delete() {
+                core.dead_ranges.put(op.keyspace, op.key);
+            }
             match (op.kind == Kind::Merge).then(|| core.fold_early(writes.settled(), op, seqno)).flatten() {
                 Some(folded) => writes.insert(op.keyspace, op.key, seqno, Kind::Put, &folded),
                 None => apply(&mut writes, op, seqno),

@@ -35,7 +35,7 @@ use esker_wal::stretch::stretch_bytes;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 
 use crate::commit::{Lane, Turn};
-use crate::dead_ranges::DeadRanges;
+use crate::dead_ranges::{DeadRanges, KeyRange, after};
 use crate::health::Health;
 use crate::jobs::Jobs;
 use crate::memtable::{Memtable, SpareChunks};
@@ -204,28 +204,24 @@ impl Core {
         let full = memtable.live_bytes() >= self.options.memtable_bytes_max
             || tombstones >= RANGE_TOMBSTONES_MAX
             || tombstones > 0 && tombstones.saturating_add(range_deletes) > RANGE_TOMBSTONES_MAX;
-        if full {
-            self.rotate_full(turn)
-        } else if turn.memtable.deletes().are_many() {
-            self.rotate_if_dead(turn)
-        } else {
-            Ok(())
-        }
+        if full { self.rotate_full(turn) } else { Ok(()) }
     }
 
-    /// Seal the memtable if its point deletes hide much of what lies between them in the tables.
+    /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit lane.
     #[cold]
-    fn rotate_if_dead(&self, turn: &mut Turn) -> Result<()> {
-        let version = self.versions.current();
-        let entries_within = |keyspace, bounds: &KeyBounds| {
-            let tree = version.keyspace(keyspace).map(|state| &state.tree);
-            let levels = tree.into_iter().flat_map(|tree| &tree.levels);
-            levels.flat_map(|level| level.overlapping(bounds)).map(|table| table.meta.entries).sum()
-        };
-        let dead = turn.memtable.deletes().lie_together(entries_within);
-        // Nobody has to wait for this: without room for another sealed memtable it goes on filling.
-        let room = self.backlog().sealed < self.options.sealed_memtables_max;
-        if dead && room { self.rotate(turn, SealReason::Deletes) } else { Ok(()) }
+    pub(crate) fn sweep(&self, turn: &mut Turn) {
+        let (stretch, version) = (turn.deletes.take(), self.versions.current());
+        let bounds = stretch.bounds();
+        let tree = version.keyspace(stretch.keyspace).map(|state| &state.tree);
+        let levels = tree.into_iter().flat_map(|tree| &tree.levels);
+        let entries = levels.flat_map(|level| level.overlapping(&bounds)).map(|table| table.meta.entries);
+        if !stretch.is_dense_in(entries.sum()) {
+            return;
+        }
+        let KeyBounds { smallest, largest, .. } = bounds;
+        let range = KeyRange { start: smallest.clone(), end: Some(after(&largest)) };
+        self.dead_ranges.watch(stretch.keyspace, range, &smallest, false, turn.last_seqno);
+        self.jobs.sweep(stretch);
     }
 
     #[cold]

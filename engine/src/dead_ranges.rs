@@ -219,6 +219,15 @@ impl DeadRanges {
         self.count.store(ranges.len(), atomic::Ordering::Relaxed);
     }
 
+    /// Watch the range that `key` is in no longer, if nothing of it is known to be dead.
+    pub(crate) fn unwatch_living(&self, keyspace: KeyspaceId, key: &[u8]) {
+        let mut ranges = self.ranges.lock();
+        if let Some(index) = find(&ranges, keyspace, key).filter(|&index| ranges[index].dead.is_none()) {
+            ranges.remove(index);
+            self.count.store(ranges.len(), atomic::Ordering::Relaxed);
+        }
+    }
+
     /// A reader of number `bound` has walked through `range` and seen no row: as far as it was watched since
     /// before that number, it is dead.
     pub(crate) fn confirm(&self, keyspace: KeyspaceId, range: &KeyRange, bound: SeqNo) {

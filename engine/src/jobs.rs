@@ -20,6 +20,7 @@ mod parts;
 mod prepare;
 mod settle;
 mod subcompaction;
+mod sweep;
 mod upkeep;
 mod warm;
 
@@ -39,6 +40,7 @@ use esker_vfs::scheduler::Lane;
 use esker_wal::Preparation;
 
 use crate::core::Core;
+use crate::deletes::Stretch;
 
 /// How often a job that fails for another reason than a full disk is tried before writes stop.
 const ATTEMPTS_MAX: u32 = 5;
@@ -196,6 +198,12 @@ impl Jobs {
     pub(crate) fn prepare_log(&self, preparation: Preparation) {
         let Some(core) = self.core() else { return };
         core.env.scheduler.spawn(Lane::Upkeep, Box::new(prepare::Prepare::new(preparation)));
+    }
+
+    /// Have a stretch of deleted rows walked over. Called by the leader of the commit lane.
+    pub(crate) fn sweep(&self, stretch: Stretch) {
+        let Some(core) = self.core() else { return };
+        core.env.scheduler.spawn(Lane::Upkeep, Box::new(sweep::Sweep::new(&core, stretch)));
     }
 
     /// No job starts from now on.

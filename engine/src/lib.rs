@@ -32,6 +32,7 @@ mod commit;
 mod core;
 mod database;
 mod dead_ranges;
+mod deletes;
 mod fold;
 mod health;
 pub mod inspect;

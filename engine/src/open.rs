@@ -27,6 +27,7 @@ use crate::commit::{Lane, Turn};
 use crate::core::{Core, SharedBacklog};
 use crate::database::{Database, Handle};
 use crate::dead_ranges::DeadRanges;
+use crate::deletes::Deletes;
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
 use crate::memtable::{Memtable, SpareChunks};
@@ -331,6 +332,7 @@ impl Opening {
             last_seqno: logs.last_seqno,
             followers: 0,
             firsts: Vec::new(),
+            deletes: Deletes::new(),
             closing: false,
             events: Vec::new(),
         };

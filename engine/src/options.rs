@@ -95,7 +95,6 @@ pub struct DatabaseOptions {
     /// A memtable is sealed and flushed when its entries and its index take this much; keyspaces share it.
     /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
     /// larger level-0 tables and a longer log to replay. 64 KiB … 4 GiB in earnest, tests go down to 1 KiB.
-    /// One that deletes, row by row, much of what lies in tables is sealed earlier, from 262,144 such deletes on.
     /// As much again, at most, of memtables that were flushed is kept for the next ones, until two to four seconds have passed
     /// without any being needed. Default: 64 MiB.
     pub memtable_bytes_max: u64,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use esker::event::SealReason;
 use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions, OpCost};
 
 fn small() -> DatabaseOptions {
@@ -299,45 +298,6 @@ fn a_listener_may_call_back() {
     };
     assert!(heard > 0, "4,000 rows fill several memtables of 64 KiB");
     assert_eq!(map.get("sealed").unwrap().as_deref(), Some(&b"yes"[..]));
-    db.close().unwrap();
-}
-
-/// Deletes of rows that lie together are flushed long before they fill a memtable, and what they hide is dropped.
-#[test]
-fn a_sweep_is_flushed_early() {
-    const ROWS: u32 = 300_000;
-    let dir = tempfile::tempdir().unwrap();
-    let seals = std::sync::Arc::new(AtomicU64::new(0));
-    let listener = {
-        let seals = std::sync::Arc::clone(&seals);
-        move |event: &esker::event::Event| {
-            if let esker::event::Event::MemtableSealed { reason: SealReason::Deletes, .. } = event {
-                seals.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    };
-    let db = Database::builder(dir.path()).listener(std::sync::Arc::new(listener)).open().unwrap();
-    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
-    for from in (0..ROWS).step_by(1_000) {
-        let mut batch = db.batch();
-        for n in from..from + 1_000 {
-            batch.put(&map, n.to_be_bytes(), b"").unwrap();
-        }
-        batch.commit().unwrap();
-    }
-    map.compact_range::<&[u8]>(..).unwrap();
-    for n in 0..ROWS - 1 {
-        map.delete(n.to_be_bytes()).unwrap();
-    }
-    assert_eq!(seals.load(Ordering::Relaxed), 1, "after a quarter of a million");
-    db.wait_for_compactions().unwrap();
-    let metrics = db.metrics();
-    let entries: u64 = metrics.keyspaces[0].levels.iter().map(|level| level.entries).sum();
-    assert!(entries < u64::from(ROWS) / 4, "{entries} entries are left in tables");
-    let mut cursor = map.cursor().unwrap();
-    assert!(cursor.seek_first().unwrap());
-    assert_eq!(cursor.key(), (ROWS - 1).to_be_bytes());
-    drop(cursor);
     db.close().unwrap();
 }
 

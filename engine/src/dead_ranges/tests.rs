@@ -75,6 +75,21 @@ fn a_put_during_the_walk_cuts_what_it_may_confirm() {
 }
 
 #[test]
+fn where_nothing_is_dead_nothing_need_be_watched() {
+    let ranges = known();
+    ranges.unwatch_living(MAP, b"d");
+    assert!(ranges.any(), "a part of it is dead");
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("d", "m"), b"d", false, SeqNo(10));
+    ranges.unwatch_living(MAP, b"c");
+    ranges.unwatch_living(KeyspaceId(2), b"d");
+    assert!(ranges.any(), "that is elsewhere");
+    ranges.unwatch_living(MAP, b"d");
+    assert!(!ranges.any());
+    ranges.unwatch_living(MAP, b"d");
+}
+
+#[test]
 fn what_dies_next_to_it_joins() {
     let ranges = known();
     // The row "m" was deleted, and the next scan comes to "p".

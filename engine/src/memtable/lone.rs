@@ -9,14 +9,13 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use super::directory::Keyspace;
 use super::filter::{KeyFilter, Mark};
 use super::index::{Descent, IndexWriter};
-use super::{Deletes, Memtable, MemtableWriter};
+use super::{Memtable, MemtableWriter};
 
 /// See the module. Dropped without [`insert`](Self::insert), it has done nothing.
 #[derive(Debug)]
 pub(crate) struct LoneInsertion<'a> {
     memtable: &'a Memtable,
     index: &'a mut IndexWriter,
-    deletes: &'a mut Deletes,
     keyspace: KeyspaceId,
     key: &'a [u8],
     /// Of the key, for the filter, if there is one.
@@ -41,15 +40,7 @@ impl MemtableWriter {
             descent.go_down(target, 1);
             (found, descent)
         });
-        LoneInsertion {
-            memtable,
-            index: &mut self.index,
-            deletes: &mut self.deletes,
-            keyspace,
-            key,
-            mark,
-            way,
-        }
+        LoneInsertion { memtable, index: &mut self.index, keyspace, key, mark, way }
     }
 }
 
@@ -71,7 +62,7 @@ impl<'a> LoneInsertion<'a> {
     /// Make it. See [`Writes::insert`](super::Writes::insert).
     #[inline]
     pub(crate) fn insert(self, seqno: SeqNo, kind: Kind, value: &[u8]) {
-        let LoneInsertion { memtable, index: writer, deletes, keyspace, key, mark, way } = self;
+        let LoneInsertion { memtable, index: writer, keyspace, key, mark, way } = self;
         let target = InternalKey::new(key, seqno);
         let (found, descent) = way.unwrap_or_else(|| {
             let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
@@ -88,6 +79,5 @@ impl<'a> LoneInsertion<'a> {
             writer.link(&descent, target, entry);
         }
         memtable.count_entry();
-        deletes.note(keyspace, key, kind);
     }
 }

@@ -18,7 +18,6 @@
 
 mod arena;
 mod cursor;
-mod deletes;
 mod directory;
 mod filter;
 mod index;
@@ -40,7 +39,6 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
-pub(crate) use deletes::Deletes;
 use directory::Directory;
 use filter::{KeyFilter, Marks};
 use index::{IndexWriter, Pending};
@@ -72,7 +70,6 @@ pub(crate) struct MemtableWriter {
     index: IndexWriter,
     /// See [`MemtableWriter::begin_group`].
     group: Option<SeqNo>,
-    deletes: Deletes,
 }
 
 /// What a lookup found: one version of a key.
@@ -112,8 +109,7 @@ impl Memtable {
             filter,
             arena,
         });
-        let writer =
-            MemtableWriter { memtable: Arc::clone(&memtable), index, group: None, deletes: Deletes::new() };
+        let writer = MemtableWriter { memtable: Arc::clone(&memtable), index, group: None };
         (memtable, writer)
     }
 
@@ -225,8 +221,7 @@ impl MemtableWriter {
     pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
         let (pending, marks) = (Pending::default(), Marks::default());
-        let (index, deletes) = (&mut self.index, &mut self.deletes);
-        Writes { memtable, index, group: self.group, pending, marks, deletes }
+        Writes { memtable, index: &mut self.index, group: self.group, pending, marks }
     }
 
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
@@ -240,12 +235,6 @@ impl MemtableWriter {
     #[inline]
     pub(crate) fn memtable(&self) -> &Arc<Memtable> {
         &self.memtable
-    }
-
-    /// Its point deletes.
-    #[inline]
-    pub(crate) fn deletes(&mut self) -> &mut Deletes {
-        &mut self.deletes
     }
 }
 
@@ -277,7 +266,6 @@ pub(crate) struct Writes<'a> {
     pending: Pending<'a>,
     /// For the filter.
     marks: Marks,
-    deletes: &'a mut Deletes,
 }
 
 impl<'a> Writes<'a> {
@@ -299,7 +287,6 @@ impl<'a> Writes<'a> {
         }
         self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
         memtable.count_entry();
-        self.deletes.note(keyspace, key, kind);
     }
 
     /// Delete every key in `[start, end)` written before `seqno`. An empty range does nothing.
