@@ -21,7 +21,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use super::parts::Parts;
 use super::subcompaction::Of;
-use super::warm::are_cached;
+use super::warm::{are_cached, warm};
 use super::{AfterFailure, after_failure, remove_files};
 use crate::core::Core;
 use crate::memtable::MemtableCursor;
@@ -166,8 +166,11 @@ impl Work {
             }
             return Err(error);
         }
+        // Until then readers find in the memtable what would be in no cache yet.
+        for table in warm_too(&core.versions.current(), &tables) {
+            warm(&table);
+        }
         core.current.install(|| core.versions.current(), Some(&self.source));
-        core.jobs.warm(warm_too(&core.versions.current(), &tables));
         core.sync_lane.forget_before(first_needed);
         if self.source.log < first_needed {
             remove_files(core, [FileName::Log(self.source.log)]);
@@ -221,7 +224,7 @@ impl Drop for Work {
 }
 
 /// Of these new tables of `version`, keyspace by keyspace, those that are to be cached, like most of what was there before.
-fn warm_too(version: &Version, tables: &[TableMeta]) -> Vec<Weak<TableHandle>> {
+fn warm_too(version: &Version, tables: &[TableMeta]) -> Vec<Arc<TableHandle>> {
     let mut warm = Vec::new();
     for new in tables.chunk_by(|a, b| a.keyspace == b.keyspace) {
         let keyspace = new.first().and_then(|table| version.keyspace(table.keyspace));
@@ -230,7 +233,7 @@ fn warm_too(version: &Version, tables: &[TableMeta]) -> Vec<Weak<TableHandle>> {
         let (new, before): (Vec<_>, Vec<_>) =
             tree.tables().map(|(_, table)| table).partition(|table| is_new(table));
         if are_cached(before.into_iter()) {
-            warm.extend(new.into_iter().map(Arc::downgrade));
+            warm.extend(new.into_iter().cloned());
         }
     }
     warm

@@ -3,7 +3,8 @@
 //! A flush and a compaction write tables that nobody has read yet, beside or in place of tables that readers have brought
 //! into the cache. Every first look at one of their blocks would be a read of the file: beside a writer up to one get in
 //! eleven, here, and all of the slowest hundredth. So where most of what was there before is cached, what is new comes
-//! into the cache as well, as far as there is room; the tables it replaces have just left it.
+//! into the cache as well, as far as there is room: what a flush writes before readers see it; what a compaction writes
+//! afterwards, when the tables it replaces have left the cache and made room.
 
 use std::sync::{Arc, Weak};
 
@@ -22,6 +23,15 @@ pub(super) fn are_cached<'a>(tables: impl Iterator<Item = &'a Arc<TableHandle>>)
         cached += table.opened().map_or(0, |reader| reader.cached_bytes());
     }
     cached > 0 && cached >= all / 2
+}
+
+/// Cache a table, as far as there is room.
+pub(super) fn warm(table: &TableHandle) {
+    let mut block = Some(0);
+    while let Some(from) = block {
+        // Whoever reads what cannot be read hears of it.
+        block = table.reader().and_then(|reader| reader.warm(from, &mut OpCost::default())).ok().flatten();
+    }
 }
 
 impl Jobs {
