@@ -54,8 +54,9 @@ use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange, Range
 pub struct OsFs;
 
 /// A file of the operating system.
+#[derive(Clone)]
 struct OsFile {
-    file: fs::File,
+    file: Arc<fs::File>,
     path: PathBuf,
 }
 
@@ -113,7 +114,7 @@ fn open_regular(path: &Path, options: &mut OpenOptions, creates: bool) -> io::Re
 
 fn open_as(op: &'static str, path: &Path, options: &mut OpenOptions, creates: bool) -> Result<OsFile> {
     match open_regular(path, options, creates) {
-        Ok(file) => Ok(OsFile { file, path: path.to_path_buf() }),
+        Ok(file) => Ok(OsFile { file: Arc::new(file), path: path.to_path_buf() }),
         Err(source) => Err(Error::io(op, path, source)),
     }
 }
@@ -233,11 +234,6 @@ fn map_whole(file: &fs::File) -> io::Result<memmap2::Mmap> {
 impl OsFile {
     fn check<T>(&self, op: &'static str, result: io::Result<T>) -> Result<T> {
         result.map_err(|source| Error::io(op, &self.path, source))
-    }
-
-    /// The same file under one more descriptor.
-    fn duplicate(&self) -> io::Result<OsFile> {
-        Ok(OsFile { file: sys::above_stdio(self.file.try_clone()?)?, path: self.path.clone() })
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Memory does not always pay. Where a log is synced again before it has come a stretch further, each sync writes the pages
 //! that lie ready too, and then each has to be made writable anew. Large groups go faster by calls, which have the
-//! system bring in many pages at a time. So a stretch that follows a sync, or groups of more than [`GROUP_BYTES_MAX`] on
+//! system bring in many pages at a time. So a stretch that follows a sync, or groups of more than 16 KiB on
 //! the average, is reserved only.
 //!
 //! Invariants:
@@ -15,7 +15,7 @@
 //!    makes the file longer by its call; in a mapped log one that does not fit into what is left of its stretch, or
 //!    comes before the next is ready, goes by a call. Both ways reach the same pages of the system's cache, so a reader or
 //!    a sync cannot tell them apart.
-//! 2. At most one preparation of a mapped log is under way.
+//! 2. At most one preparation that maps is under way.
 //! 3. What is mapped was reserved, and none of it is used after a failed write, whose undoing may have cut the file.
 
 use std::ops::Range;
@@ -89,7 +89,7 @@ pub(crate) struct Stretches {
 enum Next {
     /// Nobody was asked for it.
     Wanted,
-    /// A preparation of a mapped log is under way.
+    /// A preparation that maps is under way.
     Asked,
     /// There will be none: the room ends.
     Never,

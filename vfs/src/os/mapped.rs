@@ -40,10 +40,10 @@ impl OsRange {
             return None;
         }
         let called = match writes {
-            RangeWrites::Called => Some((Copier::new()?, file.duplicate().ok()?)),
+            RangeWrites::Called => Some((Copier::new()?, file.clone())),
             RangeWrites::Stored => None,
         };
-        let map = MmapOptions::new().offset(offset).len(len).map_raw(&file.file).ok()?;
+        let map = MmapOptions::new().offset(offset).len(len).map_raw(&*file.file).ok()?;
         // Here instead of at the first store to each page: that would be its writer's time, and the journal
         // may let one wait for tens of milliseconds.
         #[cfg(target_os = "linux")]
