@@ -29,7 +29,7 @@ use esker_base::{KeyspaceId, SeqNo};
 const RANGES_MAX: usize = 64;
 
 /// A range whose ends are longer is not worth its memory.
-const KEY_BYTES_MAX: usize = 1 << 10;
+pub(crate) const KEY_BYTES_MAX: usize = 1 << 10;
 
 /// Keys from `start` up to `end`, which is not among them; `None`: to the last key there can be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,16 +4,31 @@
 use esker_base::KeyspaceId;
 use esker_base::table_meta::KeyBounds;
 
-/// How many deletes of one keyspace make a stretch that is worth a look: a first walk over so many, with what they hide,
-/// takes 5 to 10 ms.
-const STRETCH: u64 = 1 << 17;
+use crate::dead_ranges::KEY_BYTES_MAX;
 
-/// Every how manieth key is remembered: walking from one to the next takes well under a millisecond.
-const MARK_EVERY: u64 = 1 << 13;
+/// How many deletes of one keyspace make a stretch that is worth a look: 131,072 with a `dead_run` of 64. A first walk over
+/// so many, with what they hide, takes 5 to 10 ms.
+fn stretch_len(dead_run: u32) -> u64 {
+    u64::from(dead_run) * u64::from(dead_run) * 32
+}
+
+/// Every how manieth key is remembered: 1,024th. Walking from one to the next takes some 60 µs where they lie together and are
+/// cached.
+fn mark_every(dead_run: u32) -> u64 {
+    u64::from(dead_run) * 16
+}
+
+/// How many tombstones in a walk from one such key to the next are worth telling of; others would take the place of what
+/// is known of larger ranges.
+pub(crate) fn worth_telling(dead_run: u32) -> u64 {
+    mark_every(dead_run) / 2
+}
 
 /// The point deletes since the last stretch was complete, if they are of the keyspace that was deleted from last.
 #[derive(Debug)]
 pub(crate) struct Deletes {
+    /// [`DatabaseOptions::dead_run`](crate::DatabaseOptions::dead_run).
+    dead_run: u32,
     keyspace: KeyspaceId,
     count: u64,
     /// Those of the first delete, while `count` is 0: where the stretch before ended.
@@ -33,8 +48,9 @@ pub(crate) struct Stretch {
 }
 
 impl Deletes {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(dead_run: u32) -> Self {
         Deletes {
+            dead_run,
             keyspace: KeyspaceId(0),
             count: 0,
             smallest: Vec::new(),
@@ -45,6 +61,10 @@ impl Deletes {
 
     /// A row was deleted.
     pub(crate) fn note(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        if key.len() >= KEY_BYTES_MAX {
+            // Nothing is remembered about such keys.
+            return;
+        }
         let begins = self.largest.is_empty() || self.keyspace != keyspace;
         if begins {
             (self.keyspace, self.count) = (keyspace, 0);
@@ -57,15 +77,15 @@ impl Deletes {
             set(&mut self.smallest, key);
         }
         self.count += 1;
-        if self.count.is_multiple_of(MARK_EVERY) {
+        if self.count.is_multiple_of(mark_every(self.dead_run)) {
             self.marks.push(key.to_vec());
         }
     }
 
-    /// Whether there are enough for a stretch. One comparison.
+    /// Whether there are enough for a stretch.
     #[inline]
     pub(crate) fn are_many(&self) -> bool {
-        self.count >= STRETCH
+        self.count >= stretch_len(self.dead_run)
     }
 
     /// The stretch that is complete. The next begins with its last key, so that deletes in key order leave no gap.
@@ -107,11 +127,13 @@ mod tests {
     use super::*;
 
     const SPACE: KeyspaceId = KeyspaceId(3);
+    const DEAD_RUN: u32 = 16;
+    const STRETCH: u64 = 8_192;
 
     #[test]
     fn stretches_follow_each_other_without_a_gap() {
         for descending in [false, true] {
-            let mut deletes = Deletes::new();
+            let mut deletes = Deletes::new(DEAD_RUN);
             let key = |n: u64| (if descending { u64::MAX - n } else { n }).to_be_bytes();
             let mut n = 0;
             let mut fill = |deletes: &mut Deletes| {
@@ -123,7 +145,7 @@ mod tests {
             };
             let (first, second) = (fill(&mut deletes), fill(&mut deletes));
             assert_eq!((first.keyspace, first.count, second.count), (SPACE, STRETCH, STRETCH));
-            assert!(first.keys.is_sorted() && first.keys.len() as u64 >= STRETCH / MARK_EVERY);
+            assert!(first.keys.is_sorted() && first.keys.len() as u64 >= STRETCH / mark_every(DEAD_RUN));
             let (first, second) = (first.bounds(), second.bounds());
             if descending {
                 assert_eq!((first.largest, first.smallest), (key(0).to_vec(), second.largest));
@@ -135,10 +157,11 @@ mod tests {
 
     #[test]
     fn another_keyspace_begins_anew() {
-        let mut deletes = Deletes::new();
+        let mut deletes = Deletes::new(DEAD_RUN);
         for n in 0..STRETCH - 1 {
             deletes.note(SPACE, &n.to_be_bytes());
         }
+        deletes.note(KeyspaceId(4), &[7; KEY_BYTES_MAX]);
         deletes.note(KeyspaceId(4), b"other");
         assert!(!deletes.are_many());
         assert_eq!((deletes.count, deletes.smallest.as_slice()), (1, &b"other"[..]));

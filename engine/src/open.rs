@@ -332,7 +332,7 @@ impl Opening {
             last_seqno: logs.last_seqno,
             followers: 0,
             firsts: Vec::new(),
-            deletes: Deletes::new(),
+            deletes: Deletes::new(self.options.dead_run),
             closing: false,
             events: Vec::new(),
         };

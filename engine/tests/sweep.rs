@@ -77,3 +77,22 @@ fn rows_between_are_found() {
     assert!(rows.into_iter().eq((0..DELETED).filter(stays).chain(DELETED..ROWS)));
     db.close().expect("closed");
 }
+
+/// The dead head of a queue is not forgotten for rows that were deleted here and there ahead of it.
+#[test]
+fn what_is_deleted_elsewhere_does_not_hide_the_dead_head() {
+    let world = world();
+    let mut head = 0;
+    let order = (0..DELETED).map(|n| {
+        if n % 10 == 0 {
+            return 141_000 + (n * 7) % 8_000;
+        }
+        head += 1;
+        head - 1
+    });
+    let (db, map) = deleted(&world, order);
+    let (row, passed) = first(&map);
+    assert_eq!(row, DELETED / 10 * 9);
+    assert!(passed < 10_000, "what was deleted last, and a little before it: {passed}");
+    db.close().expect("closed");
+}

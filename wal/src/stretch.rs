@@ -11,7 +11,7 @@
 //! the average, is reserved only.
 //!
 //! Invariants:
-//! 1. The writer never reserves, maps, brings in or unmaps, and never waits: a group that comes before space is ready
+//! 1. Until its log ends the writer never reserves, maps, brings in or unmaps, and never waits: a group that comes before space is ready
 //!    makes the file longer by its call; in a mapped log one that does not fit into what is left of its stretch, or
 //!    comes before the next is ready, goes by a call. Both ways reach the same pages of the system's cache, so a reader or
 //!    a sync cannot tell them apart.
@@ -176,8 +176,9 @@ impl Stretches {
         }
     }
 
-    /// Called after each group: the preparation of what comes after the current stretch, or else after `written`. `None` while it is not needed
-    /// yet, while one is under way, and where there is nothing to prepare. What lies before `durable` is known to be that.
+    /// Called after each group: the preparation of what comes after the current stretch, or else after `written`. `None`
+    /// while it is not needed yet, while one is under way, and where there is nothing to prepare. What lies before
+    /// `durable` is known to be that.
     #[inline]
     pub(crate) fn preparation(
         &mut self,
@@ -219,7 +220,9 @@ impl Preparation {
     pub fn run(self) {
         let Preparation { file, range, mapped } = self;
         if let Some((_, handover)) = &mapped {
-            drop(std::mem::take(&mut handover.lock().spent));
+            // Unmapped when the lock, which the writer takes, is free again.
+            let spent = std::mem::take(&mut handover.lock().spent);
+            drop(spent);
         }
         // Should the disk be full, a write will say so.
         let reserved = file.reserve(range.end).unwrap_or(false);

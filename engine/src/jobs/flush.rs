@@ -168,6 +168,9 @@ impl Work {
         }
         // Until then readers find in the memtable what would be in no cache yet.
         for table in warm_too(&core.versions.current(), &tables) {
+            if core.jobs.state.lock().closing {
+                break;
+            }
             warm(&table);
         }
         core.current.install(|| core.versions.current(), Some(&self.source));

@@ -3,7 +3,8 @@
 //! Until a compaction has met them, tombstones and the rows they hide are walked through by the first scan that comes: 25 to
 //! 30 ns each, 70 ms and more for millions, and from then on the range is known to be dead
 //! ([`dead_ranges`](crate::dead_ranges)). So while a writer deletes rows that lie together, this finds that out behind it, a
-//! few thousand rows a step. It holds nothing up and nothing depends on it.
+//! thousand deletes a step. It holds nothing up and nothing depends on it. What is not cached it reads, as that first scan
+//! would, and leaves out of the cache.
 
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
@@ -14,7 +15,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use crate::core::Core;
 use crate::dead_ranges::{KeyRange, after};
-use crate::deletes::Stretch;
+use crate::deletes::{Stretch, worth_telling};
 use crate::scan::ScanView;
 
 /// See the module.
@@ -61,6 +62,9 @@ impl Sweep {
         };
         let mut rows = view.rows(bounds)?;
         rows.seek_first()?;
+        if rows.take_cost().tombstones_skipped < worth_telling(core.options.dead_run) {
+            return Ok(());
+        }
         let end = if rows.valid() { Some(rows.key().to_vec()) } else { range.end };
         core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, view.bound);
         Ok(())

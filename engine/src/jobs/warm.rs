@@ -28,7 +28,7 @@ pub(super) fn are_cached<'a>(tables: impl Iterator<Item = &'a Arc<TableHandle>>)
 /// Cache a table, as far as there is room.
 pub(super) fn warm(table: &TableHandle) {
     let mut block = Some(0);
-    while let Some(from) = block {
+    while let Some(from) = block.filter(|_| !table.is_obsolete()) {
         // Whoever reads what cannot be read hears of it.
         block = table.reader().and_then(|reader| reader.warm(from, &mut OpCost::default())).ok().flatten();
     }

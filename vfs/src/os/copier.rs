@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use memmap2::{MmapMut, MmapRaw};
+use memmap2::{Advice, MmapMut, MmapRaw};
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::io::Errno;
 
@@ -38,10 +38,11 @@ impl Copier {
         // A sixth of the call would be for noting when it was.
         rustix::fs::fcntl_setfl(&file, OFlags::NOATIME).ok()?;
         #[expect(unsafe_code, reason = "mapping a file has no safe form")]
-        // SAFETY: nobody else has or can open this file, which has no name, and it is never cut; calls only read it.
-        let mut memory = unsafe { MmapMut::map_mut(&file) }.ok()?;
-        // Its pages come now, and not while somebody writes.
-        memory.fill(0);
+        // SAFETY: this file has no name, is never cut, and is stored to through this map alone: of others who have it, calls
+        // only read it, and a forked child, which writes nothing, stages nothing.
+        let memory = unsafe { MmapMut::map_mut(&file) }.ok()?;
+        // Its pages come now, and not while somebody writes; where there are none, that is an error and not a signal.
+        memory.advise(Advice::PopulateWrite).ok()?;
         Some(Copier { file, memory })
     }
 
