@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `current` | rotation (commit lane), flush, compaction, keyspace changes | every reader, without a lock |
 //! | `snapshots` | commit lane publishes; snapshots pin and unpin | readers, compaction |
-//! | `dead_ranges` | scans; commits cut them (its own lock) | scans that meet many tombstones |
+//! | `dead_ranges` | scans and the walk behind deletes; commits watch and cut them (its own lock) | scans that meet many tombstones |
 //! | `lane` | whoever leads a commit group | – |
 //! | `sync_lane` | whoever syncs | – |
 //! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
