@@ -63,7 +63,7 @@ pub enum LogWrites {
     /// Without a call, wherever [`LogWrites::Called`] would copy: this process stores into that memory itself. What a
     /// crash may take is the same.
     ///
-    /// A small commit takes about two thirds of the time. The hazards: a device that fails under the log, or another
+    /// A small commit takes about half the time. The hazards: a device that fails under the log, or another
     /// program that cuts the log short, ends this process with a signal instead of an error.
     Mapped,
 }

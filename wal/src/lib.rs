@@ -8,7 +8,7 @@
 //!
 //! What a record holds is its owner's business: to this floor it is a 64-bit tag and bytes.
 //!
-//! The way of a record: [`writer`] → [`record`] → file (by a call, or through a mapped [`stretch`] of it; the space for both is reserved ahead) →
+//! The way of a record: [`writer`] → [`record`] → file (by a write, or by a copy into a mapped [`stretch`] of it; the space for both is reserved ahead) →
 //! [`syncer`]; back: [`reader`] over a window of
 //! the file → [`record`]. [`header`] is the start of every log, [`mod@inspect`] shows a log to a person.
 //! FORMAT.md, below, is the format.
