@@ -223,6 +223,29 @@ impl<C: Cursor> Merge<C> {
         self.settle_run(entry, is_row, head)
     }
 
+    /// The leader, for one who walks on over its entries by himself as long as their heads are below that of the runner-up,
+    /// which comes with it; before anything else is asked of the merge he tells [`Merge::lead_on`]. It walks forward, as for
+    /// [`Merge::next_in_run`].
+    #[inline]
+    pub fn leader_below(&mut self) -> (&mut C, u64) {
+        debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
+        let below = self.order.get(1).map_or(u64::MAX, |second| second.head);
+        (self.leading_mut(), below)
+    }
+
+    /// Let `walk` move the leader forward, to no entry that is behind the first one with a head not below the bound of
+    /// [`Merge::leader_below`]; it gives the head of that on which the leader stands now. Whether it still leads.
+    #[inline]
+    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) -> bool {
+        let head = walk(self.leading_mut());
+        if self.order.get(1).is_some_and(|second| head >= second.head) {
+            self.place(0, head);
+            return false;
+        }
+        self.order[0].head = head;
+        true
+    }
+
     /// The leader has moved to this entry, whose head is `head` as invariant 1 wants it.
     #[inline(always)]
     fn settle_run(&mut self, entry: Lent, is_row: bool, head: u64) -> RunStep {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
 use esker_base::bounds::Bounds;
+use esker_base::cursor::{EntryView, Lent};
 use esker_base::memory;
 use esker_base::merge::{Merge, RunStep};
 use esker_base::planted::{self, Planted};
@@ -86,14 +87,6 @@ enum Stand {
     FoldedForward,
     /// On a row whose key and value are copies; the merge stands before the key's versions.
     Reverse,
-}
-
-impl Stand {
-    /// Whether the merge stands on the row's entry, whose key and value are lent.
-    #[inline]
-    fn lends(self) -> bool {
-        matches!(self, Stand::OnEntry | Stand::Alone | Stand::AloneReverse)
-    }
 }
 
 /// See the module.
@@ -264,7 +257,13 @@ impl Rows {
     /// Step to the next row.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
-        let run = if self.stand == Stand::Alone { self.run_on() } else { Run::Stays };
+        let mut run = Run::Stays;
+        if self.stand == Stand::Alone {
+            if self.next_of_run() {
+                return Ok(());
+            }
+            run = self.run_on();
+        }
         if run == Run::On { Ok(()) } else { self.next_out_of_run(run) }
     }
 
@@ -279,9 +278,11 @@ impl Rows {
     #[inline(never)]
     fn run_on(&mut self) -> Run {
         self.stand = Stand::Nowhere;
-        match self.merge.next_in_run() {
+        let step = if self.end_run() { self.merge.next_in_run() } else { RunStep::Ended };
+        match step {
             RunStep::Leads { entry, is_row } if is_row || self.looks_like_row(Bounds::past_end) => {
                 self.lend(Stand::Alone, entry);
+                self.begin_run();
                 Run::On
             }
             RunStep::Ended => self.run_on_elsewhere(),
@@ -293,11 +294,10 @@ impl Rows {
         }
     }
 
-    /// A run has ended, and mostly another begins where the merge stands now, with an entry of which its source knows that
-    /// it is a row.
+    /// A run has ended, and mostly another begins where the merge stands now, with an entry that is a row as it stands.
     #[inline]
     fn run_on_elsewhere(&mut self) -> Run {
-        let Some(entry) = self.merge.known_row() else { return Run::Ended };
+        let Some(entry) = self.merge.known_row().or_else(|| self.row_by_looks()) else { return Run::Ended };
         let (passed, alone) = self.merge.pass_older_at_hand();
         self.cost.entries_skipped += passed;
         if !alone {
@@ -305,6 +305,13 @@ impl Rows {
         }
         self.lend(Stand::Alone, entry);
         Run::On
+    }
+
+    /// The merge's entry, if it is a row of which its source does not know it: a memtable knows nothing of scans.
+    #[inline(never)]
+    fn row_by_looks(&self) -> Option<Lent> {
+        let entry = self.merge.valid().then(|| self.merge.entry())?;
+        self.is_row(&entry, Bounds::past_end).then_some(Lent { key: entry.key, value: entry.value })
     }
 
     /// The same backwards.
@@ -404,6 +411,7 @@ impl Rows {
             return if planted::is(Planted::HealedCursor) { Ok(()) } else { Err(error.clone()) };
         }
         let stand = std::mem::replace(&mut self.stand, Stand::Nowhere);
+        self.end_run();
         let outcome = step(self, stand);
         if let Err(error) = &outcome {
             self.failed = Some(error.clone());
@@ -418,20 +426,15 @@ impl Rows {
         self.key.extend_from_slice(key);
     }
 
-    /// Keep the row's key itself, if it was lent: the merge is about to move.
-    #[inline]
-    fn own_key(&mut self, stand: Stand) {
-        if stand.lends() {
-            self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
-        }
-    }
-
     /// Whether the merge's entry, the newest of its key that there may be, is a row as it stands and not
     /// `outside` the bounds, of which the leading source does not know it.
     #[inline(never)]
     fn looks_like_row(&self, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
-        let entry = self.merge.entry();
+        self.is_row(&self.merge.entry(), outside)
+    }
+
+    #[inline]
+    fn is_row(&self, entry: &EntryView<'_>, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
         entry.kind == Kind::Put
             && self.sight.sees(entry.seqno)
             && (!self.bounded || !outside(&self.bounds, entry.key))

@@ -64,6 +64,12 @@ impl RunCursor {
         }
     }
 
+    /// The table's cursor, if it is in one.
+    #[inline]
+    pub(crate) fn table(&mut self) -> Option<&mut TableCursor> {
+        self.cursor.as_mut()
+    }
+
     /// The file of the table that it walks over.
     pub(crate) fn path(&self) -> PathBuf {
         let table = self.run.tables().get(self.at).and_then(|table| table.reader().ok());

@@ -7,7 +7,7 @@ use esker_base::blob::BlobPointer;
 use esker_base::cursor::{EntryView, Stepped};
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
-use esker_sstable::BlobReader;
+use esker_sstable::{BlobReader, TableCursor};
 
 use crate::memtable::MemtableCursor;
 use crate::run_cursor::RunCursor;
@@ -39,6 +39,15 @@ impl Source {
         };
         let pointer = table_io::pointer(run.value(), || Ok(run.path()))?;
         Ok((run.blob(&pointer)?, pointer))
+    }
+
+    /// The cursor of the table that it stands in; a memtable has none.
+    #[inline]
+    pub(crate) fn table(&mut self) -> Option<&mut TableCursor> {
+        match self {
+            Source::Memtable(_) => None,
+            Source::Run(run) => run.table(),
+        }
     }
 
     /// Whether what it reads from now on is kept in the cache.

@@ -10,6 +10,7 @@
 
 mod builder;
 mod cursor;
+mod run;
 mod search;
 
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::cache::CachedBlock;
 
 pub(crate) use builder::{BlockBuilder, fit_u32};
 pub(crate) use cursor::{BlockCursor, Known};
+pub use run::RowRun;
 pub(crate) use search::Found;
 
 /// Rows of a bundle.
@@ -34,6 +36,8 @@ const HEADER_BYTES: u32 = 24;
 /// Bytes of a record with narrow and with wide starts.
 const NARROW: u32 = 5;
 const WIDE: u32 = 9;
+/// Keys up to this size are copied without calling into memcpy.
+const SHORT: usize = 16;
 /// Flag: starts are u32.
 const FLAG_WIDE: u8 = 1;
 

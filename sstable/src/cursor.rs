@@ -15,7 +15,7 @@ use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
-use crate::block::{Block, BlockCursor, Known};
+use crate::block::{Block, BlockCursor, Known, RowRun};
 use crate::cache::Fill;
 use crate::index::Index;
 use crate::reader::{CURSOR_LINES, TableReader};
@@ -121,6 +121,21 @@ impl TableCursor {
         if !Arc::ptr_eq(&self.table, table) {
             self.table = Arc::clone(table);
         }
+    }
+
+    /// Let `run` walk over the rows at hand that follow and have heads below `below`, if they are known to be of the scan which
+    /// this serves ([`Stepped::is_row`]); the bytes that the run's steps take. This stays where it is until
+    /// [`TableCursor::end_run`].
+    #[inline]
+    pub fn begin_run(&self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
+        self.at.begin_run(below, run)
+    }
+
+    /// End `run`, which began here, and stand on the row taken last, or on the one whose head was seen not to be below the
+    /// run's bound; its head. Nothing has moved this since the run began.
+    #[inline]
+    pub fn end_run(&mut self, run: &mut RowRun) -> u64 {
+        self.at.end_run(run)
     }
 
     /// Stand nowhere.

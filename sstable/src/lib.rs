@@ -55,6 +55,7 @@ pub mod format {
 }
 
 pub use blob::{BlobInspection, BlobReader, BlobWalk, BlobWriter, inspect_blob};
+pub use block::RowRun;
 pub use cache::{BlockCache, CacheStats};
 pub use cursor::{CursorOptions, TableCursor};
 

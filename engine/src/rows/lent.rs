@@ -6,20 +6,30 @@
 //!
 //! Invariants:
 //! 1. `Rows::standing` and a stand other than [`Stand::Nowhere`] are set by [`Rows::lend`] alone.
-//! 2. Whoever is about to move the merge, or to change `Rows::key`, `Rows::value` or `Rows::blobs`, sets the stand to `Nowhere` first
-//!    ([`Rows::guard`], `run_on`, `run_back`), so that also a panic on the way leaves nobody on a row that is gone.
+//! 2. Whoever is about to move the merge or the run, or to change `Rows::key`, `Rows::value` or `Rows::blobs`, sets the stand to
+//!    `Nowhere` first ([`Rows::guard`], `run_on`, `run_back`, `next_of_run`), so that also a panic on the way leaves nobody on
+//!    a row that is gone.
 //! 3. What a row's bytes lie in does not move with the `Rows`: a block, a chunk of an arena, or the buffer of a vector.
+//! 4. While there is a run, the merge stands where that began, on the row before its first; it goes to where the run has come
+//!    before anything else moves it ([`Rows::end_run`]).
 
 #![expect(unsafe_code, reason = "a loan kept beside its lender has no safe form")]
 
 use esker_base::Cursor;
 use esker_base::cursor::Lent;
+use esker_sstable::RowRun;
 
 use super::{Rows, Stand};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Standing(Lent);
+pub(super) struct Standing {
+    row: Lent,
+    /// The run to which it belongs: the merge stands where it began.
+    run: RowRun,
+    /// The block in which the run lies; empty where there is none.
+    bytes: *const [u8],
+}
 
 // SAFETY: (1) what it points to belongs to the `Rows` it is part of, or is shared with others who never change it; (2) it
 // is read only, through a borrow of those `Rows`. So it may be where they may be.
@@ -29,7 +39,8 @@ unsafe impl Sync for Standing {}
 
 impl Standing {
     pub(super) fn nowhere() -> Standing {
-        Standing(Lent { key: &[], value: &[] })
+        let row = Lent { key: &[], value: &[] };
+        Standing { row, run: RowRun::default(), bytes: &[] }
     }
 }
 
@@ -39,8 +50,46 @@ impl Rows {
     pub(super) fn lend(&mut self, stand: Stand, row: Lent) {
         self.cost.keys_read += 1;
         self.cost.bytes_read += (row.key.len() + row.value.len()) as u64;
-        self.standing = Standing(row);
+        self.standing.row = row;
         self.stand = stand;
+    }
+
+    /// The merge has taken a step forward in the same source and block, or stands in another.
+    #[inline(always)]
+    pub(super) fn begin_run(&mut self) {
+        let (leader, below) = self.merge.leader_below();
+        let Some(table) = leader.table() else { return };
+        if let Some(bytes) = table.begin_run(below, &mut self.standing.run) {
+            self.standing.bytes = bytes;
+        }
+    }
+
+    /// Stand on the next row of the run, if there is one; else nowhere, if there is a run.
+    #[inline(always)]
+    pub(super) fn next_of_run(&mut self) -> bool {
+        if !self.standing.run.goes_on() {
+            return false;
+        }
+        // SAFETY: (1) the leading source lent these bytes when the run began, and does so until it moves; (2) whoever moves
+        // it ends the run first (`Rows::guard`, `run_on`); (3) a block does not move with the `Rows`, and never changes.
+        let bytes = unsafe { &*self.standing.bytes };
+        self.stand = Stand::Nowhere;
+        let Some((key, value)) = self.standing.run.next(bytes) else { return false };
+        let row = Lent { key, value };
+        self.lend(Stand::Alone, row);
+        true
+    }
+
+    /// Leave the run, if there is one: the merge goes to its last row, or where the run was seen to end, to the entry which is
+    /// next. False in the second case.
+    #[inline]
+    pub(super) fn end_run(&mut self) -> bool {
+        if self.standing.bytes.is_empty() {
+            return true;
+        }
+        self.standing.bytes = &[];
+        let run = &mut self.standing.run;
+        self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run))
     }
 
     /// Stand on the merge's entry.
@@ -62,6 +111,25 @@ impl Rows {
         self.lend(stand, Lent { key: self.key.as_slice(), value: self.blobs.last() });
     }
 
+    /// Keep the row's key itself, if it was lent: the merge is about to move. The stand was `stand` until just now.
+    #[inline]
+    pub(super) fn own_key(&mut self, stand: Stand) {
+        match stand {
+            Stand::Alone => {
+                // SAFETY: as for `key`: nothing has moved since; and (5) a source or the run lends the key of such a row, so
+                // that it does not lie in `Rows::key`, which changes here.
+                let key = unsafe { &*self.standing.row.key };
+                self.key.clear();
+                self.key.extend_from_slice(key);
+            }
+            Stand::OnEntry | Stand::AloneReverse => {
+                self.key.clear();
+                self.key.extend_from_slice(self.merge.key());
+            }
+            Stand::Nowhere | Stand::FoldedForward | Stand::Reverse => {}
+        }
+    }
+
     /// The row's key.
     #[inline(always)]
     pub(crate) fn key(&self) -> &[u8] {
@@ -69,7 +137,7 @@ impl Rows {
         // SAFETY: (1) `lend` had a borrow of these bytes; (2) by invariants 1 and 2 nothing that lends them has moved or
         // changed since, for then this would stand nowhere; (3) by invariant 3 they are where they were; (4) nobody
         // can move or change them while the borrow that is handed out lives, since that takes `&mut self`.
-        unsafe { &*self.standing.0.key }
+        unsafe { &*self.standing.row.key }
     }
 
     /// The row's value.
@@ -77,7 +145,7 @@ impl Rows {
     pub(crate) fn value(&self) -> &[u8] {
         assert!(self.valid(), "value() of a cursor that stands on no row");
         // SAFETY: as for `key`.
-        unsafe { &*self.standing.0.value }
+        unsafe { &*self.standing.row.value }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The limit of a chain of operands in a scan, and rows among many that were deleted.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use esker_base::bounds::Bounds;
@@ -87,5 +88,62 @@ fn a_row_among_many_tombstones_is_seen() -> Result<()> {
     }
     assert_eq!(seen(0..390)?, keys(&[60, 61, 300]));
     assert_eq!(map.at(&before)?.range(key(0)..key(400)).count(), 400);
+    Ok(())
+}
+
+/// Runs of a table's rows, with rows of another table and of a memtable between them that replace, hide or join them: whoever
+/// turns round or goes elsewhere in the middle of one comes to the same rows as in a sorted map.
+#[test]
+fn a_walk_leaves_a_run_anywhere() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let mut expected = BTreeMap::new();
+    let mut random = 7u64;
+    let mut below = |end: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % end
+    };
+    // Of some neighbours the first eight bytes are the same, and some keys are shorter than that.
+    let key = |n: usize| {
+        let key = format!("{:05}{}{:03}", n / 40, ["", "common to many of them"][n / 900 % 2], n % 40);
+        if n.is_multiple_of(97) { key[..5].to_owned() } else { key }
+    };
+    for (round, rows) in [3000, 150, 60].into_iter().enumerate() {
+        for at in 0..rows {
+            let n = if round == 0 { at } else { below(3300) };
+            if round > 0 && below(4) == 0 {
+                map.delete(key(n))?;
+                expected.remove(&key(n));
+            } else {
+                let value = vec![b'0' + u8::try_from(round).expect("few rounds"); n % 200];
+                map.put(key(n), &value)?;
+                expected.insert(key(n), value);
+            }
+        }
+        if round < 2 {
+            db.flush()?;
+        }
+    }
+    let mut cursor = map.cursor()?;
+    for _ in 0..400 {
+        let from = key(below(3300));
+        let mut here = expected.range(from.clone()..).next();
+        assert_eq!(cursor.seek(&from)?, here.is_some());
+        while let Some((at, value)) = here {
+            assert_eq!((cursor.key(), cursor.value()), (at.as_bytes(), &value[..]));
+            let (forward, stop) = (below(30) > 0, below(60) == 0);
+            if stop {
+                break;
+            }
+            here = if forward {
+                cursor.next()?;
+                expected.range((Bound::Excluded(at.clone()), Bound::Unbounded)).next()
+            } else {
+                cursor.prev()?;
+                expected.range(..at.clone()).next_back()
+            };
+            assert_eq!(cursor.valid(), here.is_some());
+        }
+    }
     Ok(())
 }

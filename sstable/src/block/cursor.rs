@@ -9,13 +9,10 @@ use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 
-use super::{BUNDLE, Block, Layout, Row, kind_at, row_after, row_at, row_before, seqno_at};
+use super::{BUNDLE, Block, Layout, Row, RowRun, SHORT, kind_at, row_after, row_at, row_before, seqno_at};
 
 /// Cache lines of a value that are asked for when a cursor comes to it from elsewhere: one of 100 bytes lies in up to three.
 const VALUE_LINES: usize = 3;
-
-/// Keys up to this size are copied without calling into memcpy.
-const SHORT: usize = 16;
 
 /// A position in a block, or none.
 #[derive(Debug, Default)]
@@ -176,6 +173,30 @@ impl BlockCursor {
         }
         // The block before may end with newer versions of the first row's key.
         Some(self.at.stepped(bytes, self.at.row > 0))
+    }
+
+    /// Let `run` walk over the rows behind this one that have heads below `below`, if all rows are known to be the scan's; the
+    /// block's bytes. This stays, to be told with [`BlockCursor::end_run`] when the run is over.
+    #[inline]
+    pub(crate) fn begin_run(&self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
+        let at = &self.at;
+        if !(at.plain && self.valid()) {
+            return None;
+        }
+        let held = at.key.get(..(at.prefix_len + at.held) as usize).unwrap_or_default();
+        run.begin(&at.layout, (at.row + 1, below), at.head, held, (at.here.key_end, at.here.value_end));
+        Some(self.block.room())
+    }
+
+    /// End `run`, which began here, and stand on the row taken last, or on the one at which the run has ended, if that is
+    /// known; its head.
+    #[inline]
+    pub(crate) fn end_run(&mut self, run: &mut RowRun) -> u64 {
+        let row = run.end();
+        if row != self.at.row {
+            self.at.stand(self.block.room(), row);
+        }
+        self.at.head
     }
 
     /// The current row, if it is known to be one of the scan's.
@@ -400,12 +421,12 @@ impl Position {
 /// The head of a key that begins with the first `kept` bytes of one whose head is `base`, and goes on with bytes whose
 /// head is `rest`.
 #[inline(always)]
-fn spliced_head(base: u64, kept: u32, rest: u64) -> u64 {
+pub(super) fn spliced_head(base: u64, kept: u32, rest: u64) -> u64 {
     if kept >= 8 { base } else { base & first_bytes(kept) | rest >> (8 * kept) }
 }
 
 /// A mask for the first `bytes` bytes of a head, fewer than 8.
 #[inline(always)]
-fn first_bytes(bytes: u32) -> u64 {
+pub(super) fn first_bytes(bytes: u32) -> u64 {
     !(u64::MAX >> (8 * bytes))
 }

@@ -78,6 +78,48 @@ proptest! {
     }
 
     #[test]
+    fn runs_lead_to_the_rows_below_their_bound(
+        entries in entries(),
+        from in any::<proptest::sample::Index>(),
+        below in proptest::option::of(any::<proptest::sample::Index>()),
+        taken_max in 0usize..40,
+    ) {
+        // Of what a scan wants a run needs no look at each row: puts, each of another key.
+        let mut entries = entries;
+        entries.iter_mut().for_each(|e| e.kind = Kind::Put);
+        entries.dedup_by(|a, b| a.key == b.key);
+        let bytes = encode(&entries);
+        let mut label = Label::new(&bytes).expect("what was encoded");
+        label.look_for_versions(&bytes);
+        let mut cursor = BlockCursor::default();
+        cursor.set(Block::Lone(label, bytes.into()), Known { in_bounds: true, upto: SeqNo::MAX });
+        let mut run = RowRun::default();
+        prop_assert!(cursor.begin_run(u64::MAX, &mut run).is_none(), "from nowhere");
+        let from = from.index(entries.len());
+        let below = below.map_or(u64::MAX, |below| head(&entries[below.index(entries.len())].key));
+        let expected = entries[from + 1..].iter().take_while(|e| head(&e.key) < below).count();
+        cursor.stand(u32::try_from(from).expect("a few rows"));
+        let Some(bytes) = cursor.begin_run(below, &mut run).map(<[u8]>::to_vec) else {
+            prop_assert!(label.layout.wide);
+            return Ok(());
+        };
+        let mut taken = 0;
+        while taken < taken_max && let Some((key, value)) = run.next(&bytes) {
+            taken += 1;
+            let e = &entries[from + taken];
+            prop_assert_eq!((key, value), (&e.key[..], &e.value[..]));
+        }
+        prop_assert_eq!(taken, expected.min(taken_max));
+        // Where it was seen to end, it goes on with the row at which it did.
+        let met = taken < taken_max && from + taken + 1 < entries.len();
+        let e = &entries[from + taken + usize::from(met)];
+        prop_assert_eq!(cursor.end_run(&mut run), head(&e.key));
+        prop_assert!(!run.goes_on());
+        let (key, value) = (&e.key[..], &e.value[..]);
+        prop_assert_eq!(cursor.entry(), EntryView { key, seqno: e.seqno, kind: e.kind, value });
+    }
+
+    #[test]
     fn searching_agrees_with_comparing(entries in entries(), key in crate::cursor::tests::keys(), seqno in 0u64..50) {
         let block = Block::new(encode(&entries).into()).expect("what was encoded");
         let target = InternalKey::new(&key, SeqNo(seqno));
@@ -87,9 +129,13 @@ proptest! {
 
     #[test]
     fn damaged_blocks_are_refused_or_read_without_panic(
-        entries in entries(),
+        mut entries in entries(),
+        puts in any::<bool>(),
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
     ) {
+        if puts {
+            entries.iter_mut().for_each(|e| e.kind = Kind::Put);
+        }
         let mut bytes = encode(&entries);
         for (at, byte) in damage {
             let at = at.index(bytes.len().min(400));
@@ -162,6 +208,22 @@ fn read_everything(bytes: Vec<u8>) {
         steps -= 1;
     }
     assert_eq!(steps, 1);
+    let mut label = *block.label();
+    label.look_for_versions(block.room());
+    let bytes = Bytes::copy_from_slice(block.room());
+    cursor.set(Block::Lone(label, bytes.clone()), Known { in_bounds: true, upto: SeqNo::MAX });
+    cursor.stand(0);
+    let mut run = RowRun::default();
+    if cursor.begin_run(u64::MAX, &mut run).is_some() {
+        while let Some((key, value)) = run.next(&bytes) {
+            let mut expected = Vec::new();
+            view.key_into(steps, &mut expected);
+            assert_eq!((key, value), (&expected[..], view.value(steps)), "and so do runs");
+            steps += 1;
+        }
+        cursor.end_run(&mut run);
+        assert!(cursor.valid());
+    }
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! Rows of one block that a scan takes one after another, as long as nothing of another source goes before them.
+//!
+//! A step of a merge asks which source leads, of what kind it is, in which block it stands and where, and keeps all of that
+//! up to date. In a run it is known; what is left is to put the next key together and to compare its head with the one
+//! of the runner-up.
+
+use esker_base::key::head;
+
+use super::cursor::{first_bytes, spliced_head};
+use super::{Layout, NARROW, SHORT};
+
+/// See the module. The cursor that began the run stays where it was, and goes to where the run has come when that is over.
+///
+/// Invariant: the buffer holds the block's prefix and all that the next row shares with the first of its bundle, since
+/// shares never grow within one.
+#[derive(Debug, Default)]
+pub struct RowRun {
+    /// The next row, and the end of the block's.
+    next: u32,
+    end: u32,
+    /// Rows with this head or a larger one are not of the run.
+    below: u64,
+    /// The next row was looked at, and is such a one.
+    bounded: bool,
+    /// The head of the row taken last.
+    head: u64,
+    /// Where the column of the records starts, and the sections of the keys and of the values.
+    records: u32,
+    keys: u32,
+    values: u32,
+    prefix_len: u32,
+    /// Where the next row's own bytes start, and its value.
+    key: u32,
+    value: u32,
+    buffer: Vec<u8>,
+}
+
+impl RowRun {
+    /// The rows from row `next` on, with heads below `below`, of a block with narrow starts. The cursor on the row before has
+    /// `head`, its buffer holds `held`, and its own bytes and value end at `ends`.
+    pub(super) fn begin(
+        &mut self,
+        layout: &Layout,
+        (next, below): (u32, u64),
+        head: u64,
+        held: &[u8],
+        ends: (u32, u32),
+    ) {
+        (self.next, self.end) = (next, layout.rows);
+        (self.below, self.bounded, self.head) = (below, false, head);
+        (self.records, self.keys, self.values) = (layout.records, layout.keys, layout.values);
+        self.prefix_len = layout.keys - layout.prefix;
+        (self.key, self.value) = ends;
+        let room = held.len() + 4 * SHORT;
+        if self.buffer.len() < room {
+            self.buffer.resize(room, 0);
+        }
+        if let Some(front) = self.buffer.get_mut(..held.len()) {
+            front.copy_from_slice(held);
+        }
+    }
+
+    /// Take no more rows; the row taken last, or the one at which the run has ended, if that is known.
+    #[inline]
+    pub(super) fn end(&mut self) -> u32 {
+        self.end = 0;
+        if self.bounded { self.next } else { self.next.wrapping_sub(1) }
+    }
+
+    /// Whether rows may be left.
+    #[inline(always)]
+    pub fn goes_on(&self) -> bool {
+        self.next < self.end
+    }
+
+    /// Key and value of the run's next row in the block that `bytes` are. `None`, and it is still the next, if there is none
+    /// left.
+    #[inline(always)]
+    pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        if !self.goes_on() {
+            return None;
+        }
+        // What the row shares, and the starts of the one behind it. A head stands behind the records, so that there are eight.
+        let record = (self.records + self.next * NARROW + NARROW - 1) as usize;
+        let [shared, k0, k1, v0, v1, ..] = *bytes.get(record..record + 8)?.first_chunk::<8>()?;
+        let key_end = self.keys.wrapping_add(u16::from_le_bytes([k0, k1]).into());
+        let value_end = self.values.wrapping_add(u16::from_le_bytes([v0, v1]).into());
+        let at = self.prefix_len + u32::from(shared);
+        let own = key_end.saturating_sub(self.key);
+        let (from, len) = (self.key as usize, at + own);
+        let source = bytes.get(from..from + SHORT).and_then(<[u8]>::first_chunk::<SHORT>);
+        let own_head = source.map_or_else(|| head(bytes.get(from..).unwrap_or_default()), |own| head(own));
+        // What precedes a row's own bytes the row before has as well.
+        let mut head = spliced_head(self.head, at, own_head);
+        if len < 8 {
+            head &= first_bytes(len);
+        }
+        if head >= self.below {
+            self.bounded = true;
+            return None;
+        }
+        let to = at as usize;
+        let target = self.buffer.get_mut(to..to + SHORT).and_then(<[u8]>::first_chunk_mut::<SHORT>);
+        match (source, target) {
+            (Some(source), Some(target)) if own as usize <= SHORT => *target = *source,
+            _ => self.copy_long(bytes, from, to, own as usize),
+        }
+        let value = self.value as usize..value_end as usize;
+        (self.head, self.key, self.value) = (head, key_end, value_end);
+        self.next += 1;
+        Some((self.buffer.get(..len as usize).unwrap_or_default(), bytes.get(value).unwrap_or_default()))
+    }
+
+    #[inline(never)]
+    fn copy_long(&mut self, bytes: &[u8], from: usize, at: usize, len: usize) {
+        if self.buffer.len() < at + len + SHORT {
+            self.buffer.resize((at + len) * 2 + SHORT, 0);
+        }
+        let source = bytes.get(from..from + len).unwrap_or_default();
+        if let Some(target) = self.buffer.get_mut(at..at + source.len()) {
+            target.copy_from_slice(source);
+        }
+    }
+}
