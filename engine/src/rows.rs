@@ -89,6 +89,14 @@ enum Stand {
     Reverse,
 }
 
+impl Stand {
+    /// Whether the row is the merge's entry, whose key and value are lent, or one of a run.
+    #[inline]
+    fn lends(self) -> bool {
+        matches!(self, Stand::OnEntry | Stand::Alone | Stand::AloneReverse)
+    }
+}
+
 /// See the module.
 pub(crate) struct Rows {
     merge: Merge<Source>,
@@ -424,6 +432,15 @@ impl Rows {
     fn set_key(&mut self, key: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(key);
+    }
+
+    /// Keep the row's key itself, if it was lent: the merge, which stands on it, is about to move.
+    #[inline]
+    fn own_key(&mut self, stand: Stand) {
+        if stand.lends() {
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+        }
     }
 
     /// Whether the merge's entry, the newest of its key that there may be, is a row as it stands and not

@@ -111,25 +111,6 @@ impl Rows {
         self.lend(stand, Lent { key: self.key.as_slice(), value: self.blobs.last() });
     }
 
-    /// Keep the row's key itself, if it was lent: the merge is about to move. The stand was `stand` until just now.
-    #[inline]
-    pub(super) fn own_key(&mut self, stand: Stand) {
-        match stand {
-            Stand::Alone => {
-                // SAFETY: as for `key`: nothing has moved since; and (5) a source or the run lends the key of such a row, so
-                // that it does not lie in `Rows::key`, which changes here.
-                let key = unsafe { &*self.standing.row.key };
-                self.key.clear();
-                self.key.extend_from_slice(key);
-            }
-            Stand::OnEntry | Stand::AloneReverse => {
-                self.key.clear();
-                self.key.extend_from_slice(self.merge.key());
-            }
-            Stand::Nowhere | Stand::FoldedForward | Stand::Reverse => {}
-        }
-    }
-
     /// The row's key.
     #[inline(always)]
     pub(crate) fn key(&self) -> &[u8] {

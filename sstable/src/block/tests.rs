@@ -86,7 +86,9 @@ proptest! {
     ) {
         // Of what a scan wants a run needs no look at each row: puts, each of another key.
         let mut entries = entries;
-        entries.iter_mut().for_each(|e| e.kind = Kind::Put);
+        for e in &mut entries {
+            e.kind = Kind::Put;
+        }
         entries.dedup_by(|a, b| a.key == b.key);
         let bytes = encode(&entries);
         let mut label = Label::new(&bytes).expect("what was encoded");
@@ -134,7 +136,9 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
     ) {
         if puts {
-            entries.iter_mut().for_each(|e| e.kind = Kind::Put);
+            for e in &mut entries {
+                e.kind = Kind::Put;
+            }
         }
         let mut bytes = encode(&entries);
         for (at, byte) in damage {
