@@ -229,21 +229,26 @@ impl<C: Cursor> Merge<C> {
     #[inline]
     pub fn leader_below(&mut self) -> (&mut C, u64) {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
-        let below = self.order.get(1).map_or(u64::MAX, |second| second.head);
+        let below = self.second_head();
         (self.leading_mut(), below)
     }
 
-    /// Let `walk` move the leader forward, to no entry that is behind the first one with a head not below the bound of
-    /// [`Merge::leader_below`]; it gives the head of that on which the leader stands now. Whether it still leads.
+    /// The head of the runner-up. Keys may have the one that stands for nobody, too.
     #[inline]
-    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) -> bool {
+    fn second_head(&self) -> u64 {
+        self.order.get(1).map_or(u64::MAX, |second| second.head)
+    }
+
+    /// Let `walk` move the leader forward, to no entry that is behind the first one with a head not below the bound of
+    /// [`Merge::leader_below`]; it gives the head of that on which the leader stands now.
+    #[inline]
+    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) {
         let head = walk(self.leading_mut());
-        if self.order.get(1).is_some_and(|second| head >= second.head) {
+        if head >= self.second_head() {
             self.place(0, head);
-            return false;
+        } else {
+            self.order[0].head = head;
         }
-        self.order[0].head = head;
-        true
     }
 
     /// The leader has moved to this entry, whose head is `head` as invariant 1 wants it.

@@ -286,7 +286,7 @@ impl Rows {
     #[inline(never)]
     fn run_on(&mut self) -> Run {
         self.stand = Stand::Nowhere;
-        let step = if self.end_run() { self.merge.next_in_run() } else { RunStep::Ended };
+        let step = if self.end_run() { RunStep::Ended } else { self.merge.next_in_run() };
         match step {
             RunStep::Leads { entry, is_row } if is_row || self.looks_like_row(Bounds::past_end) => {
                 self.lend(Stand::Alone, entry);

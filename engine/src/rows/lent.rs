@@ -81,15 +81,17 @@ impl Rows {
     }
 
     /// Leave the run, if there is one: the merge goes to its last row, or where the run was seen to end, to the entry which is
-    /// next. False in the second case.
+    /// next; whether it does the second.
     #[inline]
     pub(super) fn end_run(&mut self) -> bool {
         if self.standing.bytes.is_empty() {
-            return true;
+            return false;
         }
         self.standing.bytes = &[];
         let run = &mut self.standing.run;
-        self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run))
+        let is_next = run.is_bounded();
+        self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run));
+        is_next
     }
 
     /// Stand on the merge's entry.

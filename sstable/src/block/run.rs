@@ -73,6 +73,12 @@ impl RowRun {
         self.next < self.end
     }
 
+    /// Whether the next row was seen not to be below the bound.
+    #[inline]
+    pub fn is_bounded(&self) -> bool {
+        self.bounded
+    }
+
     /// Key and value of the run's next row in the block that `bytes` are. `None`, and it is still the next, if there is none
     /// left.
     #[inline(always)]
