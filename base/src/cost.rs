@@ -30,11 +30,11 @@ pub struct OpCost {
     pub filter_negatives: u64,
     /// Tables that the filter let through and that did not hold the key.
     pub filter_false_positives: u64,
-    /// Blocks found in the cache or already verified in a mapping.
+    /// Blocks, and values of blob files, found in the cache or already verified in a mapping.
     pub blocks_from_cache: u64,
     /// Blocks that had to be read from the file. Those that came along with one are not counted until they are looked at.
     pub blocks_from_disk: u64,
-    /// Values read from blob files.
+    /// Values of blob files that were looked at.
     pub blob_values: u64,
     /// Bytes of keys and values returned, after decompression.
     pub bytes_read: u64,

@@ -69,8 +69,8 @@ struct Walk<'k, F> {
     take: Option<F>,
     /// It looks at the value: one in a blob file has to be read.
     wants_value: bool,
-    /// What was read of a blob file for the value; 0 if it lies in none.
-    blob_bytes: u64,
+    /// What reading the value from a blob file cost, if it lies in one.
+    blob: Option<OpCost>,
     /// Tombstones met.
     tombstones: u64,
     /// Bytes of key and value handed out.
@@ -147,7 +147,7 @@ impl View<'_> {
             operand_bytes: 0,
             take,
             wants_value,
-            blob_bytes: 0,
+            blob: None,
             tombstones: 0,
             bytes: 0,
         };
@@ -155,8 +155,9 @@ impl View<'_> {
         cost.keys_read += u64::from(found.is_some());
         cost.bytes_read += walk.bytes;
         cost.tombstones_skipped += walk.tombstones;
-        cost.blob_values += u64::from(walk.blob_bytes > 0);
-        cost.bytes_from_disk += walk.blob_bytes;
+        if let Some(blob) = &walk.blob {
+            cost.add(blob);
+        }
         Ok(found)
     }
 
@@ -324,9 +325,8 @@ impl View<'_> {
         let table = table.ok_or_else(|| Error::invalid("a memtable refers to no blob file"))?;
         let pointer =
             table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
-        let mut cost = OpCost::default();
-        let mut value = table.blob(&pointer)?.read(walk.key, &pointer, &mut cost)?;
-        walk.blob_bytes += cost.bytes_from_disk;
+        let cost = walk.blob.get_or_insert_default();
+        let mut value = table.blob(&pointer)?.read(walk.key, &pointer, cost)?;
         self.end(walk, Some(Found::Own(&mut value))).map(Step::Ends)
     }
 

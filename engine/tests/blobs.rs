@@ -296,11 +296,17 @@ fn what_is_not_looked_at_is_not_read() {
     let db = open(&world);
     let map = keyspace(&db, "map", 64);
     map.put("a", vec![1; 5000]).expect("put");
+    map.put("b", vec![2; 5000]).expect("put");
     db.flush().expect("flushed");
-    let mut cost = OpCost::default();
-    assert_eq!(map.get_with_costed("a", &mut cost, <[u8]>::len).expect("read"), Some(5000));
-    assert_eq!(cost.blob_values, 1);
-    assert!(cost.bytes_from_disk > 5000);
+    let read = || {
+        let mut cost = OpCost::default();
+        assert_eq!(map.get_with_costed("a", &mut cost, <[u8]>::len).expect("read"), Some(5000));
+        assert_eq!(cost.blob_values, 1);
+        cost
+    };
+    assert!(read().bytes_from_disk > 5000);
+    assert_eq!(read().bytes_from_disk, 0, "it is in the cache");
+    let kept = map.get("a").expect("read").expect("a value");
     let reader = map.reader().expect("a reader");
     assert!(reader.contains("a").expect("read"));
     // A damaged value is an error for who reads it, and for nobody else.
@@ -313,8 +319,10 @@ fn what_is_not_looked_at_is_not_read() {
         .clone();
     let file = world.disk.open_writable(&Path::new(DIR).join(&name)).expect("opened");
     file.write_at(&[9], 2000).expect("written");
-    assert!(map.contains("a").expect("not read"));
-    let error = map.get("a").expect_err("it is damaged");
+    file.write_at(&[9], 7000).expect("written");
+    assert!(map.contains("b").expect("not read"));
+    assert_eq!((map.get("a").expect("cached").as_deref(), &*kept), (Some(&[1; 5000][..]), &[1; 5000][..]));
+    let error = map.get("b").expect_err("it is damaged");
     assert!(error.is_corruption() && error.to_string().contains(&name), "{error}");
     let mut scan = map.iter();
     assert!(scan.next().expect("a row").expect_err("it is damaged").is_corruption());

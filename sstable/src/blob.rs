@@ -9,6 +9,7 @@
 //!    checksum covers the key as well, and the row knows it.
 //! 2. Every length and offset, of a pointer or in the file, is compared with the file's length before it is used.
 
+mod cached;
 mod inspect;
 mod layout;
 mod reader;

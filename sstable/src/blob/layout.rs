@@ -150,6 +150,13 @@ pub(super) fn check<'a>(place: Place<'_>, bytes: &'a [u8]) -> Result<Record<'a>>
     if place.seed.checksum(place.offset, &[covered]) != checksum {
         return Err(place.damaged(0, "the checksum of the value's record does not match"));
     }
+    fields(place, bytes)
+}
+
+/// The fields of the record that is all of `bytes`, whose checksum was compared before.
+pub(super) fn fields<'a>(place: Place<'_>, bytes: &'a [u8]) -> Result<Record<'a>> {
+    let short = || place.damaged(0, "the record is too short");
+    let checksum = u32::from_le_bytes(*bytes.first_chunk::<CHECKSUM_BYTES>().ok_or_else(short)?);
     let (key_len, value_len) = lengths(bytes).ok_or_else(short)?;
     let rest = bytes.get(RECORD_BYTES..).ok_or_else(short)?;
     let (key, value) = rest.split_at_checked(key_len.into()).ok_or_else(short)?;

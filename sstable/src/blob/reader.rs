@@ -1,12 +1,12 @@
 //! Reading a blob file: single values, and all of it.
 //!
-//! Threads: many at once; no locks. Nothing is kept in the block cache: a value is read by one positional read into
-//! memory of its own and checked in one pass, and the system's cache has the file.
+//! Threads: many at once; no locks but those of the block cache. A value is read by one positional read, checked in one pass,
+//! and kept in the block cache, if that has a place for it, so that the next to ask is lent what is there.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::ChecksumSeed;
 use esker_base::filename::FileName;
@@ -14,8 +14,9 @@ use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, OpCost, Result};
 use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
 
+use super::cached::{CachedRecords, pin};
 use super::layout::{
-    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, Record, check, decode_footer, decode_header, lengths,
+    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, Record, check, decode_footer, decode_header, fields, lengths,
     record_bytes,
 };
 use crate::options::TableIdentity;
@@ -34,6 +35,8 @@ pub struct BlobReader {
     identity: TableIdentity,
     seed: ChecksumSeed,
     meta: BlobMeta,
+    /// None for a file that no manifest describes.
+    cached: Option<CachedRecords>,
 }
 
 impl BlobReader {
@@ -41,11 +44,12 @@ impl BlobReader {
     /// [`Error::Corruption`].
     pub fn open(context: &TableContext, meta: &BlobMeta) -> Result<BlobReader> {
         let path = context.dir.join(FileName::Blob(meta.number).to_string());
-        let reader = Self::load(&*context.fs, &path, Some((context.database, meta.number)))?;
+        let mut reader = Self::load(&*context.fs, &path, Some((context.database, meta.number)))?;
         if reader.meta != *meta {
             let what = "the blob file describes itself otherwise than the manifest does";
             return Err(Error::corruption(&path, reader.end(), what));
         }
+        reader.cached = Some(CachedRecords::new(&context.cache, meta));
         Ok(reader)
     }
 
@@ -65,7 +69,7 @@ impl BlobReader {
         let footer = read_exact_at(&*file, len - FOOTER_BYTES as u64, FOOTER_BYTES)?;
         let meta = decode_footer(path, &footer, identity, len)?;
         let seed = ChecksumSeed::new(identity.database, identity.number);
-        Ok(BlobReader { file, identity, seed, meta })
+        Ok(BlobReader { file, identity, seed, meta, cached: None })
     }
 
     /// The file's description, from its own header and footer.
@@ -126,18 +130,53 @@ impl BlobReader {
         Ok(value)
     }
 
-    /// The value that `pointer` of `key` leads to: one read, checked.
+    /// The value that `pointer` of `key` leads to: from the cache, or by one read, checked. One from the cache is not copied, and
+    /// stays there as long as somebody holds on to it.
     ///
     /// Errors: [`Error::Corruption`] naming file and offset; [`Error::Io`]; [`Error::OutOfMemory`].
     pub fn read(&self, key: &[u8], pointer: &BlobPointer, cost: &mut OpCost) -> Result<Bytes> {
         let len = self.record_len(key, pointer)?;
-        let record = read_exact_at(&*self.file, pointer.offset, len)?;
         cost.blob_values += 1;
+        let value = len - pointer.len as usize..len;
+        let Some(cached) = &self.cached else {
+            let record = self.read_record(key, pointer, len, cost)?;
+            return Ok(record.slice(value));
+        };
+        if let Some(record) = cached.get(pointer.offset, len)
+            && self.is_record_of(key, pointer, record.bytes().get(..len).unwrap_or_default())
+        {
+            cost.blocks_from_cache += 1;
+            return Ok(pin(record, value));
+        }
+        let Some(mut blank) = cached.room(pointer.offset, len) else {
+            let record = self.read_record(key, pointer, len, cost)?;
+            return Ok(record.slice(value));
+        };
+        self.fill(pointer.offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
-        let before = len - self.value_in(key, pointer, &record)?.len();
-        let mut value = Bytes::from(record);
-        value.advance(before);
-        Ok(value)
+        self.value_in(key, pointer, blank.bytes().get(..len).unwrap_or_default())?;
+        Ok(pin(cached.insert(pointer.offset, blank, len), value))
+    }
+
+    /// The record of `len` bytes that `pointer` of `key` leads to, read and checked.
+    fn read_record(
+        &self,
+        key: &[u8],
+        pointer: &BlobPointer,
+        len: usize,
+        cost: &mut OpCost,
+    ) -> Result<Bytes> {
+        let record = read_exact_at(&*self.file, pointer.offset, len)?;
+        cost.bytes_from_disk += len as u64;
+        self.value_in(key, pointer, &record)?;
+        Ok(Bytes::from(record))
+    }
+
+    /// Whether `record`, which was checked when it was read from there, is the one that `pointer` of `key` leads to.
+    fn is_record_of(&self, key: &[u8], pointer: &BlobPointer, record: &[u8]) -> bool {
+        fields(self.place(pointer.offset), record).is_ok_and(|own| {
+            own.checksum == pointer.checksum && own.key == key && own.value.len() == pointer.len as usize
+        })
     }
 
     /// Read every byte of the file again and check: header, footer, every record, and the totals.

@@ -32,7 +32,11 @@ fn put(fs: &dyn Fs, bytes: &[u8]) {
 }
 
 fn open(fs: &Arc<dyn Fs>, meta: &BlobMeta) -> esker_base::Result<Arc<BlobReader>> {
-    BlobReader::open(&context(fs, TableSource::Buffered, 0), meta).map(Arc::new)
+    open_cached(fs, meta, 0)
+}
+
+fn open_cached(fs: &Arc<dyn Fs>, meta: &BlobMeta, cache: u64) -> esker_base::Result<Arc<BlobReader>> {
+    BlobReader::open(&context(fs, TableSource::Buffered, cache), meta).map(Arc::new)
 }
 
 fn rows(values: &[(&str, &str)]) -> Vec<Row> {
@@ -84,9 +88,18 @@ fn a_value_is_read_only_where_and_for_whom_it_was_written() {
     let fs = memory();
     let rows = small();
     let (meta, pointers) = write(&fs, &rows);
-    let reader = open(&fs, &meta).expect("it was written");
+    for cache in [0, 1 << 20] {
+        refuses_what_is_not_asked_for(
+            &open_cached(&fs, &meta, cache).expect("it was written"),
+            &rows,
+            &pointers,
+        );
+    }
+}
+
+fn refuses_what_is_not_asked_for(reader: &Arc<BlobReader>, rows: &[Row], pointers: &[BlobPointer]) {
     let mut cost = OpCost::default();
-    for ((key, value), pointer) in rows.iter().zip(&pointers) {
+    for ((key, value), pointer) in rows.iter().zip(pointers) {
         assert_eq!(reader.read(key, pointer, &mut cost).expect("it is there"), value);
         let wrong = [
             BlobPointer { number: FileNumber(9), ..*pointer },
@@ -101,7 +114,7 @@ fn a_value_is_read_only_where_and_for_whom_it_was_written() {
             let outcome = reader.read(key, &pointer, &mut cost);
             assert!(matches!(outcome, Err(Error::Corruption { .. })), "{pointer:?}: {outcome:?}");
             let mut walk = BlobWalk::default();
-            assert!(walk.value(&reader, key, &pointer, &mut cost).is_err() && walk.last().is_empty());
+            assert!(walk.value(reader, key, &pointer, &mut cost).is_err() && walk.last().is_empty());
         }
         assert!(reader.read(b"another", pointer, &mut cost).is_err());
     }
@@ -196,6 +209,9 @@ proptest! {
         let (meta, pointers) = write(&fs, &rows);
         let reader = open(&fs, &meta).expect("it was written");
         reader.verify(&mut OpCost::default()).expect("it is whole");
+        // Room for some of them.
+        let cached = open_cached(&fs, &meta, 300_000).expect("it was written");
+        let mut kept = Vec::new();
         let mut walk = BlobWalk::default();
         let mut cost = OpCost::default();
         // In order, here and there, and in order again.
@@ -206,6 +222,32 @@ proptest! {
             let read = walk.value(&reader, key, &pointers[at], &mut cost).expect("it is there");
             prop_assert!(read == value.as_slice());
             prop_assert!(walk.last() == value.as_slice());
+            for _ in 0..2 {
+                kept.push((at, cached.read(key, &pointers[at], &mut cost).expect("it is there")));
+            }
         }
+        // What was handed out stays, whatever has left the cache since.
+        drop(cached);
+        prop_assert!(kept.iter().all(|(at, value)| *value == rows[*at].1));
+    }
+
+    #[test]
+    fn a_value_is_read_once_while_there_is_room(lengths in proptest::collection::vec(5000usize..6000, 1..20)) {
+        let fs = memory();
+        let rows: Vec<Row> =
+            lengths.iter().enumerate().map(|(nth, &len)| (vec![nth as u8], vec![nth as u8; len])).collect();
+        let (meta, pointers) = write(&fs, &rows);
+        let reader = open_cached(&fs, &meta, 1 << 20).expect("it was written");
+        let read = || {
+            let mut cost = OpCost::default();
+            for ((key, value), pointer) in rows.iter().zip(&pointers) {
+                assert_eq!(reader.read(key, pointer, &mut cost).expect("it is there"), value);
+            }
+            cost
+        };
+        let first = read();
+        prop_assert_eq!((first.blocks_from_cache, first.blob_values), (0, rows.len() as u64));
+        let second = read();
+        prop_assert_eq!((second.blocks_from_cache, second.bytes_from_disk), (rows.len() as u64, 0));
     }
 }

@@ -1,0 +1,90 @@
+//! Records of a blob file in the block cache.
+//!
+//! A cached record was checked when it was read, as a cached block was. Slots are found by where in the file a record
+//! lies, in steps of half a record of average length: records that are about equally long have slots of their own, and
+//! of two that share one the last to be read has it. So behind each stands where in the file it lies.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use esker_base::blob::BlobMeta;
+use esker_base::sync::Guard;
+
+use super::layout::{FOOTER_BYTES, HEADER_BYTES};
+use crate::block::Label;
+use crate::cache::{Blank, BlockCache, CachedBlock, CachedTable, Fill};
+
+/// Longer records are not cached: the cache has places for shorter pieces, and what one of these pushes out is much.
+const RECORD_BYTES_MAX: usize = 128 << 10;
+
+/// Shorter steps would have slots take more than a hundredth of what they are for.
+const STEP_BYTES_MIN: u64 = 1 << 10;
+
+/// What stands behind a record: its offset.
+const PLACE_BYTES: usize = size_of::<u64>();
+
+/// A blob file's part of the cache.
+pub(super) struct CachedRecords {
+    slots: CachedTable,
+    /// Bytes of the file that share a slot.
+    step: u64,
+}
+
+impl CachedRecords {
+    /// Slots for the file that `meta` describes.
+    pub(super) fn new(cache: &Arc<BlockCache>, meta: &BlobMeta) -> CachedRecords {
+        let bytes = meta.file_bytes.saturating_sub((HEADER_BYTES + FOOTER_BYTES) as u64);
+        let step = (bytes / meta.values.max(1) / 2).max(STEP_BYTES_MIN);
+        let slots = usize::try_from(bytes / step + 1).unwrap_or(usize::MAX);
+        // Blob files come in record by record: they are not among what might fit whole.
+        CachedRecords { slots: cache.open_table(slots, 0), step }
+    }
+
+    fn slot(&self, offset: u64) -> usize {
+        usize::try_from(offset.saturating_sub(HEADER_BYTES as u64) / self.step).unwrap_or(usize::MAX)
+    }
+
+    /// The record of `len` bytes at `offset`, if it is cached.
+    #[inline]
+    pub(super) fn get(&self, offset: u64, len: usize) -> Option<CachedBlock> {
+        let record = Guard::into_inner(self.slots.get(self.slot(offset), true)?)?;
+        let is_there = record.len == len + PLACE_BYTES
+            && record.bytes().get(len..record.len) == Some(&offset.to_le_bytes()[..]);
+        is_there.then_some(record)
+    }
+
+    /// Room for the record of `len` bytes at `offset`, which was missed, if it is to be cached.
+    pub(super) fn room(&self, offset: u64, len: usize) -> Option<Blank> {
+        let whole = len + PLACE_BYTES;
+        let takes = len <= RECORD_BYTES_MAX && self.slots.takes(self.slot(offset), Fill::Yes, whole);
+        takes.then(|| self.slots.blank(&[], whole))
+    }
+
+    /// Cache the record at `offset`: the first `len` bytes of `blank`, which were checked.
+    pub(super) fn insert(&self, offset: u64, mut blank: Blank, len: usize) -> CachedBlock {
+        if let Some(place) = blank.bytes_mut().get_mut(len..len + PLACE_BYTES) {
+            place.copy_from_slice(&offset.to_le_bytes());
+        }
+        let record = blank.finish(Label::default(), len + PLACE_BYTES);
+        self.slots.insert(self.slot(offset), &record);
+        record
+    }
+}
+
+/// A part of a cached record, which stays while somebody holds on to it.
+struct Pinned {
+    record: CachedBlock,
+    part: Range<usize>,
+}
+
+impl AsRef<[u8]> for Pinned {
+    fn as_ref(&self) -> &[u8] {
+        self.record.bytes().get(self.part.clone()).unwrap_or_default()
+    }
+}
+
+/// The bytes `part` of `record`, not copied.
+pub(super) fn pin(record: CachedBlock, part: Range<usize>) -> Bytes {
+    Bytes::from_owner(Pinned { record, part })
+}
