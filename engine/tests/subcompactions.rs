@@ -241,3 +241,20 @@ fn idle_threads_share_in_a_flush_behind_which_another_waits() {
     }
     assert!(helped > 0 && failed > 0, "{helped} looks met a helper, {failed} faults were met");
 }
+
+/// With a writer, a flush and two processors there is no place for a compaction.
+#[test]
+fn a_compaction_stands_aside_for_a_flush() {
+    let world = world(7, 1);
+    let (db, map) = open_with(DatabaseOptions { l0_tables_slowdown: 40, ..options() }, world.env());
+    let mut model = Model::new();
+    let mut asides = 0;
+    write(&map, &mut model, 7, || {
+        let jobs = world.steps.jobs();
+        let is_later = jobs.iter().any(|job| job.name == "compaction" && job.due.is_some());
+        asides += u32::from(is_later && is_there(&world, "flush"));
+    });
+    assert!(asides > 0, "the two met, and neither waited");
+    db.wait_for_compactions().expect("compacted");
+    check(&db, &map, &model);
+}

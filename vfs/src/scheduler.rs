@@ -70,4 +70,6 @@ pub trait Scheduler: Send + Sync {
     fn stop(&self);
     /// How many jobs of `lane` may make progress at the same time.
     fn width(&self, lane: Lane) -> usize;
+    /// How many threads, callers' and those of lanes, can run at the same moment.
+    fn processors(&self) -> usize;
 }

@@ -146,6 +146,9 @@ impl Drop for Carrying {
     }
 }
 
+/// How long a compaction stands aside for a flush before each of its steps, which take about half a millisecond.
+const ASIDE: Duration = Duration::from_millis(5);
+
 /// Level 0 rests when its newest table is older than this. After a clock that was set back it never seems
 /// to, which costs readers a few tables more until the next flush.
 const REST: Duration = Duration::from_secs(5);
@@ -187,13 +190,15 @@ pub(super) struct Compaction {
     core: Weak<Core>,
     carrying: Option<Carrying>,
     attempts: u32,
+    /// It has just stood aside for a flush; now it does a step all the same, since a flush may go on and on, or fail.
+    stood_aside: bool,
 }
 
 impl Compaction {
     /// A job that has work, or `None` if nothing needs compacting.
     pub(super) fn pick(core: &Arc<Core>) -> Option<Self> {
         let carrying = Some(pick_and_claim(core)?);
-        Some(Compaction { core: Arc::downgrade(core), carrying, attempts: 0 })
+        Some(Compaction { core: Arc::downgrade(core), carrying, attempts: 0, stood_aside: false })
     }
 
     fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
@@ -218,6 +223,10 @@ impl Job for Compaction {
 
     fn step(&mut self) -> Progress {
         let Some(core) = self.core.upgrade() else { return Progress::Done };
+        self.stood_aside = !self.stood_aside && core.flush_goes_first();
+        if self.stood_aside {
+            return Progress::After(ASIDE);
+        }
         let error = match self.advance(&core) {
             Ok(Progress::Done) => {
                 core.jobs.compaction_ends();

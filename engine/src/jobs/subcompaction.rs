@@ -84,7 +84,20 @@ impl Jobs {
     }
 }
 
+/// A writer, a flush and a compaction.
+const BUSY_THREADS: usize = 3;
+
 impl Core {
+    /// Whether compactions stand aside: a flush is under way, a writer, it and a compaction are more than there are
+    /// processors, and nobody waits for compactions.
+    pub(super) fn flush_goes_first(&self) -> bool {
+        if self.env.scheduler.processors() >= BUSY_THREADS {
+            return false;
+        }
+        let state = self.jobs.state.lock();
+        state.flushing && !self.what_is_awaited(&state).compactions
+    }
+
     /// What callers wait for, or writers: whom the depth of level 0 slows, or who have filled another memtable.
     fn what_is_awaited(&self, state: &State) -> Awaited {
         let backlog = self.backlog();

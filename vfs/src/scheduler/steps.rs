@@ -334,6 +334,11 @@ impl Scheduler for Steps {
             Lane::Flush | Lane::Upkeep => 1,
         }
     }
+
+    /// Too few for all that there is to do, whatever this machine has: a run with a seed has to be the same everywhere.
+    fn processors(&self) -> usize {
+        2
+    }
 }
 
 impl Drop for Steps {

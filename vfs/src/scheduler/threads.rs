@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ pub struct Threads {
     workers: Mutex<Vec<JoinHandle<()>>>,
     worker_ids: Vec<ThreadId>,
     compaction_width: usize,
+    processors: usize,
     /// Where the threads are: none of them comes along into a forked child.
     process: Process,
 }
@@ -67,6 +69,8 @@ impl Threads {
             workers: Mutex::default(),
             worker_ids: Vec::new(),
             compaction_width: compaction_threads,
+            // Where that is not to be learnt, nobody steps back for another.
+            processors: std::thread::available_parallelism().map_or(usize::MAX, NonZero::get),
             process: Process::current(),
         };
         // Names fit the 15 bytes that Linux shows.
@@ -249,6 +253,10 @@ impl Scheduler for Threads {
             Lane::Compaction => self.compaction_width,
             Lane::Flush | Lane::Upkeep => 1,
         }
+    }
+
+    fn processors(&self) -> usize {
+        self.processors
     }
 }
 
