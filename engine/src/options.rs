@@ -100,7 +100,7 @@ pub struct DatabaseOptions {
     pub memtable_bytes_max: u64,
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
-    /// Block cache, shared by all keyspaces: what its blocks take. With the places that are left between blocks of
+    /// Block cache, shared by all keyspaces: what its blocks, and values of blob files that gets have read, take. With the places that are left between blocks of
     /// different lengths its memory may be a third larger, more after most blocks have changed their length.
     /// What flushes and compactions write comes into it, as far as there is room, where most of what was there before is
     /// cached. Default: 256 MiB.
@@ -208,8 +208,8 @@ pub struct KeyspaceOptions {
     pub merge_operator: Option<String>,
     /// Values of at least this many bytes are written by flushes and compactions to files of their own (*blob
     /// files*), and their rows refer to them there: compactions then write such a value once, instead of once a
-    /// level, and a get reads it with one read more. 0 for never; else 16 … 1 GiB. Default: 4096. Larger keeps more
-    /// values in the tables, where they lie in key order and in the block cache.
+    /// level, and a get reads it with one read more, after which it is in the block cache if it has no more than about
+    /// 128 KiB. 0 for never; else 16 … 1 GiB. Default: 4096. Larger keeps more values in the tables, where they lie in key order.
     ///
     /// Blob files are not compressed: a keyspace with [`compression`](Self::compression) on any level keeps its
     /// values in its tables, whatever this says. A keyspace from before there was this option has the default;

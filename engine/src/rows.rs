@@ -6,7 +6,8 @@
 //! is known to be the key's only one. A change of direction seeks.
 //!
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
-//! one of that source and a comparison with the runner-up's head ([`RunStep`]). Of whole blocks tables know that all their rows
+//! one of that source and a comparison with the runner-up's head ([`RunStep`]), and one within a table's block needs no more than
+//! the block ([`RowRun`](esker_sstable::RowRun)). Of whole blocks tables know that all their rows
 //! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row)).
 //!
 //! A value in a blob file is read when the walk comes to its row.
@@ -293,7 +294,10 @@ impl Rows {
                 self.begin_run();
                 Run::On
             }
-            RunStep::Ended => self.run_on_elsewhere(),
+            RunStep::Ended => {
+                self.is_interrupted();
+                self.run_on_elsewhere()
+            }
             RunStep::Leads { .. } => Run::Ended,
             RunStep::Stays => {
                 self.stand = Stand::Alone;

@@ -10,6 +10,7 @@
 
 mod builder;
 mod cursor;
+mod key_buffer;
 mod run;
 mod search;
 
@@ -36,8 +37,6 @@ const HEADER_BYTES: u32 = 24;
 /// Bytes of a record with narrow and with wide starts.
 const NARROW: u32 = 5;
 const WIDE: u32 = 9;
-/// Keys up to this size are copied without calling into memcpy.
-const SHORT: usize = 16;
 /// Flag: starts are u32.
 const FLAG_WIDE: u8 = 1;
 

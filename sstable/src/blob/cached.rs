@@ -5,21 +5,22 @@
 //! of two that share one the last to be read has it. So behind each stands where in the file it lies.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::blob::BlobMeta;
+use esker_base::ledger::{Held, Purpose};
 use esker_base::sync::Guard;
 
 use super::layout::{FOOTER_BYTES, HEADER_BYTES};
 use crate::block::Label;
-use crate::cache::{Blank, BlockCache, CachedBlock, CachedTable, Fill};
+use crate::cache::{Blank, CachedBlock, CachedTable, Fill};
+use crate::reader::TableContext;
 
 /// Longer records are not cached: the cache has places for shorter pieces, and what one of these pushes out is much.
 const RECORD_BYTES_MAX: usize = 128 << 10;
 
-/// Shorter steps would have slots take more than a hundredth of what they are for.
-const STEP_BYTES_MIN: u64 = 1 << 10;
+/// Shorter steps would have slots take more than 0.4 % of what they are for.
+const STEP_BYTES_MIN: u64 = 2 << 10;
 
 /// What stands behind a record: its offset.
 const PLACE_BYTES: usize = size_of::<u64>();
@@ -29,16 +30,19 @@ pub(super) struct CachedRecords {
     slots: CachedTable,
     /// Bytes of the file that share a slot.
     step: u64,
+    /// The slots' debit.
+    _held: Held,
 }
 
 impl CachedRecords {
     /// Slots for the file that `meta` describes.
-    pub(super) fn new(cache: &Arc<BlockCache>, meta: &BlobMeta) -> CachedRecords {
+    pub(super) fn new(context: &TableContext, meta: &BlobMeta) -> CachedRecords {
         let bytes = meta.file_bytes.saturating_sub((HEADER_BYTES + FOOTER_BYTES) as u64);
         let step = (bytes / meta.values.max(1) / 2).max(STEP_BYTES_MIN);
         let slots = usize::try_from(bytes / step + 1).unwrap_or(usize::MAX);
-        // Blob files come in record by record: they are not among what might fit whole.
-        CachedRecords { slots: cache.open_table(slots, 0), step }
+        let memory = (slots * size_of::<usize>()) as u64;
+        let held = context.ledger.hold(Purpose::TableMetadata, memory);
+        CachedRecords { slots: context.cache.open_slots(slots), step, _held: held }
     }
 
     fn slot(&self, offset: u64) -> usize {

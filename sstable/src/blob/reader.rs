@@ -49,7 +49,7 @@ impl BlobReader {
             let what = "the blob file describes itself otherwise than the manifest does";
             return Err(Error::corruption(&path, reader.end(), what));
         }
-        reader.cached = Some(CachedRecords::new(&context.cache, meta));
+        reader.cached = Some(CachedRecords::new(context, meta));
         Ok(reader)
     }
 

@@ -9,7 +9,8 @@ use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 
-use super::{BUNDLE, Block, Layout, Row, RowRun, SHORT, kind_at, row_after, row_at, row_before, seqno_at};
+use super::key_buffer::{KeyBuffer, first_bytes, spliced_head};
+use super::{BUNDLE, Block, Layout, Row, RowRun, kind_at, row_after, row_at, row_before, seqno_at};
 
 /// Cache lines of a value that are asked for when a cursor comes to it from elsewhere: one of 100 bytes lies in up to three.
 const VALUE_LINES: usize = 3;
@@ -35,8 +36,8 @@ struct Position {
     plain: bool,
     /// What is known of the rows.
     known: Known,
-    /// At least `key_len` bytes, and room for a short copy behind them.
-    key: Vec<u8>,
+    /// At least `key_len` bytes.
+    key: KeyBuffer,
     key_len: u32,
     /// The head of the current key. Not read from `key`: that would wait until what has just been written there has
     /// reached the cache, which took a quarter of a scan.
@@ -66,7 +67,7 @@ impl Default for Position {
             strides: false,
             plain: false,
             known: Known::default(),
-            key: Vec::new(),
+            key: KeyBuffer::default(),
             key_len: 0,
             head: 0,
             prefix_len: 0,
@@ -102,13 +103,7 @@ impl BlockCursor {
         let prefix = self.block.view().prefix();
         at.prefix_len = label.layout.keys - label.layout.prefix;
         at.prefix_head = head(prefix);
-        let room = prefix.len() + 4 * SHORT;
-        if at.key.len() < room {
-            at.key.resize(room, 0);
-        }
-        if let Some(start) = at.key.get_mut(..prefix.len()) {
-            start.copy_from_slice(prefix);
-        }
+        at.key.begin(prefix);
         at.held = 0;
         at.first = 0;
     }
@@ -183,8 +178,7 @@ impl BlockCursor {
         if !(at.plain && self.valid()) {
             return None;
         }
-        let held = at.key.get(..(at.prefix_len + at.held) as usize).unwrap_or_default();
-        run.begin(&at.layout, (at.row + 1, below), at.head, held, (at.here.key_end, at.here.value_end));
+        run.begin(&at.layout, (at.row + 1, below), at.head, at.key(), (at.here.key_end, at.here.value_end));
         Some(self.block.room())
     }
 
@@ -329,7 +323,7 @@ impl Position {
     fn restore(&mut self, bytes: &[u8], shared: u32) {
         if shared > self.held {
             let missing = shared - self.held;
-            self.copy(bytes, self.prefix_len + self.held, self.first + self.held, missing);
+            self.key.copy(bytes, self.prefix_len + self.held, self.first + self.held, missing);
         }
     }
 
@@ -338,7 +332,7 @@ impl Position {
     fn load(&mut self, bytes: &[u8], row: u32, here: Row) {
         let at = self.prefix_len + here.shared;
         let own = here.key_end.saturating_sub(here.key);
-        let own_head = self.copy(bytes, at, here.key, own);
+        let own_head = self.key.copy(bytes, at, here.key, own);
         self.key_len = at + own;
         self.head = spliced_head(self.first_head, at, own_head);
         if self.key_len < 8 {
@@ -355,37 +349,9 @@ impl Position {
         self.head &= first_bytes(self.key_len);
     }
 
-    /// Copy `len` bytes from offset `from` of the block to offset `at` of the key; their head, in which others may stand
-    /// behind them.
-    #[inline(always)]
-    fn copy(&mut self, bytes: &[u8], at: u32, from: u32, len: u32) -> u64 {
-        let (at, from, len) = (at as usize, from as usize, len as usize);
-        if len <= SHORT {
-            let source = bytes.get(from..from + SHORT).and_then(<[u8]>::first_chunk::<SHORT>);
-            let target = self.key.get_mut(at..at + SHORT).and_then(<[u8]>::first_chunk_mut::<SHORT>);
-            if let (Some(source), Some(target)) = (source, target) {
-                *target = *source;
-                return head(source);
-            }
-        }
-        self.copy_long(bytes, at, from, len)
-    }
-
-    #[inline(never)]
-    fn copy_long(&mut self, bytes: &[u8], at: usize, from: usize, len: usize) -> u64 {
-        if self.key.len() < at + len + SHORT {
-            self.key.resize((at + len) * 2 + SHORT, 0);
-        }
-        let source = bytes.get(from..from + len).unwrap_or_default();
-        if let Some(target) = self.key.get_mut(at..at + source.len()) {
-            target.copy_from_slice(source);
-        }
-        head(source)
-    }
-
     #[inline]
     fn key(&self) -> &[u8] {
-        self.key.get(..self.key_len as usize).unwrap_or_default()
+        self.key.get(self.key_len)
     }
 
     #[inline]
@@ -416,17 +382,4 @@ impl Position {
         let Known { in_bounds, upto } = self.known;
         in_bounds && self.kind(bytes) == Kind::Put && self.seqno(bytes) <= upto
     }
-}
-
-/// The head of a key that begins with the first `kept` bytes of one whose head is `base`, and goes on with bytes whose
-/// head is `rest`.
-#[inline(always)]
-pub(super) fn spliced_head(base: u64, kept: u32, rest: u64) -> u64 {
-    if kept >= 8 { base } else { base & first_bytes(kept) | rest >> (8 * kept) }
-}
-
-/// A mask for the first `bytes` bytes of a head, fewer than 8.
-#[inline(always)]
-pub(super) fn first_bytes(bytes: u32) -> u64 {
-    !(u64::MAX >> (8 * bytes))
 }

@@ -4,10 +4,8 @@
 //! up to date. In a run it is known; what is left is to put the next key together and to compare its head with the one
 //! of the runner-up.
 
-use esker_base::key::head;
-
-use super::cursor::{first_bytes, spliced_head};
-use super::{Layout, NARROW, SHORT};
+use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
+use super::{Layout, NARROW};
 
 /// See the module. The cursor that began the run stays where it was, and goes to where the run has come when that is over.
 ///
@@ -15,7 +13,8 @@ use super::{Layout, NARROW, SHORT};
 /// shares never grow within one.
 #[derive(Debug, Default)]
 pub struct RowRun {
-    /// The next row, and the end of the block's.
+    /// The first row, the next, and the end of the block's.
+    first: u32,
     next: u32,
     end: u32,
     /// Rows with this head or a larger one are not of the run.
@@ -32,32 +31,27 @@ pub struct RowRun {
     /// Where the next row's own bytes start, and its value.
     key: u32,
     value: u32,
-    buffer: Vec<u8>,
+    buffer: KeyBuffer,
 }
 
 impl RowRun {
-    /// The rows from row `next` on, with heads below `below`, of a block with narrow starts. The cursor on the row before has
-    /// `head`, its buffer holds `held`, and its own bytes and value end at `ends`.
+    /// The rows from row `next` on, with heads below `below`, of a block with narrow starts. The row before has the key `key`, of
+    /// which `head` is the head, and its own bytes and value end at `ends`. That key is, or begins with, all that the next row
+    /// shares with the first of its bundle.
     pub(super) fn begin(
         &mut self,
         layout: &Layout,
         (next, below): (u32, u64),
         head: u64,
-        held: &[u8],
+        key: &[u8],
         ends: (u32, u32),
     ) {
-        (self.next, self.end) = (next, layout.rows);
+        (self.first, self.next, self.end) = (next, next, layout.rows);
         (self.below, self.bounded, self.head) = (below, false, head);
         (self.records, self.keys, self.values) = (layout.records, layout.keys, layout.values);
         self.prefix_len = layout.keys - layout.prefix;
         (self.key, self.value) = ends;
-        let room = held.len() + 4 * SHORT;
-        if self.buffer.len() < room {
-            self.buffer.resize(room, 0);
-        }
-        if let Some(front) = self.buffer.get_mut(..held.len()) {
-            front.copy_from_slice(held);
-        }
+        self.buffer.begin(key);
     }
 
     /// Take no more rows; the row taken last, or the one at which the run has ended, if that is known.
@@ -71,6 +65,12 @@ impl RowRun {
     #[inline(always)]
     pub fn goes_on(&self) -> bool {
         self.next < self.end
+    }
+
+    /// How many rows were taken.
+    #[inline]
+    pub fn taken(&self) -> u32 {
+        self.next - self.first
     }
 
     /// Whether the next row was seen not to be below the bound.
@@ -93,11 +93,9 @@ impl RowRun {
         let value_end = self.values.wrapping_add(u16::from_le_bytes([v0, v1]).into());
         let at = self.prefix_len + u32::from(shared);
         let own = key_end.saturating_sub(self.key);
-        let (from, len) = (self.key as usize, at + own);
-        let source = bytes.get(from..from + SHORT).and_then(<[u8]>::first_chunk::<SHORT>);
-        let own_head = source.map_or_else(|| head(bytes.get(from..).unwrap_or_default()), |own| head(own));
+        let len = at + own;
         // What precedes a row's own bytes the row before has as well.
-        let mut head = spliced_head(self.head, at, own_head);
+        let mut head = spliced_head(self.head, at, head_at(bytes, self.key));
         if len < 8 {
             head &= first_bytes(len);
         }
@@ -105,26 +103,10 @@ impl RowRun {
             self.bounded = true;
             return None;
         }
-        let to = at as usize;
-        let target = self.buffer.get_mut(to..to + SHORT).and_then(<[u8]>::first_chunk_mut::<SHORT>);
-        match (source, target) {
-            (Some(source), Some(target)) if own as usize <= SHORT => *target = *source,
-            _ => self.copy_long(bytes, from, to, own as usize),
-        }
+        self.buffer.copy(bytes, at, self.key, own);
         let value = self.value as usize..value_end as usize;
         (self.head, self.key, self.value) = (head, key_end, value_end);
         self.next += 1;
-        Some((self.buffer.get(..len as usize).unwrap_or_default(), bytes.get(value).unwrap_or_default()))
-    }
-
-    #[inline(never)]
-    fn copy_long(&mut self, bytes: &[u8], from: usize, at: usize, len: usize) {
-        if self.buffer.len() < at + len + SHORT {
-            self.buffer.resize((at + len) * 2 + SHORT, 0);
-        }
-        let source = bytes.get(from..from + len).unwrap_or_default();
-        if let Some(target) = self.buffer.get_mut(at..at + source.len()) {
-            target.copy_from_slice(source);
-        }
+        Some((self.buffer.get(len), bytes.get(value).unwrap_or_default()))
     }
 }

@@ -1,4 +1,5 @@
-//! The block cache: every open table has an array of slots, one a block; a hit is one load.
+//! The block cache: every open table has an array of slots, one a block; a hit is one load. Blob files have slots too, for
+//! their records (`blob/cached.rs`), which are blocks here.
 //!
 //! Invariants:
 //! 1. A block in a slot was checked and validated. An error is never cached.
@@ -140,15 +141,24 @@ impl BlockCache {
 
     /// Slots for a table of `blocks` blocks that take `raw_bytes` bytes in all.
     pub(crate) fn open_table(self: &Arc<Self>, blocks: usize, raw_bytes: u64) -> CachedTable {
+        // Rounding up adds half a step on average.
+        let each = OVERHEAD_BYTES + STEP_BYTES as u64 / 2;
+        let whole = raw_bytes.saturating_add((blocks as u64).saturating_mul(each)).min(WHOLE_BYTES_MAX);
+        self.open(blocks, whole)
+    }
+
+    /// So many slots for a file of which no more comes in than is asked for.
+    pub(crate) fn open_slots(self: &Arc<Self>, blocks: usize) -> CachedTable {
+        self.open(blocks, 0)
+    }
+
+    fn open(self: &Arc<Self>, blocks: usize, whole: u64) -> CachedTable {
         let slots = Arc::new(Slots {
             blocks: (0..blocks).map(|_| ArcSwapAny::new(None)).collect(),
             present: Bits::new(blocks),
             missed: Bits::new(blocks),
         });
         self.clock.lock().tables.push(Arc::clone(&slots));
-        // Rounding up adds half a step on average.
-        let each = OVERHEAD_BYTES + STEP_BYTES as u64 / 2;
-        let whole = raw_bytes.saturating_add((blocks as u64).saturating_mul(each)).min(WHOLE_BYTES_MAX);
         self.whole.fetch_add(whole, Ordering::Relaxed);
         CachedTable { slots, whole, cache: Arc::clone(self) }
     }
