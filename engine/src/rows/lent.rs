@@ -62,10 +62,11 @@ impl Rows {
         self.stand = stand;
     }
 
-    /// The merge has taken a step forward in the same source and block, or stands in another.
+    /// The leading source has taken a step to a row: count it, and where such steps lately were many, begin the run of what
+    /// follows in its block.
     #[inline(always)]
     pub(super) fn begin_run(&mut self) {
-        self.standing.steps += 1;
+        self.standing.steps = self.standing.steps.saturating_add(1);
         if self.standing.lately < 16 * LONG {
             return;
         }
@@ -109,7 +110,7 @@ impl Rows {
         self.standing.bytes = &[];
         let run = &mut self.standing.run;
         let is_next = run.is_bounded();
-        self.standing.steps += run.taken();
+        self.standing.steps = self.standing.steps.saturating_add(run.taken());
         self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run));
         is_next
     }
