@@ -11,7 +11,7 @@ pub enum Purpose {
     Memtables = 0,
     /// Data blocks in the cache.
     Cache = 1,
-    /// Indexes, filters and properties of open tables.
+    /// Indexes, filters and properties of open tables, and the cache's slots for them and for blob files.
     TableMetadata = 2,
     /// Buffers of flushes and compactions.
     Compaction = 3,
