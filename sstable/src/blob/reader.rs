@@ -138,38 +138,23 @@ impl BlobReader {
         let len = self.record_len(key, pointer)?;
         cost.blob_values += 1;
         let value = len - pointer.len as usize..len;
-        let Some(cached) = &self.cached else {
-            let record = self.read_record(key, pointer, len, cost)?;
-            return Ok(record.slice(value));
-        };
-        if let Some(record) = cached.get(pointer.offset, len)
+        if let Some(record) = self.cached.as_ref().and_then(|cached| cached.get(pointer.offset, len))
             && self.is_record_of(key, pointer, record.bytes().get(..len).unwrap_or_default())
         {
             cost.blocks_from_cache += 1;
             return Ok(pin(record, value));
         }
-        let Some(mut blank) = cached.room(pointer.offset, len) else {
-            let record = self.read_record(key, pointer, len, cost)?;
-            return Ok(record.slice(value));
+        cost.bytes_from_disk += len as u64;
+        let room =
+            self.cached.as_ref().and_then(|cached| Some((cached, cached.room(pointer.offset, len)?)));
+        let Some((cached, mut blank)) = room else {
+            let record = read_exact_at(&*self.file, pointer.offset, len)?;
+            self.value_in(key, pointer, &record)?;
+            return Ok(Bytes::from(record).slice(value));
         };
         self.fill(pointer.offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
-        cost.bytes_from_disk += len as u64;
         self.value_in(key, pointer, blank.bytes().get(..len).unwrap_or_default())?;
         Ok(pin(cached.insert(pointer.offset, blank, len), value))
-    }
-
-    /// The record of `len` bytes that `pointer` of `key` leads to, read and checked.
-    fn read_record(
-        &self,
-        key: &[u8],
-        pointer: &BlobPointer,
-        len: usize,
-        cost: &mut OpCost,
-    ) -> Result<Bytes> {
-        let record = read_exact_at(&*self.file, pointer.offset, len)?;
-        cost.bytes_from_disk += len as u64;
-        self.value_in(key, pointer, &record)?;
-        Ok(Bytes::from(record))
     }
 
     /// Whether `record`, which was checked when it was read from there, is the one that `pointer` of `key` leads to.
