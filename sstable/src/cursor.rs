@@ -124,10 +124,10 @@ impl TableCursor {
     }
 
     /// Let `run` walk over the rows at hand that follow and have heads below `below`, if they are known to be of the scan which
-    /// this serves ([`Stepped::is_row`]); the bytes that the run's steps take. This stays where it is until
-    /// [`TableCursor::end_run`].
+    /// this serves ([`Stepped::is_row`]); the bytes that the run's steps take. Until [`TableCursor::end_run`] this is not to be
+    /// asked for anything.
     #[inline]
-    pub fn begin_run(&self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
+    pub fn begin_run(&mut self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
         self.at.begin_run(below, run)
     }
 

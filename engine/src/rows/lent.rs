@@ -23,7 +23,7 @@ use super::{Rows, Stand};
 
 /// Where there are fewer steps than this between two changes of source (the way to another and the way back), to begin and
 /// end a run costs more than it saves: three interleaved runs of level 0 took 45 to 50 ns a row with runs and 44 without.
-const LONG: u32 = 4;
+const LONG: u32 = 2;
 
 /// See the module.
 #[derive(Debug)]

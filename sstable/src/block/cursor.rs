@@ -171,14 +171,21 @@ impl BlockCursor {
     }
 
     /// Let `run` walk over the rows behind this one that have heads below `below`, if all rows are known to be the scan's; the
-    /// block's bytes. This stays, to be told with [`BlockCursor::end_run`] when the run is over.
+    /// block's bytes. The run takes the key's buffer with it: until [`BlockCursor::end_run`] is told that it is over, this is
+    /// not to be asked for anything.
     #[inline]
-    pub(crate) fn begin_run(&self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
-        let at = &self.at;
-        if !(at.plain && self.valid()) {
+    pub(crate) fn begin_run(&mut self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
+        let at = &mut self.at;
+        if !(at.plain && at.row < at.layout.rows) {
             return None;
         }
-        run.begin(&at.layout, (at.row + 1, below), at.head, at.key(), (at.here.key_end, at.here.value_end));
+        run.begin(
+            &at.layout,
+            (at.row + 1, below),
+            at.head,
+            &mut at.key,
+            (at.here.key_end, at.here.value_end),
+        );
         Some(self.block.room())
     }
 
@@ -186,11 +193,15 @@ impl BlockCursor {
     /// known; its head.
     #[inline]
     pub(crate) fn end_run(&mut self, run: &mut RowRun) -> u64 {
-        let row = run.end();
-        if row != self.at.row {
-            self.at.stand(self.block.room(), row);
+        let (last, key_end, value_end) = run.end(&mut self.at.key);
+        let (at, bytes) = (&mut self.at, self.block.room());
+        if run.is_bounded() {
+            at.come_to(bytes, last, (key_end, value_end));
+            at.stride(bytes);
+        } else if last != at.row {
+            at.stand(bytes, last);
         }
-        self.at.head
+        at.head
     }
 
     /// The current row, if it is known to be one of the scan's.
@@ -270,6 +281,17 @@ impl Position {
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
         }
         true
+    }
+
+    /// Be, for a stride, on row `row`, whose own bytes and value end at `ends`: somebody else took the steps to it from here, and
+    /// left in the buffer what the row behind it shares.
+    #[inline(always)]
+    fn come_to(&mut self, bytes: &[u8], row: u32, ends: (u32, u32)) {
+        if row / BUNDLE != self.row / BUNDLE {
+            self.enter(bytes, row - row % BUNDLE);
+        }
+        self.row = row;
+        (self.here.key_end, self.here.value_end) = ends;
     }
 
     /// [`Position::prev`] in a block with narrow starts.

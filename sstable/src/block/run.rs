@@ -7,7 +7,8 @@
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{Layout, NARROW};
 
-/// See the module. The cursor that began the run stays where it was, and goes to where the run has come when that is over.
+/// See the module. The cursor that began the run lends it the key's buffer, and goes to where the run has come when that is
+/// over.
 ///
 /// Invariant: the buffer holds the block's prefix and all that the next row shares with the first of its bundle, since
 /// shares never grow within one.
@@ -35,15 +36,15 @@ pub struct RowRun {
 }
 
 impl RowRun {
-    /// The rows from row `next` on, with heads below `below`, of a block with narrow starts. The row before has the key `key`, of
-    /// which `head` is the head, and its own bytes and value end at `ends`. That key is, or begins with, all that the next row
-    /// shares with the first of its bundle.
+    /// The rows from row `next` on, with heads below `below`, of a block with narrow starts. The row before has the key in
+    /// `buffer`, which the run takes, and the head `head`, and its own bytes and value end at `ends`.
+    #[inline]
     pub(super) fn begin(
         &mut self,
         layout: &Layout,
         (next, below): (u32, u64),
         head: u64,
-        key: &[u8],
+        buffer: &mut KeyBuffer,
         ends: (u32, u32),
     ) {
         (self.first, self.next, self.end) = (next, next, layout.rows);
@@ -51,14 +52,16 @@ impl RowRun {
         (self.records, self.keys, self.values) = (layout.records, layout.keys, layout.values);
         self.prefix_len = layout.keys - layout.prefix;
         (self.key, self.value) = ends;
-        self.buffer.begin(key);
+        std::mem::swap(&mut self.buffer, buffer);
     }
 
-    /// Take no more rows; the row taken last, or the one at which the run has ended, if that is known.
+    /// Take no more rows, and give the buffer back; the row taken last, or the one before the first, and where its own bytes
+    /// and its value end.
     #[inline]
-    pub(super) fn end(&mut self) -> u32 {
+    pub(super) fn end(&mut self, buffer: &mut KeyBuffer) -> (u32, u32, u32) {
+        std::mem::swap(&mut self.buffer, buffer);
         self.end = 0;
-        if self.bounded { self.next } else { self.next.wrapping_sub(1) }
+        (self.next.wrapping_sub(1), self.key, self.value)
     }
 
     /// Whether rows may be left.
