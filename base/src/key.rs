@@ -165,6 +165,19 @@ pub fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// `a.cmp(b)`, without a call where their heads decide.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use esker_base::key::compare;
+/// assert_eq!(compare(b"apple", b"apply"), Ordering::Less);
+/// assert_eq!(compare(b"a\0", b"a"), Ordering::Greater);
+/// ```
+#[inline]
+pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    head(a).cmp(&head(b)).then_with(|| a.cmp(b))
+}
+
 /// `key` behind `prefix`, or `None` if it does not start with it. For prefixes of a few bytes, which all keys
 /// of a block or table share: compared here, not by a call.
 ///

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::{entry_hash, key_hash};
 use esker_base::filename::FileName;
+use esker_base::key::compare;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, Error, Kind, OpCost, Result, SeqNo};
 use esker_sstable::{BlobReader, BlobWalk, CursorOptions, TableContext, TableCursor, TableReader};
@@ -116,7 +117,7 @@ impl Readback {
             let (seqno, kind) = (self.cursor.seqno(), self.cursor.kind());
             let behind = match self.entries {
                 0 => Ordering::Less,
-                _ => self.key.as_slice().cmp(key),
+                _ => compare(&self.key, key),
             };
             let new_key = behind == Ordering::Less;
             if !new_key && (behind == Ordering::Greater || seqno >= self.seqno) {

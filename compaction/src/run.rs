@@ -23,6 +23,7 @@ use std::sync::Arc;
 use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::entry_hash;
 use esker_base::filename::FileName;
+use esker_base::key::compare;
 use esker_base::merge::Merge;
 use esker_base::range_tombstone::Fragments;
 use esker_base::table_meta::TableMeta;
@@ -310,7 +311,7 @@ impl<C: Cursor> MergeRun<C> {
             let (seqno, kind) = (self.merge.seqno(), self.merge.kind());
             let behind = match self.totals.entries_in {
                 0 => Ordering::Less,
-                _ => self.versions.key().cmp(key),
+                _ => compare(self.versions.key(), key),
             };
             let same_key = behind == Ordering::Equal;
             if !same_key && self.part.is_before(key) {

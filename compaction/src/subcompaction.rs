@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use esker_base::key::compare;
 use esker_base::range_tombstone::Fragment;
 use esker_sstable::TableReader;
 
@@ -50,7 +51,7 @@ impl Part {
     /// Whether `key`, and so every key after it, lies behind this part.
     #[inline]
     pub fn is_before(&self, key: &[u8]) -> bool {
-        self.end.as_ref().is_some_and(|end| end.as_slice() <= key)
+        self.end.as_ref().is_some_and(|end| compare(end, key).is_le())
     }
 
     /// What of these fragments lies in this part.

@@ -180,7 +180,8 @@ impl Versions {
     /// No version of the key is left: settle what was held back.
     #[inline]
     pub(crate) fn end(&mut self, out: &mut impl Emit) -> Result<()> {
-        self.dropped.tombstones += self.held_deletes.drain(..).count() as u64;
+        self.dropped.tombstones += self.held_deletes.len() as u64;
+        self.held_deletes.clear();
         if self.operands.is_empty() { Ok(()) } else { self.end_operands(out) }
     }
 

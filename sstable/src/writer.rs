@@ -13,6 +13,7 @@ use esker_base::blob::BlobPointer;
 use esker_base::checksum::{ChecksumSeed, entry_hash, key_hash};
 use esker_base::filename::FileName;
 use esker_base::format::TABLE_VERSION;
+use esker_base::key::compare;
 use esker_base::range_tombstone::Fragment;
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, InternalKey, Kind, Result, SeqNo, limits};
@@ -148,7 +149,7 @@ impl TableWriter {
         assert!(kind != Kind::RangeDelete, "range tombstones are added with add_tombstone");
         let behind = match self.totals.entries {
             0 => Ordering::Less,
-            _ => self.last_user_key().cmp(key),
+            _ => compare(self.last_user_key(), key),
         };
         assert!(behind != Ordering::Greater, "entries are added in ascending order");
         let same_key = behind == Ordering::Equal;
