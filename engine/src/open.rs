@@ -191,9 +191,10 @@ impl Opening {
         for keyspace in version.keyspaces() {
             self.check_operator(&keyspace.options)?;
         }
-        let logs = read_logs(&*self.env.fs, &self.dir, versions.database(), &version, left.clean_close)
+        let spare = Arc::new(SpareChunks::new(self.options.memtable_bytes_max));
+        let logs = read_logs(&self.env, &self.dir, versions.database(), &version, left.clean_close, &spare)
             .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
-        let core = self.core(versions, &logs, lock, cache, ledger)?;
+        let core = self.core(versions, &logs, spare, lock, cache, ledger)?;
         core.jobs.attach(&core);
         core.note_progress();
         if !core.options.read_only {
@@ -305,12 +306,12 @@ impl Opening {
         self,
         versions: VersionSet,
         logs: &RecoveredLogs,
+        spare: Arc<SpareChunks>,
         lock: Option<Box<dyn FileLock>>,
         cache: Arc<BlockCache>,
         ledger: Arc<Ledger>,
     ) -> Result<Arc<Core>> {
         let log_number = versions.allocate();
-        let spare = Arc::new(SpareChunks::new(self.options.memtable_bytes_max));
         let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max, &spare);
         let health = Arc::new(Health::new());
         let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));

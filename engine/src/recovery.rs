@@ -32,13 +32,16 @@ use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
 use esker_manifest::limits::SEQNO_END;
 use esker_manifest::{Marks, Version};
+use esker_vfs::Env;
 use esker_vfs::fs::{File, Fs, read_exact_at};
+use esker_vfs::scheduler::Lane;
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use crate::batch::decode_op;
 use crate::commit::apply;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, SpareChunks};
 
+mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -122,6 +125,7 @@ fn copy(from: &dyn File, to: &dyn File, range: Range<u64>) -> Result<()> {
     while at < range.end {
         let len = usize::try_from((range.end - at).min(PIECE_BYTES)).unwrap_or(0);
         to.write_at(&read_exact_at(from, at, len)?, at)?;
+        to.start_writeback(at, len as u64);
         at += len as u64;
     }
     Ok(())
@@ -143,23 +147,25 @@ struct Ending {
 
 /// Reads the logs of one database.
 struct Replay<'a> {
-    fs: &'a dyn Fs,
+    env: &'a Env,
     dir: &'a Path,
     database: DatabaseId,
     version: &'a Version,
+    spare: &'a Arc<SpareChunks>,
 }
 
-/// Read every log still needed. `clean_close` is the last log's length if the database was closed in
-/// order. Changes nothing.
+/// Read every log still needed, into memtables in `spare` chunks. `clean_close` is the last log's length if the database was
+/// closed in order. Changes nothing.
 pub(crate) fn read_logs(
-    fs: &dyn Fs,
+    env: &Env,
     dir: &Path,
     database: DatabaseId,
     version: &Version,
     clean_close: Option<(FileNumber, u64)>,
+    spare: &Arc<SpareChunks>,
 ) -> Result<RecoveredLogs> {
     let marks = &Marks { clean_close, ..version.marks().clone() };
-    let replay = Replay { fs, dir, database, version };
+    let replay = Replay { env, dir, database, version, spare };
     let (numbers, left_over) = replay.chain(&replay.list(marks)?, marks)?;
     let mut result = RecoveredLogs {
         kept: Vec::new(),
@@ -226,7 +232,7 @@ impl Replay<'_> {
     /// The logs from the first needed on, ascending; those the manifest knows of must be there.
     fn list(&self, marks: &Marks) -> Result<Vec<FileNumber>> {
         let mut numbers: Vec<FileNumber> = Vec::new();
-        for entry in self.fs.list(self.dir)? {
+        for entry in self.env.fs.list(self.dir)? {
             if let Some(FileName::Log(number)) = FileName::parse(&entry.name)
                 && number >= marks.first_log
             {
@@ -271,7 +277,7 @@ impl Replay<'_> {
 
     fn open(&self, number: FileNumber, marks: &Marks) -> Result<LogReader> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
-        LogReader::open(self.fs, &self.path(number), identity, Self::closed_len(number, marks))
+        LogReader::open(&*self.env.fs, &self.path(number), identity, Self::closed_len(number, marks))
     }
 
     /// The length of log `number`, if the manifest knows it: then it was durable before.
@@ -288,7 +294,10 @@ impl Replay<'_> {
     /// Replay one log into a memtable of its own.
     fn read(&self, number: FileNumber, marks: &Marks, after: SeqNo) -> Result<(RecoveredLog, Ending)> {
         let mut reader = self.open(number, marks)?;
-        let (memtable, mut writer) = Memtable::new();
+        if let Some(memory) = memory::BringIn::for_log(reader.bytes_max(), self.spare) {
+            self.env.scheduler.spawn(Lane::Upkeep, Box::new(memory));
+        }
+        let (memtable, mut writer) = Memtable::in_spare(self.spare);
         let mut writes = writer.writes();
         let mut last = after;
         while let Some(record) = reader.next()? {

@@ -80,6 +80,17 @@ impl Chunk {
         }
         Chunk { start, layout }
     }
+
+    /// A chunk of [`CHUNK_BYTES_MAX`] bytes, each page of which the system has brought in.
+    pub(super) fn brought_in() -> Chunk {
+        const PAGE_BYTES: usize = 4 << 10;
+        let chunk = Chunk::new(CHUNK_BYTES_MAX);
+        for at in (0..CHUNK_BYTES_MAX).step_by(PAGE_BYTES) {
+            // SAFETY: (1) `at` is below the allocation's size; (2) nobody else has it yet.
+            unsafe { chunk.start.add(at).write(0) };
+        }
+        chunk
+    }
 }
 
 impl Drop for Arena {

@@ -89,8 +89,12 @@ impl Memtable {
         Memtable::build(None, None)
     }
 
-    /// The same, with a filter for gets, for a memtable that will take about `bytes` bytes, in `spare` chunks where
-    /// there are any.
+    /// The same, in `spare` chunks where there are any.
+    pub(crate) fn in_spare(spare: &Arc<SpareChunks>) -> (Arc<Memtable>, MemtableWriter) {
+        Memtable::build(None, Some(Arc::clone(spare)))
+    }
+
+    /// The same, with a filter for gets, for a memtable that will take about `bytes` bytes.
     pub(crate) fn with_filter(bytes: u64, spare: &Arc<SpareChunks>) -> (Arc<Memtable>, MemtableWriter) {
         let filter = usize::try_from(bytes / FILTER_SHARE).unwrap_or(usize::MAX).min(FILTER_BYTES_MAX);
         Memtable::build(Some(KeyFilter::new(filter)), Some(Arc::clone(spare)))

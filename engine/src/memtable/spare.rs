@@ -21,6 +21,9 @@ pub(crate) struct SpareChunks {
 }
 
 impl SpareChunks {
+    /// Bytes of one of them.
+    pub(crate) const CHUNK_BYTES: usize = CHUNK_BYTES_MAX;
+
     /// None yet; at most `bytes_max` bytes are kept.
     pub(crate) fn new(bytes_max: u64) -> Self {
         let count_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / CHUNK_BYTES_MAX;
@@ -30,6 +33,15 @@ impl SpareChunks {
     /// Bytes kept.
     pub(crate) fn bytes(&self) -> u64 {
         (self.chunks.lock().len() * CHUNK_BYTES_MAX) as u64
+    }
+
+    /// Have the system bring in one more; whether there was room for it.
+    pub(crate) fn bring_in(&self) -> bool {
+        let room = self.chunks.lock().len() < self.count_max;
+        if room {
+            self.put(std::iter::once(Chunk::brought_in()));
+        }
+        room
     }
 
     /// One of them. Its content is whatever was written last.

@@ -349,6 +349,19 @@ fn a_group_of_nested_range_tombstones_takes_its_share() {
     }
 }
 
+#[test]
+fn memory_brought_in_goes_to_the_next_memtable() {
+    let chunk = CHUNK_BYTES_MAX as u64;
+    let spare = Arc::new(SpareChunks::new(3 * chunk));
+    assert!((0..3).all(|_| spare.bring_in()));
+    assert!(!spare.bring_in(), "as much as may be kept is there");
+    assert_eq!(spare.bytes(), 3 * chunk);
+    let memtable = fill(&spare, 5);
+    assert_eq!(spare.bytes(), 0, "taken");
+    let seen = memtable.get(SPACE, b"000000001", SeqNo::MAX).map(|entry| entry.value.len());
+    assert_eq!(seen, Some(100_000));
+}
+
 /// As many entries as take more than `chunks` of the largest chunks.
 fn fill(spare: &Arc<SpareChunks>, chunks: u64) -> Arc<Memtable> {
     let (memtable, mut writer) = Memtable::with_filter(1 << 20, spare);
