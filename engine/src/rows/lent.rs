@@ -11,7 +11,8 @@
 //!    a row that is gone.
 //! 3. What a row's bytes lie in does not move with the `Rows`: a block, a chunk of an arena, or the buffer of a vector.
 //! 4. While there is a run, the merge stands where that began, on the row before its first; it goes to where the run has come
-//!    before anything else moves it ([`Rows::end_run`]).
+//!    before anything else moves it ([`Rows::end_run`]). The run has the buffer of that source's key meanwhile; its bytes stay where they
+//!    are.
 
 #![expect(unsafe_code, reason = "a loan kept beside its lender has no safe form")]
 
