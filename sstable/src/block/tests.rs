@@ -228,6 +228,27 @@ fn read_everything(bytes: Vec<u8>) {
         cursor.end_run(&mut run);
         assert!(cursor.valid());
     }
+    // Where a run was seen to end, the cursor is as if it had taken the steps itself.
+    for bound in 1..view.rows() {
+        let mut key = Vec::new();
+        view.key_into(bound, &mut key);
+        let taken = |cursor: &mut BlockCursor, run: &mut RowRun| {
+            cursor.begin_run(head(&key), run).map(<[u8]>::len)?;
+            let taken = std::iter::from_fn(|| run.next(&bytes).map(drop)).count();
+            Some((taken, cursor.end_run(run)))
+        };
+        cursor.stand(0);
+        let Some((taken, at)) = taken(&mut cursor, &mut run) else { break };
+        let row = u32::try_from(taken).expect("a block's rows") + u32::from(run.is_bounded());
+        let mut expected = Vec::new();
+        view.key_into(row, &mut expected);
+        assert_eq!((cursor.key(), cursor.value(), at), (&expected[..], view.value(row), head(&expected)));
+        if cursor.next() {
+            expected.clear();
+            view.key_into(row + 1, &mut expected);
+            assert_eq!(cursor.key(), expected, "and goes on from there");
+        }
+    }
 }
 
 #[test]
