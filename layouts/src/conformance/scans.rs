@@ -37,6 +37,11 @@ pub(super) fn order_bounds_and_limits<K: OrderedKv>(store: &K) {
     let mut bare = read.scan(range("a", "d"), plain.keys_only()).expect("scan");
     assert!(bare.all(|row| row.expect("a row").1.is_empty()), "key-only scans have no values");
     visits(&read);
+    let in_transaction = store.update(|tx| {
+        visits(tx);
+        Ok(())
+    });
+    in_transaction.expect("a transaction that only reads");
     many_rows(store);
 }
 

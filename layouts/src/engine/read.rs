@@ -16,8 +16,8 @@ pub struct EngineRead {
 }
 
 /// The range as the engine takes it.
-pub(super) fn bounds(range: KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    (Bound::Included(range.start), range.end.map_or(Bound::Unbounded, Bound::Excluded))
+pub(super) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Included(&range.start), range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 impl EngineRead {
@@ -50,7 +50,8 @@ impl KvRead for EngineRead {
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {
-        let cursor = if range.is_empty() { None } else { Some(self.reader.cursor_over(bounds(range))?) };
+        let cursor =
+            if range.is_empty() { None } else { Some(self.reader.cursor_over::<&[u8]>(bounds(&range))?) };
         Ok(EngineScan { read: self, cursor, options, left: Limits::new(options), started: false })
     }
 
@@ -58,7 +59,7 @@ impl KvRead for EngineRead {
         if range.is_empty() {
             return Ok(());
         }
-        let mut cursor = self.reader.cursor_over(bounds(range))?;
+        let mut cursor = self.reader.cursor_over::<&[u8]>(bounds(&range))?;
         let mut walk = || -> Result<()> {
             let mut found = cursor.seek_first()?;
             while found {

@@ -6,12 +6,28 @@ use bytes::Bytes;
 use esker::{Keyspace, Transaction, TransactionScan};
 
 use super::read::bounds;
-use crate::kv::{Expect, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
+use crate::kv::{Expect, Go, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
 use crate::{Error, OpCost, Result};
 
 /// The range as the engine deletes it: to a key. Past the longest key of 0xFF there is none.
 pub(super) fn delete_bounds(range: KeyRange) -> (Vec<u8>, Vec<u8>) {
     (range.start, range.end.unwrap_or_else(|| vec![0xFF; esker::limits::KEY_BYTES_MAX]))
+}
+
+/// Lend the rows of `scan` to `visit`; the key behind the last of them that it wants to go to.
+fn lend(
+    scan: &mut TransactionScan,
+    visit: &mut impl FnMut(&[u8], &[u8]) -> Result<Go>,
+) -> Result<Option<Vec<u8>>> {
+    for row in scan {
+        let (key, value) = row?;
+        match visit(&key, &value)? {
+            Go::To(next) if next.as_slice() > &*key => return Ok(Some(next)),
+            Go::On | Go::To(_) => {}
+            Go::Stop => break,
+        }
+    }
+    Ok(None)
 }
 
 /// A transaction under way.
@@ -73,8 +89,22 @@ impl KvRead for EngineTx<'_> {
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineTxScan<'_>> {
-        let scan = (!range.is_empty()).then(|| self.transaction.range(self.keyspace, bounds(range)));
+        let scan =
+            (!range.is_empty()).then(|| self.transaction.range::<&[u8]>(self.keyspace, bounds(&range)));
         Ok(EngineTxScan { cost: &self.cost, scan, options, left: Limits::new(options) })
+    }
+
+    // With the engine's scan where it was made: it is large, and most visits are of a few rows.
+    fn visit(&self, range: KeyRange, mut visit: impl FnMut(&[u8], &[u8]) -> Result<Go>) -> Result<()> {
+        let mut rest = range;
+        while !rest.is_empty() {
+            let mut scan = self.transaction.range::<&[u8]>(self.keyspace, bounds(&rest));
+            let next = lend(&mut scan, &mut visit);
+            self.cost.borrow_mut().add(&scan.cost());
+            let Some(next) = next? else { break };
+            rest.start = next;
+        }
+        Ok(())
     }
 
     fn cost(&self) -> OpCost {
@@ -115,7 +145,7 @@ impl KvTx for EngineTx<'_> {
     }
 
     fn watch_range(&mut self, range: KeyRange) {
-        self.transaction.watch_range(self.keyspace, bounds(range));
+        self.transaction.watch_range::<&[u8]>(self.keyspace, bounds(&range));
     }
 }
 

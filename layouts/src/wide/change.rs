@@ -1,6 +1,7 @@
 //! Changes of one row.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::WideTable;
 use crate::Result;
@@ -17,32 +18,32 @@ use crate::tuple::PackField;
 /// ```
 #[derive(Clone, Default)]
 pub struct RowChange {
-    /// The edits, one after the other in one buffer: of each, what it does, the lengths of its three parts as
+    /// The edits, one after the other in one buffer: of each, what it does, the lengths of its two parts as
     /// eight bytes each, and the parts.
     edits: Scratch,
+    /// Where in it the family lies that was named last.
+    family: Range<usize>,
 }
 
 /// One edit, as it lies in a change.
 #[derive(Clone, Copy, Debug)]
 enum Edit<'c> {
+    /// What follows is in this family.
+    Family(&'c [u8]),
     Put {
-        family: &'c [u8],
         column: &'c [u8],
         value: &'c [u8],
     },
     Delete {
-        family: &'c [u8],
         column: &'c [u8],
     },
     /// Without `end`: all columns from `start` on.
     DeleteColumns {
-        family: &'c [u8],
         start: &'c [u8],
         end: Option<&'c [u8]>,
     },
     DeleteRow,
     Add {
-        family: &'c [u8],
         column: &'c [u8],
         by: i64,
     },
@@ -54,7 +55,8 @@ const DELETE_COLUMNS: u8 = 2;
 const DELETE_COLUMNS_TO_END: u8 = 3;
 const DELETE_ROW: u8 = 4;
 const ADD: u8 = 5;
-const HEAD: usize = 1 + 3 * size_of::<u64>();
+const FAMILY: u8 = 6;
+const HEAD: usize = 1 + 2 * size_of::<u64>();
 
 /// The edits of a change.
 struct Edits<'c>(&'c [u8]);
@@ -62,9 +64,9 @@ struct Edits<'c>(&'c [u8]);
 impl<'c> Edits<'c> {
     /// The next edit with its parts. Inlined with what follows: handing an edit on costs as much as reading it. The bytes were written by [`RowChange::and`] and nobody else.
     #[inline(always)]
-    fn parts(&mut self) -> Option<(u8, [&'c [u8]; 3])> {
+    fn parts(&mut self) -> Option<(u8, [&'c [u8]; 2])> {
         let (head, mut rest) = self.0.split_first_chunk::<HEAD>()?;
-        let mut parts: [&[u8]; 3] = [&[]; 3];
+        let mut parts: [&[u8]; 2] = [&[]; 2];
         for (part, len) in parts.iter_mut().zip(head[1..].as_chunks::<8>().0) {
             let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
             (*part, rest) = rest.split_at_checked(len)?;
@@ -79,13 +81,14 @@ impl<'c> Iterator for Edits<'c> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Edit<'c>> {
-        let (what, [family, a, b]) = self.parts()?;
+        let (what, [a, b]) = self.parts()?;
         Some(match what {
-            PUT => Edit::Put { family, column: a, value: b },
-            DELETE => Edit::Delete { family, column: a },
-            DELETE_COLUMNS => Edit::DeleteColumns { family, start: a, end: Some(b) },
-            DELETE_COLUMNS_TO_END => Edit::DeleteColumns { family, start: a, end: None },
-            ADD => Edit::Add { family, column: a, by: i64::from_le_bytes(b.try_into().ok()?) },
+            FAMILY => Edit::Family(a),
+            PUT => Edit::Put { column: a, value: b },
+            DELETE => Edit::Delete { column: a },
+            DELETE_COLUMNS => Edit::DeleteColumns { start: a, end: Some(b) },
+            DELETE_COLUMNS_TO_END => Edit::DeleteColumns { start: a, end: None },
+            ADD => Edit::Add { column: a, by: i64::from_le_bytes(b.try_into().ok()?) },
             _ => Edit::DeleteRow,
         })
     }
@@ -108,10 +111,10 @@ impl RowChange {
         self.edits.is_empty()
     }
 
-    fn and(mut self, what: u8, parts: [&[u8]; 3]) -> Self {
-        let [a, b, c] = parts;
+    fn and(&mut self, what: u8, parts: [&[u8]; 2]) {
+        let [a, b] = parts;
         let edits = &mut *self.edits;
-        edits.reserve(HEAD + a.len() + b.len() + c.len());
+        edits.reserve(HEAD + a.len() + b.len());
         let mut head = [what; HEAD];
         for (to, part) in head[1..].as_chunks_mut::<8>().0.iter_mut().zip(parts) {
             *to = (part.len() as u64).to_le_bytes();
@@ -119,20 +122,29 @@ impl RowChange {
         edits.extend_from_slice(&head);
         edits.extend_from_slice(a);
         edits.extend_from_slice(b);
-        edits.extend_from_slice(c);
+    }
+
+    /// An edit in `family`, which is named where it is another than the edit's before.
+    fn in_family(mut self, family: &str, what: u8, parts: [&[u8]; 2]) -> Self {
+        let family = family.as_bytes();
+        if family.is_empty() || self.edits.get(self.family.clone()) != Some(family) {
+            self.and(FAMILY, [family, &[]]);
+            self.family = self.edits.len() - family.len()..self.edits.len();
+        }
+        self.and(what, parts);
         self
     }
 
     /// Set a cell.
     #[must_use]
     pub fn put(self, family: &str, column: &[u8], value: &[u8]) -> Self {
-        self.and(PUT, [family.as_bytes(), column, value])
+        self.in_family(family, PUT, [column, value])
     }
 
     /// Remove a cell; an absent one is fine.
     #[must_use]
     pub fn delete(self, family: &str, column: &[u8]) -> Self {
-        self.and(DELETE, [family.as_bytes(), column, &[]])
+        self.in_family(family, DELETE, [column, &[]])
     }
 
     /// Remove the cells of a family whose columns lie in `columns`, as one range delete.
@@ -141,21 +153,22 @@ impl RowChange {
     pub fn delete_columns(self, family: &str, columns: KeyRange) -> Self {
         let what = if columns.end.is_some() { DELETE_COLUMNS } else { DELETE_COLUMNS_TO_END };
         let end = columns.end.as_deref().unwrap_or_default();
-        self.and(what, [family.as_bytes(), &columns.start, end])
+        self.in_family(family, what, [&columns.start, end])
     }
 
     /// Remove every cell of the row in the families of the handle it is applied with, as one range
     /// delete per family.
     #[must_use]
-    pub fn delete_row(self) -> Self {
-        self.and(DELETE_ROW, [&[]; 3])
+    pub fn delete_row(mut self) -> Self {
+        self.and(DELETE_ROW, [&[]; 2]);
+        self
     }
 
     /// Add to a counter cell without reading it, so that concurrent adds do not conflict. A cell that is
     /// no number, or a sum that does not fit, may show only when the cell is read.
     #[must_use]
     pub fn add(self, family: &str, column: &[u8], by: i64) -> Self {
-        self.and(ADD, [family.as_bytes(), column, &by.to_le_bytes()])
+        self.in_family(family, ADD, [column, &by.to_le_bytes()])
     }
 
     /// Hand the writes of the change of `row` to `write`, in order.
@@ -167,40 +180,41 @@ impl RowChange {
     ) -> Result<()> {
         with_buffer(|at| {
             // The cells of a row begin alike as long as the family is the same.
-            let mut begun: Option<(&[u8], usize)> = None;
-            let mut cell = |at: &mut Vec<u8>, family, column: &[u8]| -> Result<()> {
-                match begun {
-                    Some((of, len)) if of == family => at.truncate(len),
-                    _ => {
-                        at.clear();
-                        table.family_named(family)?.cells.key_into(&(row,), at);
-                        begun = Some((family, at.len()));
-                    }
-                }
+            let (mut family, mut begun) = (None, 0);
+            let cell = |at: &mut Vec<u8>, begun, column: &[u8]| -> Result<()> {
+                at.truncate(begun);
                 column.pack_field(at, 0);
                 table.check_cell(at.len(), column)
             };
             for edit in Edits(&self.edits) {
                 match edit {
-                    Edit::Put { family, column, value } => {
-                        cell(at, family, column)?;
+                    Edit::Family(name) => {
+                        let named = table.family_named(name)?;
+                        at.clear();
+                        named.cells.key_into(&(row,), at);
+                        (family, begun) = (Some(named), at.len());
+                    }
+                    Edit::Put { column, value } => {
+                        cell(at, begun, column)?;
                         write(Write::Put(at, value));
                     }
-                    Edit::Delete { family, column } => {
-                        cell(at, family, column)?;
+                    Edit::Delete { column } => {
+                        cell(at, begun, column)?;
                         write(Write::Delete(at));
                     }
-                    Edit::DeleteColumns { family, start, end } => {
+                    Edit::DeleteColumns { start, end } => {
                         let columns = KeyRange { start: start.to_vec(), end: end.map(<[u8]>::to_vec) };
-                        write(Write::DeleteRange(&table.family_named(family)?.columns(row, &columns)));
+                        if let Some(family) = family {
+                            write(Write::DeleteRange(&family.columns(row, &columns)));
+                        }
                     }
                     Edit::DeleteRow => {
                         for family in &table.families {
                             write(Write::DeleteRange(&family.cells.under(&(row,))));
                         }
                     }
-                    Edit::Add { family, column, by } => {
-                        cell(at, family, column)?;
+                    Edit::Add { column, by } => {
+                        cell(at, begun, column)?;
                         write(Write::Merge(at, &Merge::Add(by)));
                     }
                 }
