@@ -34,10 +34,9 @@ pub trait Cursor {
     /// Come nearer to where a seek to `target` will look, which has to be the next call: step `step` of
     /// [`APPROACH_STEPS`], counted from 0. Each asks the processor for what the next will look at, so that the sources of a
     /// merge, which take their steps in turns, do not wait for memory one after another. The cursor's position is lost.
+    /// What fails on the way, the seek tells.
     #[inline]
-    fn approach(&mut self, _target: InternalKey<'_>, _step: u8) -> Result<()> {
-        Ok(())
-    }
+    fn approach(&mut self, _target: InternalKey<'_>, _step: u8) {}
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
     /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.
     #[inline]

@@ -366,9 +366,7 @@ impl<C: Cursor> Merge<C> {
     fn approach_all(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.check()?;
         for step in 0..APPROACH_STEPS {
-            for source in 0..self.sources.len() {
-                self.sources[source].approach(target, step).map_err(|error| self.fail(error))?;
-            }
+            self.sources.iter_mut().for_each(|source| source.approach(target, step));
         }
         Ok(())
     }

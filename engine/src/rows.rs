@@ -194,6 +194,17 @@ impl Rows {
         self.progress.begin();
     }
 
+    /// Run `seek`, which goes elsewhere: where this stood does not matter any more.
+    #[inline]
+    fn anew(&mut self, seek: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.stand = Stand::Nowhere;
+        self.drop_run();
+        self.guard(|rows, _| {
+            rows.begin_walk();
+            seek(rows)
+        })
+    }
+
     /// What the walk has cost since the last call.
     pub(crate) fn take_cost(&mut self) -> OpCost {
         let mut cost = std::mem::take(&mut self.cost);
@@ -204,14 +215,12 @@ impl Rows {
     /// Stand on the first row within the bounds.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
         match self.bounds.start.clone() {
-            Bound::Unbounded => self.guard(|rows, _| {
-                rows.begin_walk();
+            Bound::Unbounded => self.anew(|rows| {
                 rows.merge.seek_first()?;
                 rows.find_forward(false)
             }),
             Bound::Included(start) => self.seek(&start),
-            Bound::Excluded(start) => self.guard(|rows, _| {
-                rows.begin_walk();
+            Bound::Excluded(start) => self.anew(|rows| {
                 rows.merge.seek(InternalKey::new(&start, SeqNo::ZERO))?;
                 rows.set_key(&start);
                 rows.find_forward(true)
@@ -222,14 +231,12 @@ impl Rows {
     /// Stand on the last row within the bounds.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
         match self.bounds.end.clone() {
-            Bound::Unbounded => self.guard(|rows, _| {
-                rows.begin_walk();
+            Bound::Unbounded => self.anew(|rows| {
                 rows.merge.seek_last()?;
                 rows.find_reverse()
             }),
             Bound::Included(end) => self.seek_for_prev(&end),
-            Bound::Excluded(end) => self.guard(|rows, _| {
-                rows.begin_walk();
+            Bound::Excluded(end) => self.anew(|rows| {
                 rows.merge.seek_before(InternalKey::before_all(&end))?;
                 rows.find_reverse()
             }),
@@ -241,8 +248,7 @@ impl Rows {
         if self.bounds.before_start(key) {
             return self.seek_first();
         }
-        self.guard(|rows, _| {
-            rows.begin_walk();
+        self.anew(|rows| {
             rows.merge.seek(InternalKey::new(key, rows.sight.largest()))?;
             rows.find_forward(false)
         })
@@ -253,8 +259,7 @@ impl Rows {
         if self.bounds.past_end(key) {
             return self.seek_last();
         }
-        self.guard(|rows, _| {
-            rows.begin_walk();
+        self.anew(|rows| {
             // The smallest key behind `key`.
             rows.set_key(key);
             rows.key.push(0);

@@ -108,7 +108,7 @@ impl RunCursor {
     }
 
     /// Run `step` unless an earlier one failed; remember a failure.
-    fn guard(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn guard<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -211,16 +211,19 @@ impl Cursor for RunCursor {
         self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
     }
 
-    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
-        if step > 0 {
-            let Some(cursor) = &mut self.cursor else { return Ok(()) };
-            return cursor.approach(target, step).inspect_err(|error| self.failed = Some(error.clone()));
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
+        if step == 0 {
+            let at = self.first_reaching(target);
+            // A failure is kept, and the seek tells it.
+            let entered = self.guard(|run| run.enter(at));
+            self.aim = entered.is_ok().then_some(at);
+            if !entered.is_ok_and(|is_there| is_there) {
+                return;
+            }
         }
-        self.guard(|run| {
-            let at = run.first_reaching(target);
-            run.aim = Some(at);
-            if run.enter(at)? { run.here_mut().approach(target, step) } else { Ok(()) }
-        })
+        if let Some(cursor) = &mut self.cursor {
+            cursor.approach(target, step);
+        }
     }
 
     #[inline(always)]

@@ -103,7 +103,7 @@ impl Cursor for Source {
         each!(self, c => c.prev())
     }
     #[inline]
-    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         each!(self, c => c.approach(target, step))
     }
     #[inline(always)]

@@ -320,9 +320,9 @@ fn word_at(bytes: &[u8], at: u32) -> u64 {
 
 #[inline]
 fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
-    // Starts of a forged block may lie anywhere: what passes 32 bits passes the block's end.
-    let key = |start: u32| layout.keys.saturating_add(start);
-    let value = |start: u32| layout.values.saturating_add(start);
+    // Starts of a forged block may lie anywhere: who looks at what they lead to looks whether it is there.
+    let key = |start: u32| layout.keys.wrapping_add(start);
+    let value = |start: u32| layout.values.wrapping_add(start);
     if !layout.wide {
         let at = (layout.records + row * NARROW) as usize;
         let record = bytes.get(at..).and_then(<[u8]>::first_chunk::<9>).copied().unwrap_or_default();

@@ -138,6 +138,11 @@ impl TableCursor {
         self.at.end_run(run)
     }
 
+    /// End `run`, which began here, and stand nowhere.
+    pub fn drop_run(&mut self, run: &mut RowRun) {
+        self.at.drop_run(run);
+    }
+
     /// Stand nowhere.
     pub fn leave(&mut self) {
         self.at.invalidate();
@@ -165,13 +170,16 @@ impl TableCursor {
         }
         // Until the block is there the cursor is in none: an error must not leave it in the old one.
         self.block = None;
-        let loaded = self.load(block)?;
-        loaded.prefetch(CURSOR_LINES);
+        // In place, since what is at hand is entered often and a block is large to be moved.
+        if !self.table.take_at_hand(block, self.options.fill_cache, &mut self.cost, self.at.block_mut())? {
+            *self.at.block_mut() = self.load(block)?;
+        }
+        self.at.block_mut().prefetch(CURSOR_LINES);
         let known = self.scan.as_ref().map_or(Known::default(), |(bounds, upto)| Known {
             in_bounds: self.table.index().is_within(block, bounds),
             upto: *upto,
         });
-        self.at.set(loaded, known);
+        self.at.begin(known);
         self.block = Some(block);
         Ok(())
     }
@@ -193,10 +201,8 @@ impl TableCursor {
         block
     }
 
+    /// Block `block`, which is not at hand.
     fn load(&mut self, block: usize) -> Result<Block> {
-        if let Some(block) = self.table.block_at_hand(block, self.options.fill_cache, &mut self.cost)? {
-            return Ok(block);
-        }
         if let Some(stored) = self.ahead.stored(&self.table, block) {
             return self.table.open_slice(block, &stored, self.fill(), &mut self.cost);
         }
@@ -415,19 +421,19 @@ impl Cursor for TableCursor {
     }
 
     /// Which block; its memory; the block.
-    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
             (0, _) => self.aim = Some(self.find(target)),
             (1, Some(block)) if self.block != self.aim => self.table.prefetch_block(block, 0),
             (2, Some(block)) if block < self.table.index().blocks() => {
-                return self.guarded(|cursor| {
+                // A failure is kept, and the seek tells it.
+                let _kept = self.guarded(|cursor| {
                     cursor.at.invalidate();
                     cursor.enter(block)
                 });
             }
             _ => {}
         }
-        Ok(())
     }
 
     #[inline(always)]

@@ -81,11 +81,10 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    fn approach(&mut self, target: InternalKey<'_>, step: u8) -> Result<()> {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
             self.position.approach(&found.index, target, step);
         }
-        Ok(())
     }
 
     #[inline]

@@ -116,6 +116,19 @@ impl Rows {
         is_next
     }
 
+    /// Leave the run, if there is one, before the merge is sent elsewhere: its leader stands nowhere then.
+    #[inline]
+    pub(super) fn drop_run(&mut self) {
+        if self.standing.bytes.is_empty() {
+            return;
+        }
+        self.standing.bytes = &[];
+        let run = &mut self.standing.run;
+        self.standing.steps = self.standing.steps.saturating_add(run.taken());
+        let (leader, _below) = self.merge.leader_below();
+        leader.table().expect("the run's table").drop_run(run);
+    }
+
     /// Stand on the merge's entry.
     #[inline]
     pub(super) fn lend_entry(&mut self, stand: Stand) {

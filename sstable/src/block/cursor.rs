@@ -5,11 +5,10 @@
 //! also restores the bytes of the first rest that are shared again.
 
 use esker_base::cursor::{EntryView, Stepped};
-use esker_base::key::head;
 use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 
-use super::key_buffer::{KeyBuffer, first_bytes, spliced_head};
+use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{BUNDLE, Block, Layout, Row, RowRun, kind_at, row_after, row_at, row_before, seqno_at};
 
 /// Cache lines of a value that are asked for when a cursor comes to it from elsewhere: one of 100 bytes lies in up to three.
@@ -44,13 +43,13 @@ struct Position {
     head: u64,
     /// Length of the block's prefix, which `key` starts with.
     prefix_len: u32,
-    /// The head of the prefix.
+    /// The head of the prefix, in which other bytes may stand behind it.
     prefix_head: u64,
     /// Where the current bundle's first rest starts in the block.
     first: u32,
     /// How many bytes of that rest the buffer holds behind the prefix.
     held: u32,
-    /// The head of the current bundle's first key.
+    /// The same of the current bundle's first key.
     first_head: u64,
     /// The current row's place in the block.
     here: Row,
@@ -92,7 +91,18 @@ pub(crate) struct Known {
 impl BlockCursor {
     /// Walk over `block` from now on; stands nowhere.
     pub(crate) fn set(&mut self, block: Block, known: Known) {
-        self.block = block;
+        *self.block_mut() = block;
+        self.begin(known);
+    }
+
+    /// The block, to be replaced by another: [`BlockCursor::begin`] has to follow. Stands nowhere.
+    pub(crate) fn block_mut(&mut self) -> &mut Block {
+        self.invalidate();
+        &mut self.block
+    }
+
+    /// Walk over the block that was put there; stands nowhere.
+    pub(crate) fn begin(&mut self, known: Known) {
         let (at, label) = (&mut self.at, self.block.label());
         at.row = NOWHERE;
         at.layout = label.layout;
@@ -100,10 +110,8 @@ impl BlockCursor {
         let puts = label.layout.kind == Kind::Put as u8 && label.newest <= known.upto;
         at.plain = at.strides && puts && known.in_bounds;
         at.known = known;
-        let prefix = self.block.view().prefix();
         at.prefix_len = label.layout.keys - label.layout.prefix;
-        at.prefix_head = head(prefix);
-        at.key.begin(prefix);
+        at.prefix_head = at.key.begin(self.block.room(), label.layout.prefix, at.prefix_len);
         at.held = 0;
         at.first = 0;
     }
@@ -202,6 +210,12 @@ impl BlockCursor {
             at.stand(bytes, last);
         }
         at.head
+    }
+
+    /// End `run`, which began here, and stand nowhere.
+    pub(crate) fn drop_run(&mut self, run: &mut RowRun) {
+        run.end(&mut self.at.key);
+        self.invalidate();
     }
 
     /// The current row, if it is known to be one of the scan's.
@@ -333,9 +347,8 @@ impl Position {
     /// Prepare for the bundle that starts with row `start`, which is returned.
     fn enter(&mut self, bytes: &[u8], start: u32) -> Row {
         let first = row_at(bytes, &self.layout, start);
-        let rest = bytes.get(first.key as usize..first.key_end as usize).unwrap_or_default();
         self.first = first.key;
-        self.first_head = spliced_head(self.prefix_head, self.prefix_len, head(rest));
+        self.first_head = spliced_head(self.prefix_head, self.prefix_len, head_at(bytes, first.key));
         self.held = 0;
         first
     }

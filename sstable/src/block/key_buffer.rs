@@ -10,15 +10,13 @@ const SHORT: usize = 16;
 pub(super) struct KeyBuffer(Vec<u8>);
 
 impl KeyBuffer {
-    /// Begin with `start`.
-    pub(super) fn begin(&mut self, start: &[u8]) {
-        let room = start.len() + 4 * SHORT;
+    /// Begin with the `len` bytes at offset `from` of `bytes`; their head, in which others may stand behind them.
+    pub(super) fn begin(&mut self, bytes: &[u8], from: u32, len: u32) -> u64 {
+        let room = len as usize + 4 * SHORT;
         if self.0.len() < room {
             self.0.resize(room, 0);
         }
-        if let Some(front) = self.0.get_mut(..start.len()) {
-            front.copy_from_slice(start);
-        }
+        self.copy(bytes, 0, from, len)
     }
 
     /// The first `len` bytes.

@@ -61,21 +61,26 @@ impl TableReader {
         self.cached.prefetch(block, lines);
     }
 
-    /// Block `block` to hold on to, if it can be had without reading the file.
-    pub(crate) fn block_at_hand(
+    /// Put block `block` into `held`, if it can be had without reading the file; whether it is there.
+    pub(crate) fn take_at_hand(
         &self,
         block: usize,
         mark: bool,
         cost: &mut OpCost,
-    ) -> Result<Option<Block>> {
+        held: &mut Block,
+    ) -> Result<bool> {
         if let Some(mapping) = self.source.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
-            return Ok(Some(Block::Lone(Label::of_validated(layout), mapping.bytes.slice_ref(bytes))));
+            *held = Block::Lone(Label::of_validated(layout), mapping.bytes.slice_ref(bytes));
+            return Ok(true);
         }
-        let Some(cached) = self.cached.get(block, mark) else { return Ok(None) };
-        cost.blocks_from_cache += u64::from(cached.is_some());
-        Ok(Guard::into_inner(cached).map(Block::Cached))
+        let Some(cached) = self.cached.get(block, mark).and_then(Guard::into_inner) else {
+            return Ok(false);
+        };
+        cost.blocks_from_cache += 1;
+        *held = Block::Cached(cached);
+        Ok(true)
     }
 
     /// Block `block` in the mapping, if it lies there uncompressed. Checked on first touch.

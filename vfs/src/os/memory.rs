@@ -21,8 +21,8 @@ pub fn prefetch<T>(at: *const T) {
 /// Ask for the first `lines` cache lines of `bytes`, or for all if it has fewer.
 #[inline]
 pub fn prefetch_front(bytes: &[u8], lines: usize) {
-    for line in bytes.chunks(64).take(lines) {
-        prefetch(line.as_ptr());
+    for line in 0..lines.min(bytes.len().div_ceil(64)) {
+        prefetch(bytes.as_ptr().wrapping_add(64 * line));
     }
 }
 
