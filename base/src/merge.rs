@@ -356,7 +356,8 @@ impl<C: Cursor> Merge<C> {
     fn seek_all(&mut self, direction: Direction, seek: impl Fn(&mut C) -> Result<()>) -> Result<()> {
         self.check()?;
         self.direction = direction;
-        for source in 0..self.sources.len() {
+        // The last first: it holds the most, so its entry is the likeliest to be looked at, and meanwhile on its way.
+        for source in (0..self.sources.len()).rev() {
             seek(&mut self.sources[source]).map_err(|error| self.fail(error))?;
         }
         self.resettle()

@@ -9,7 +9,10 @@ use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
-use super::{BUNDLE, Block, Layout, Row, RowRun, kind_at, row_after, row_at, row_before, seqno_at};
+use super::{
+    AHEAD_BYTES, BUNDLE, Block, Layout, Row, RowRun, expect_values, kind_at, row_after, row_at, row_before,
+    seqno_at,
+};
 
 /// Cache lines of a value that are asked for when a cursor comes to it from elsewhere: one of 100 bytes lies in up to three.
 const VALUE_LINES: usize = 3;
@@ -101,7 +104,7 @@ impl BlockCursor {
         &mut self.block
     }
 
-    /// Walk over the block that was put there; stands nowhere.
+    /// Walk over the block that was put there; stands nowhere. Looks at none of its bytes, which may be on their way.
     pub(crate) fn begin(&mut self, known: Known) {
         let (at, label) = (&mut self.at, self.block.label());
         at.row = NOWHERE;
@@ -111,7 +114,6 @@ impl BlockCursor {
         at.plain = at.strides && puts && known.in_bounds;
         at.known = known;
         at.prefix_len = label.layout.keys - label.layout.prefix;
-        at.prefix_head = at.key.begin(self.block.room(), label.layout.prefix, at.prefix_len);
         at.held = 0;
         at.first = 0;
     }
@@ -140,7 +142,9 @@ impl BlockCursor {
     /// it, it is there.
     pub(crate) fn stand(&mut self, row: u32) {
         let bytes = self.block.room();
-        self.at.stand(bytes, row);
+        let at = &mut self.at;
+        at.prefix_head = at.key.begin(bytes, at.layout.prefix, at.prefix_len);
+        at.stand(bytes, row);
         let value = bytes.get(self.at.here.value as usize..).unwrap_or_default();
         prefetch_front(value, VALUE_LINES);
     }
@@ -293,6 +297,7 @@ impl Position {
         } else {
             // What is shared with the first row never grows on the way, so the buffer holds it.
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
+            expect_values(bytes, self.here.value_end.saturating_add(AHEAD_BYTES));
         }
         true
     }
@@ -321,6 +326,7 @@ impl Position {
         }
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
+        expect_values(bytes, here.value.saturating_sub(AHEAD_BYTES));
         true
     }
 
