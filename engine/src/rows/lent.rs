@@ -7,11 +7,11 @@
 //! Invariants:
 //! 1. `Rows::standing` and a stand other than [`Stand::Nowhere`] are set by [`Rows::lend`] alone.
 //! 2. Whoever is about to move the merge or the run, or to change `Rows::key`, `Rows::value` or `Rows::blobs`, sets the stand to
-//!    `Nowhere` first ([`Rows::guard`], `run_on`, `run_back`, `next_of_run`), so that also a panic on the way leaves nobody on
+//!    `Nowhere` first ([`Rows::guard`], `anew`, `run_on`, `run_back`, `next_of_run`), so that also a panic on the way leaves nobody on
 //!    a row that is gone.
 //! 3. What a row's bytes lie in does not move with the `Rows`: a block, a chunk of an arena, or the buffer of a vector.
 //! 4. While there is a run, the merge stands where that began, on the row before its first; it goes to where the run has come
-//!    before anything else moves it ([`Rows::end_run`]). The run has the buffer of that source's key meanwhile; its bytes stay where they
+//!    before anything else moves it ([`Rows::end_run`]), unless it is sent elsewhere ([`Rows::drop_run`]). The run has the buffer of that source's key meanwhile; its bytes stay where they
 //!    are.
 
 #![expect(unsafe_code, reason = "a loan kept beside its lender has no safe form")]
