@@ -194,17 +194,6 @@ impl Rows {
         self.progress.begin();
     }
 
-    /// Run `seek`, which goes elsewhere: where this stood does not matter any more.
-    #[inline]
-    fn anew(&mut self, seek: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        self.stand = Stand::Nowhere;
-        self.drop_run();
-        self.guard(|rows, _| {
-            rows.begin_walk();
-            seek(rows)
-        })
-    }
-
     /// What the walk has cost since the last call.
     pub(crate) fn take_cost(&mut self) -> OpCost {
         let mut cost = std::mem::take(&mut self.cost);

@@ -104,7 +104,7 @@ impl Cursor for Source {
     }
     #[inline]
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
-        each!(self, c => c.approach(target, step))
+        each!(self, c => c.approach(target, step));
     }
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {

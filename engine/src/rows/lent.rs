@@ -16,8 +16,8 @@
 
 #![expect(unsafe_code, reason = "a loan kept beside its lender has no safe form")]
 
-use esker_base::Cursor;
 use esker_base::cursor::Lent;
+use esker_base::{Cursor, Result};
 use esker_sstable::RowRun;
 
 use super::{Rows, Stand};
@@ -116,9 +116,20 @@ impl Rows {
         is_next
     }
 
+    /// Run `seek`, which goes elsewhere: where this stood does not matter any more.
+    #[inline]
+    pub(super) fn anew(&mut self, seek: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.stand = Stand::Nowhere;
+        self.drop_run();
+        self.guard(|rows, _| {
+            rows.begin_walk();
+            seek(rows)
+        })
+    }
+
     /// Leave the run, if there is one, before the merge is sent elsewhere: its leader stands nowhere then.
     #[inline]
-    pub(super) fn drop_run(&mut self) {
+    fn drop_run(&mut self) {
         if self.standing.bytes.is_empty() {
             return;
         }
