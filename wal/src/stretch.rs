@@ -5,18 +5,24 @@
 //! the filesystem's journal. With less than half a stretch ahead of the writer, the next one is reserved. In a mapped log it
 //! is mapped and its pages brought in as well, and groups are copied into the current one.
 //!
+//! Zeros are written to a stretch before it is mapped, which changes no byte of it. A long write has the system take memory
+//! for many pages at a time, and these are brought in for a sixth of what they take when each comes by itself. The writer's
+//! calls go where it is in the file, whether that is being cleared or not; so both say under a lock what they are at.
+//!
 //! Memory does not always pay. Where a log is synced again before it has come a stretch further, each sync writes the pages
 //! that lie ready too, and then each has to be made writable anew. Large groups go faster by calls, which have the
 //! system bring in many pages at a time. So a stretch that follows a sync, or groups of more than 16 KiB on
 //! the average, is reserved only.
 //!
 //! Invariants:
-//! 1. Until its log ends the writer never reserves, maps, brings in or unmaps, and never waits: a group that comes before space is ready
+//! 1. Until its log ends the writer never reserves, maps, brings in or unmaps: a group that comes before space is ready
 //!    makes the file longer by its call; in a mapped log one that does not fit into what is left of its stretch, or
 //!    comes before the next is ready, goes by a call. Both ways reach the same pages of the system's cache, so a reader or
 //!    a sync cannot tell them apart.
 //! 2. At most one preparation that maps is under way.
 //! 3. What is mapped was reserved, and none of it is used after a failed write, whose undoing may have cut the file.
+//! 4. What a call has written, or may be writing, is not cleared. A call that comes while a piece is cleared waits
+//!    for the end of that one write, as it would in the system, where writes to one file take turns.
 
 use std::ops::Range;
 use std::sync::Arc as StdArc;
@@ -24,12 +30,16 @@ use std::sync::Arc as StdArc;
 use esker_base::sync::{Arc, Mutex};
 use esker_vfs::fs::{File, MappedRange, RangeWrites};
 
+use crate::writer::ZEROS;
+
 /// The longest stretch, in bytes: some 28,000 small records. Where one MiB was reserved at a time, random fills took 2 %
 /// longer.
 const STRETCH_BYTES_MAX: u64 = 4 << 20;
 /// The longest that is mapped, in bytes: some 7,000 small records, 7 ms of a busy writer, before whose end the next has
 /// to be ready. Two are mapped at a time.
 const MAPPED_BYTES_MAX: u64 = 1 << 20;
+/// A stretch is cleared in pieces of this many bytes.
+const CLEAR_BYTES: u64 = ZEROS.len() as u64;
 /// Groups of this many bytes take about as much of the processors either way: 7 to 8 µs by `write(2)`, 2 µs into memory that
 /// took 4 µs to bring in.
 const GROUP_BYTES_MAX: u64 = 16 << 10;
@@ -101,6 +111,8 @@ struct Handover {
     answer: Option<Answer>,
     /// Written to their ends. The next preparation unmaps them, so that no writer has to.
     spent: Vec<Stretch>,
+    /// What lies before this, in bytes, may have been written by calls.
+    called: u64,
 }
 
 enum Answer {
@@ -153,10 +165,12 @@ impl Stretches {
         self.current.as_ref().is_some_and(|stretch| holds(&stretch.range))
     }
 
-    /// The current stretch cannot take a group that ends at `end`: go on to the next, if it is ready.
+    /// The current stretch cannot take a group that ends at `end`: go on to the next, if it is ready. If that cannot
+    /// either, the group will go by a call.
     #[cold]
     fn advance(&mut self, end: u64) {
         let mut handover = self.handover.lock();
+        handover.called = end;
         handover.spent.extend(self.current.take());
         match handover.answer.take() {
             None => {}
@@ -227,9 +241,37 @@ impl Preparation {
         // Should the disk be full, a write will say so.
         let reserved = file.reserve(range.end).unwrap_or(false);
         let Some((writes, handover)) = mapped else { return };
-        let len = usize::try_from(range.end - range.start).ok().filter(|_| reserved);
+        let ready = reserved && clear(&*file, &range, &handover);
+        let len = usize::try_from(range.end - range.start).ok().filter(|_| ready);
         let memory = len.and_then(|len| file.map_range(range.start, len, writes));
         let answer = memory.map_or(Answer::Refused, |memory| Answer::Ready(Stretch { memory, range }));
         handover.lock().answer = Some(answer);
+    }
+}
+
+/// Write zeros to `range` but for what calls have overtaken; whether that went well.
+fn clear(file: &dyn File, range: &Range<u64>, handover: &Mutex<Handover>) -> bool {
+    let mut at = range.start;
+    loop {
+        // Held while the piece is written: see invariant 4.
+        let handover = handover.lock();
+        at = at.max(handover.called);
+        if at >= range.end {
+            return true;
+        }
+        // Pieces end where the system's own do, which lie at multiples of their length.
+        let end = (at - at % CLEAR_BYTES).saturating_add(CLEAR_BYTES).min(range.end);
+        let zeros = usize::try_from(end - at).ok().and_then(|len| ZEROS.get(..len)).unwrap_or_default();
+        if file.write_at(zeros, at).is_err() {
+            return false;
+        }
+        at = end;
+    }
+}
+
+impl Drop for Stretches {
+    /// From here on nobody says what calls write.
+    fn drop(&mut self) {
+        self.handover.lock().called = u64::MAX;
     }
 }

@@ -52,7 +52,7 @@ const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
 const PLACE_AT: usize = RECORD_HEADER_LEN - PLACE_BYTES;
 
 /// Zeros are written in pieces of this many bytes.
-const ZEROS: &[u8] = &[0; 64 << 10];
+pub(crate) const ZEROS: &[u8] = &[0; 64 << 10];
 
 /// Appends records to one log file. See the [module](crate::writer).
 pub struct LogWriter {

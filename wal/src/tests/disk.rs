@@ -28,7 +28,7 @@ struct State {
     writes: Vec<Outcome>,
     syncs: Vec<Outcome>,
     cuts: Vec<Outcome>,
-    /// Every write that was asked for: offset, length.
+    /// Every write that was asked for, but those of zeros: offset, length.
     written: Vec<(u64, usize)>,
     sync_count: usize,
     /// Whether parts of it can be mapped, and every write into such a part: offset, length.
@@ -170,7 +170,9 @@ impl File for MemoryFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let mut state = self.state();
         let offset = offset as usize;
-        state.written.push((offset as u64, bytes.len()));
+        if bytes.iter().any(|byte| *byte != 0) {
+            state.written.push((offset as u64, bytes.len()));
+        }
         let outcome = take(&mut state.writes);
         let kept = match outcome {
             Outcome::Good => bytes.len(),

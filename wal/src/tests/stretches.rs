@@ -72,6 +72,33 @@ fn a_stretch_that_calls_have_overtaken_is_passed_over() {
     assert_eq!(tags(&disk), [0, 1, 2]);
 }
 
+/// A preparation clears its stretch while calls overtake it: what they have written stays.
+#[test]
+fn calls_that_meet_a_preparation_lose_nothing() {
+    const LONG: u64 = 4 << 20;
+    for round in 0..20 {
+        let disk = Disk::default();
+        let mut writer = LogWriter::create(&disk, dir(), LOG, None, 0).expect("a sound disk");
+        disk.file(&path_of(LOG)).allow_maps();
+        let mut written = 0;
+        let mut fill = |writer: &mut LogWriter, to: u64| {
+            while writer.written() < to {
+                put(writer, written, 9000).expect("a sound disk");
+                written += 1;
+            }
+        };
+        writer.prepare_ahead(LONG, Some(Mapped { writes: RangeWrites::Called, end: LONG }));
+        let first = writer.preparation().expect("the first stretch");
+        std::thread::scope(|scope| {
+            scope.spawn(|| first.run());
+            // In every other round the writer is there first, and the log ends with what it has written by then.
+            fill(&mut writer, if round % 2 == 0 { LONG } else { LONG / 16 });
+            drop(writer);
+        });
+        assert_eq!(tags(&disk), (0..written).collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn beyond_its_expected_end_a_log_goes_by_calls() {
     let (disk, file, mut writer) = create(true);
@@ -144,11 +171,13 @@ fn nothing_is_stored_after_a_failed_write() {
     file.plan_writes(&[Outcome::Bad(5), Outcome::Bad(0)]);
     assert!(matches!(put(&mut writer, 0, 10), Err(WriteFailure::Undone(_))));
     assert_eq!(file.durable().len(), 64, "neither written nor blanked: cut");
+    // Longer than what failed, and before the preparation, which has yet to clear its stretch.
+    put(&mut writer, 1, 100).expect("a sound disk");
     first.run();
     assert!(writer.preparation().is_none());
-    put(&mut writer, 1, 10).expect("a sound disk");
+    put(&mut writer, 2, 10).expect("a sound disk");
     assert!(file.stored().is_empty());
-    assert_eq!(tags(&disk), [1]);
+    assert_eq!(tags(&disk), [1, 2]);
 }
 
 #[test]
