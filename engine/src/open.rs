@@ -191,7 +191,9 @@ impl Opening {
         for keyspace in version.keyspaces() {
             self.check_operator(&keyspace.options)?;
         }
-        let spare = Arc::new(SpareChunks::new(self.options.memtable_bytes_max));
+        // A memtable takes more than it may hold, by what it outgrows: a fifth with rows of 116 bytes.
+        let bytes_max = self.options.memtable_bytes_max;
+        let spare = Arc::new(SpareChunks::new(bytes_max + bytes_max / 2));
         let logs = read_logs(&self.env, &self.dir, versions.database(), &version, left.clean_close, &spare)
             .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
         let core = self.core(versions, &logs, spare, lock, cache, ledger)?;

@@ -2,7 +2,7 @@
 //!
 //! A memtable that was flushed leaves its largest chunks here, and the one that is being filled takes its own from
 //! here first. Given back to the system they would have to be asked for again, cleared, and, under a hypervisor, found:
-//! a tenth to a millisecond for each in which a put waits, 80 ns a put of 116 bytes here on average. What lies
+//! a tenth to five milliseconds for each in which a put waits, 80 ns a put of 116 bytes here on average. What lies
 //! here unused is given back after a while ([`SpareChunks::rest`]). A recovery, before which nothing was left, has some
 //! brought in ([`SpareChunks::bring_in`]).
 
