@@ -17,7 +17,7 @@ pub enum TableSource {
     /// A mapping of the whole file; each uncompressed block is checked on its first touch and then
     /// read in place. For data that fits in memory: an I/O error on a page, or a file that is cut
     /// while it is open, kills the process with a signal. Compressed blocks are decompressed into
-    /// the cache.
+    /// the cache. Values in files of their own are lent from the mapping too, checked each time.
     Mapped,
 }
 

@@ -57,6 +57,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("caches", "gets from the memtable alone, and from the page cache behind a small block cache"),
     ("killed", "reopening after a kill"),
     ("tuned", "fill, overwrite, get, seek, scan with the settings that each engine's guides recommend"),
+    ("tuned-large", "values of 16 KiB with those settings"),
     (
         "capped",
         "gets and seeks under a memory cap of a tenth of the data, page cache included (needs root)",
@@ -100,6 +101,7 @@ pub(crate) fn run<S: Store>(bench: &Bench, name: &str) -> Result<()> {
         "killed" => killed::run::<S>(bench),
         killed::WRITES => killed::writes::<S>(bench),
         "tuned" => tuned::run::<S>(bench),
+        "tuned-large" => variants::tuned_large::<S>(bench),
         "capped" => capped::run::<S>(bench),
         capped::READS => capped::reads::<S>(bench),
         "sustained" => sustained::run::<S>(bench),

@@ -1,7 +1,8 @@
 //! Reading a blob file: single values, and all of it.
 //!
 //! Threads: many at once; no locks but those of the block cache. A value is read by one positional read, checked in one pass,
-//! and kept in the block cache, if that has a place for it, so that the next to ask is lent what is there.
+//! and kept in the block cache, if that has a place for it, so that the next to ask is lent what is there. Of a mapped file each
+//! value is lent from where it lies, checked each time: whoever reads a long value waits for its bytes, not for their checksum.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::layout::{
 };
 use crate::options::TableIdentity;
 use crate::reader::TableContext;
+use crate::source::TableSource;
 use crate::stored::Place;
 
 /// The longest record there may be.
@@ -35,7 +37,9 @@ pub struct BlobReader {
     identity: TableIdentity,
     seed: ChecksumSeed,
     meta: BlobMeta,
-    /// None for a file that no manifest describes.
+    /// The whole file, where tables are mapped.
+    mapped: Option<Bytes>,
+    /// None for a mapped file, and for one that no manifest describes.
     cached: Option<CachedRecords>,
 }
 
@@ -49,7 +53,18 @@ impl BlobReader {
             let what = "the blob file describes itself otherwise than the manifest does";
             return Err(Error::corruption(&path, reader.end(), what));
         }
-        reader.cached = Some(CachedRecords::new(context, meta));
+        match context.source {
+            TableSource::Buffered => reader.cached = Some(CachedRecords::new(context, meta)),
+            TableSource::Mapped => {
+                let mapped = context.fs.map(&path)?;
+                if mapped.len() as u64 != meta.file_bytes {
+                    let what =
+                        format!("the file has {} bytes, {} were written", mapped.len(), meta.file_bytes);
+                    return Err(Error::corruption(&path, meta.file_bytes.min(mapped.len() as u64), what));
+                }
+                reader.mapped = Some(mapped);
+            }
+        }
         Ok(reader)
     }
 
@@ -69,7 +84,7 @@ impl BlobReader {
         let footer = read_exact_at(&*file, len - FOOTER_BYTES as u64, FOOTER_BYTES)?;
         let meta = decode_footer(path, &footer, identity, len)?;
         let seed = ChecksumSeed::new(identity.database, identity.number);
-        Ok(BlobReader { file, identity, seed, meta, cached: None })
+        Ok(BlobReader { file, identity, seed, meta, mapped: None, cached: None })
     }
 
     /// The file's description, from its own header and footer.
@@ -109,6 +124,17 @@ impl BlobReader {
             .ok_or_else(|| self.place(pointer.offset).damaged(0, "a row's value is not within the file"))
     }
 
+    /// The record of `len` bytes at `offset`, which [`record_len`](Self::record_len) has found within the file, if that
+    /// is mapped.
+    #[inline]
+    pub(super) fn in_mapping(&self, offset: u64, len: usize, cost: &mut OpCost) -> Option<Bytes> {
+        let mapped = self.mapped.as_ref()?;
+        let start =
+            usize::try_from(offset).ok().filter(|start| start.saturating_add(len) <= mapped.len())?;
+        cost.bytes_from_disk += len as u64;
+        Some(mapped.slice(start..start + len))
+    }
+
     /// Fill `buffer` with what stands at `offset`.
     pub(super) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         fill_exact_at(&*self.file, offset, buffer)
@@ -130,14 +156,18 @@ impl BlobReader {
         Ok(value)
     }
 
-    /// The value that `pointer` of `key` leads to: from the cache, or by one read, checked. One from the cache is not copied, and
-    /// stays there as long as somebody holds on to it.
+    /// The value that `pointer` of `key` leads to: from the mapping, from the cache, or by one read, checked. One from the
+    /// mapping or the cache is not copied, and stays there as long as somebody holds on to it.
     ///
     /// Errors: [`Error::Corruption`] naming file and offset; [`Error::Io`]; [`Error::OutOfMemory`].
     pub fn read(&self, key: &[u8], pointer: &BlobPointer, cost: &mut OpCost) -> Result<Bytes> {
         let len = self.record_len(key, pointer)?;
         cost.blob_values += 1;
         let value = len - pointer.len as usize..len;
+        if let Some(record) = self.in_mapping(pointer.offset, len, cost) {
+            self.value_in(key, pointer, &record)?;
+            return Ok(record.slice(value));
+        }
         if let Some(record) = self.cached.as_ref().and_then(|cached| cached.get(pointer.offset, len))
             && self.is_record_of(key, pointer, record.bytes().get(..len).unwrap_or_default())
         {

@@ -39,6 +39,10 @@ fn open_cached(fs: &Arc<dyn Fs>, meta: &BlobMeta, cache: u64) -> esker_base::Res
     BlobReader::open(&context(fs, TableSource::Buffered, cache), meta).map(Arc::new)
 }
 
+fn open_mapped(fs: &Arc<dyn Fs>, meta: &BlobMeta) -> esker_base::Result<Arc<BlobReader>> {
+    BlobReader::open(&context(fs, TableSource::Mapped, 1 << 20), meta).map(Arc::new)
+}
+
 fn rows(values: &[(&str, &str)]) -> Vec<Row> {
     values.iter().map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
 }
@@ -95,6 +99,7 @@ fn a_value_is_read_only_where_and_for_whom_it_was_written() {
             &pointers,
         );
     }
+    refuses_what_is_not_asked_for(&open_mapped(&fs, &meta).expect("it was written"), &rows, &pointers);
 }
 
 fn refuses_what_is_not_asked_for(reader: &Arc<BlobReader>, rows: &[Row], pointers: &[BlobPointer]) {
@@ -130,9 +135,10 @@ fn every_flipped_bit_and_every_cut_is_found() {
     let (meta, pointers) = write(&fs, &rows);
     let whole = bytes_of(&*fs, &path());
     let mut cost = OpCost::default();
-    let mut check = |bytes: &[u8], what: String| {
+    let mut check = |bytes: &[u8], what: String, mapped: bool| {
         put(&*fs, bytes);
-        let damaged = match open(&fs, &meta) {
+        let opened = if mapped { open_mapped(&fs, &meta) } else { open(&fs, &meta) };
+        let damaged = match opened {
             Err(error) => {
                 assert!(error.is_corruption() || matches!(error, Error::FormatTooNew { .. }), "{error}");
                 true
@@ -162,10 +168,14 @@ fn every_flipped_bit_and_every_cut_is_found() {
     for bit in 0..whole.len() * 8 {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        check(&bytes, format!("bit {bit}"));
+        for mapped in [false, true] {
+            check(&bytes, format!("bit {bit}"), mapped);
+        }
     }
     for len in 0..whole.len() {
-        check(&whole[..len], format!("a file of {len} bytes"));
+        for mapped in [false, true] {
+            check(&whole[..len], format!("a file of {len} bytes"), mapped);
+        }
     }
     put(&*fs, &whole);
     let fields = inspect_blob(&*fs, &path()).expect("memory");
@@ -211,6 +221,7 @@ proptest! {
         reader.verify(&mut OpCost::default()).expect("it is whole");
         // Room for some of them.
         let cached = open_cached(&fs, &meta, 300_000).expect("it was written");
+        let mapped = open_mapped(&fs, &meta).expect("it was written");
         let mut kept = Vec::new();
         let mut walk = BlobWalk::default();
         let mut cost = OpCost::default();
@@ -222,12 +233,18 @@ proptest! {
             let read = walk.value(&reader, key, &pointers[at], &mut cost).expect("it is there");
             prop_assert!(read == value.as_slice());
             prop_assert!(walk.last() == value.as_slice());
+            // Two files, of which one is mapped, by turns.
+            let lent = walk.value(&mapped, key, &pointers[at], &mut cost).expect("it is there").as_ptr();
+            prop_assert!(walk.last() == value.as_slice() && walk.last().as_ptr() == lent);
+            let read = mapped.read(key, &pointers[at], &mut cost).expect("it is there");
+            prop_assert!(read == *value && (read.is_empty() || read.as_ptr() == lent), "it is not copied");
+            kept.push((at, read));
             for _ in 0..2 {
                 kept.push((at, cached.read(key, &pointers[at], &mut cost).expect("it is there")));
             }
         }
         // What was handed out stays, whatever has left the cache since.
-        drop(cached);
+        drop((cached, mapped));
         prop_assert!(kept.iter().all(|(at, value)| *value == rows[*at].1));
     }
 

@@ -2,10 +2,11 @@
 //!
 //! A value whose record follows the last one's in the same file is read together with what stands behind it, the
 //! more the longer that goes on: keys that were written together lie in key order. Every other value is read alone,
-//! into memory that stays in the processor's cache.
+//! into memory that stays in the processor's cache. Those of a mapped file are lent from where they lie.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use esker_base::blob::BlobPointer;
 use esker_base::{OpCost, Result, memory};
 
@@ -30,7 +31,8 @@ pub struct BlobWalk {
     next: u64,
     /// What is read ahead next time.
     ahead: u64,
-    /// Where in the buffer the last value lies.
+    /// The last value: in a mapping, or where in the buffer it lies.
+    lent: Option<Bytes>,
     last: (usize, usize),
 }
 
@@ -45,8 +47,13 @@ impl BlobWalk {
         pointer: &BlobPointer,
         cost: &mut OpCost,
     ) -> Result<&[u8]> {
-        self.last = (0, 0);
+        (self.lent, self.last) = (None, (0, 0));
         let len = reader.record_len(key, pointer)?;
+        if let Some(record) = reader.in_mapping(pointer.offset, len, cost) {
+            cost.blob_values += 1;
+            let value = reader.value_in(key, pointer, &record)?.len();
+            return Ok(self.lent.insert(record.slice(len - value..)));
+        }
         let same = self.reader.as_ref().is_some_and(|last| Arc::ptr_eq(last, reader));
         if !same {
             self.reader = Some(Arc::clone(reader));
@@ -71,7 +78,10 @@ impl BlobWalk {
     /// The value that was read last; empty before the first and after an error.
     #[inline]
     pub fn last(&self) -> &[u8] {
-        self.buffer.get(self.last.0..self.last.1).unwrap_or_default()
+        match &self.lent {
+            Some(value) => value,
+            None => self.buffer.get(self.last.0..self.last.1).unwrap_or_default(),
+        }
     }
 
     /// Read the record of `len` bytes at `offset`, and what it pays to read with it.

@@ -74,6 +74,7 @@ fn a_stretch_that_calls_have_overtaken_is_passed_over() {
 
 /// A preparation clears its stretch while calls overtake it: what they have written stays.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "two threads, without an engine")]
 fn calls_that_meet_a_preparation_lose_nothing() {
     const LONG: u64 = 4 << 20;
     for round in 0..20 {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
 };
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
 use crate::keys::Key;
 use crate::store::{BLOCK_BYTES, Direction, FILTER_BITS, Reader, Result, Settings, Store, show};
@@ -52,7 +52,9 @@ impl Store for Fjall {
         let rows = db.keyspace("rows", || {
             let compression = if settings.lz4 { CompressionType::Lz4 } else { CompressionType::None };
             let bloom = BloomConstructionPolicy::BitsPerKey(f32::from(FILTER_BITS));
+            let separation = settings.tuned.then(KvSeparationOptions::default);
             KeyspaceCreateOptions::default()
+                .with_kv_separation(separation)
                 .max_memtable_size(settings.memtable_bytes as u64)
                 .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
                 .data_block_compression_policy(CompressionPolicy::all(compression))

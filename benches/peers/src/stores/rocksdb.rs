@@ -26,11 +26,16 @@ pub(crate) struct RocksReader<'a> {
 
 /// What its wiki recommends beyond the defaults: "Setup Options and Basic Tuning", "Data Block Hash
 /// Index" and "Pipelined Write". Levels of dynamic size are its default by now.
-fn tune(options: &mut Options, tables: &mut BlockBasedOptions) {
+fn tune(options: &mut Options, tables: &mut BlockBasedOptions, cache: &Cache) {
     options.set_level_compaction_dynamic_level_bytes(true);
     options.set_bytes_per_sync(1 << 20);
     options.set_compaction_readahead_size(2 << 20);
     options.set_enable_pipelined_write(true);
+    // Long values in files of their own, and cached.
+    options.set_enable_blob_files(true);
+    options.set_min_blob_size(4 << 10);
+    options.set_enable_blob_gc(true);
+    options.set_blob_cache(cache);
     // Filters and indexes count against the cache, and stay in it.
     tables.set_cache_index_and_filter_blocks(true);
     tables.set_cache_index_and_filter_blocks_with_high_priority(true);
@@ -47,7 +52,8 @@ impl Store for Rocks {
 
     fn open(dir: &Path, settings: Settings) -> Result<Self> {
         let mut tables = BlockBasedOptions::default();
-        tables.set_block_cache(&Cache::new_hyper_clock_cache(settings.cache_bytes, 0));
+        let cache = Cache::new_hyper_clock_cache(settings.cache_bytes, 0);
+        tables.set_block_cache(&cache);
         tables.set_bloom_filter(f64::from(FILTER_BITS), false);
         tables.set_block_size(BLOCK_BYTES as usize);
         let mut options = Options::default();
@@ -62,7 +68,7 @@ impl Store for Rocks {
             DBCompressionType::None
         });
         if settings.tuned {
-            tune(&mut options, &mut tables);
+            tune(&mut options, &mut tables, &cache);
         }
         options.set_block_based_table_factory(&tables);
         let mut writes = WriteOptions::default();

@@ -16,12 +16,22 @@ const LARGE_GROUP: usize = 100;
 
 /// Values of 16 KiB, a fortieth of the rows; every byte is read.
 pub(super) fn large<S: Store>(bench: &Bench) -> Result<()> {
+    long_values::<S>(bench, Settings::default(), "16 KiB values")
+}
+
+/// The same with what each engine's guides recommend.
+pub(super) fn tuned_large<S: Store>(bench: &Bench) -> Result<()> {
+    let settings = Settings { tuned: true, ..Settings::default() };
+    long_values::<S>(bench, settings, "tuned: 16 KiB values")
+}
+
+fn long_values<S: Store>(bench: &Bench, settings: Settings, what: &str) -> Result<()> {
     let rows = bench.rows / 40;
     let values = Values::new(LARGE_BYTES);
     let order = Permutation::new(rows, 70);
-    let store: S = fresh(&bench.dir, Settings::default())?;
+    let store: S = fresh(&bench.dir, settings)?;
 
-    let measure = bench.measure("16 KiB values: fill")?;
+    let measure = bench.measure(&format!("{what}: fill"))?;
     let group = if S::BATCHED { LARGE_GROUP } else { 1 };
     put_rows(&store, &values, 0, (0..rows).map(|at| order.at(at)), group)?;
     let settled = store.settle()?;
@@ -32,12 +42,12 @@ pub(super) fn large<S: Store>(bench: &Bench) -> Result<()> {
     emit(&figure.with("write_amplification", amplification).with("disk_per_live", disk))?;
 
     reads::get_rows(&store, rows, rows, 71)?;
-    let measure = bench.measure("16 KiB values: get")?;
+    let measure = bench.measure(&format!("{what}: get"))?;
     reads::get_rows(&store, rows, rows, 72)?;
     emit(&measure.done(rows)?)?;
 
     let mut reader = store.reader()?;
-    let measure = bench.measure("16 KiB values: full scan")?;
+    let measure = bench.measure(&format!("{what}: full scan"))?;
     let mut sum = 0u64;
     let limit = if S::NULL { rows } else { u64::MAX };
     let seen = reader.scan(None, Direction::Forward, limit, |_, value| {
