@@ -107,8 +107,9 @@ pub struct DatabaseOptions {
     pub cache_bytes: u64,
     /// Where table blocks are read from. Default: [`TableSource::Buffered`].
     ///
-    /// `Mapped` suits data that fits in memory; long values then take no room in the cache. Its hazards: an I/O error under a mapping, or another
-    /// process that cuts a table short, ends this process with a signal instead of an error.
+    /// `Mapped` suits data that fits in memory; long values then take no room in the cache. Its hazards: an
+    /// I/O error under a mapping, or another process that cuts a table short, ends this process with a
+    /// signal instead of an error.
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, which helps with large compactions while
     /// no flush is due and somebody waits for them, and one for upkeep).

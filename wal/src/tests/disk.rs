@@ -28,8 +28,10 @@ struct State {
     writes: Vec<Outcome>,
     syncs: Vec<Outcome>,
     cuts: Vec<Outcome>,
-    /// Every write that was asked for, but those of zeros: offset, length.
+    /// Every write that was asked for: offset, length.
     written: Vec<(u64, usize)>,
+    /// Those of them that were not of zeros alone.
+    called: Vec<(u64, usize)>,
     sync_count: usize,
     /// Whether parts of it can be mapped, and every write into such a part: offset, length.
     maps: bool,
@@ -136,6 +138,11 @@ impl MemoryFile {
         self.state().written.clone()
     }
 
+    /// The writes by calls that were not of zeros, with which stretches are cleared.
+    pub(super) fn called(&self) -> Vec<(u64, usize)> {
+        self.state().called.clone()
+    }
+
     /// From now on parts of it can be mapped.
     pub(super) fn allow_maps(&self) {
         self.state().maps = true;
@@ -170,8 +177,9 @@ impl File for MemoryFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let mut state = self.state();
         let offset = offset as usize;
+        state.written.push((offset as u64, bytes.len()));
         if bytes.iter().any(|byte| *byte != 0) {
-            state.written.push((offset as u64, bytes.len()));
+            state.called.push((offset as u64, bytes.len()));
         }
         let outcome = take(&mut state.writes);
         let kept = match outcome {

@@ -35,13 +35,13 @@ fn tags(disk: &Disk) -> Vec<u64> {
 #[test]
 fn what_was_made_ready_takes_the_writes() {
     let (disk, file, mut writer) = create(true);
-    assert_eq!(file.written().len(), 1, "the header");
+    assert_eq!(file.called().len(), 1, "the header");
     writer.preparation().expect("the first stretch").run();
     assert!(writer.preparation().is_none(), "one at a time");
     for tag in 0..10 {
         put(&mut writer, tag, 40).expect("a sound disk");
     }
-    assert_eq!((file.written().len(), file.stored().len()), (1, 10));
+    assert_eq!((file.called().len(), file.stored().len()), (1, 10));
     assert_eq!(tags(&disk), (0..10).collect::<Vec<_>>());
     assert!(writer.preparation().is_some(), "the first is in use: the next is wanted");
 }
@@ -54,7 +54,7 @@ fn a_group_over_the_edge_goes_by_a_call_and_the_next_is_stored_again() {
     writer.preparation().expect("the second").run();
     put(&mut writer, 1, 700).expect("a sound disk");
     put(&mut writer, 2, 200).expect("a sound disk");
-    assert_eq!((file.written().len(), file.stored().len()), (2, 2));
+    assert_eq!((file.called().len(), file.stored().len()), (2, 2));
     assert_eq!(tags(&disk), [0, 1, 2]);
 }
 
@@ -65,10 +65,10 @@ fn a_stretch_that_calls_have_overtaken_is_passed_over() {
     put(&mut writer, 0, 3000).expect("a sound disk");
     late.run();
     put(&mut writer, 1, 10).expect("a sound disk");
-    assert_eq!((file.written().len(), file.stored().len()), (3, 0));
+    assert_eq!((file.called().len(), file.stored().len()), (3, 0));
     writer.preparation().expect("one from here on").run();
     put(&mut writer, 2, 10).expect("a sound disk");
-    assert_eq!((file.written().len(), file.stored().len()), (3, 1));
+    assert_eq!((file.called().len(), file.stored().len()), (3, 1));
     assert_eq!(tags(&disk), [0, 1, 2]);
 }
 
@@ -112,7 +112,7 @@ fn beyond_its_expected_end_a_log_goes_by_calls() {
     for tag in 1..5 {
         put(&mut writer, tag, 300).expect("a sound disk");
     }
-    assert_eq!((file.written().len(), file.stored().len()), (5, 1));
+    assert_eq!((file.called().len(), file.stored().len()), (5, 1));
     assert_eq!(tags(&disk), (0..5).collect::<Vec<_>>());
 }
 
@@ -131,7 +131,7 @@ fn a_system_without_such_memory_is_asked_once_and_reserves_all_the_same() {
         writer.preparation().into_iter().for_each(Preparation::run);
         assert!(file.bytes().len() as u64 >= writer.written() + STRETCH / 2);
     }
-    assert_eq!((file.written().len(), file.stored().len()), (41, 0));
+    assert_eq!((file.called().len(), file.stored().len()), (41, 0));
     assert_eq!(tags(&disk), (0..40).collect::<Vec<_>>());
 }
 
@@ -157,7 +157,7 @@ fn where_syncs_follow_one_another_stretches_are_reserved_only() {
     assert!(stored > 5, "nobody knew of the syncs yet: {stored}");
     fill(&mut writer, 4 * STRETCH, true);
     assert!(file.stored().len() <= 2 * stored, "at most one more, asked for before the first sync");
-    let (stored, written) = (file.stored().len(), file.written().len());
+    let (stored, written) = (file.stored().len(), file.called().len());
     assert!(written > 2 * stored);
     fill(&mut writer, 6 * STRETCH, false);
     assert!(file.stored().len() > stored + 5, "no sync came for a while");
@@ -226,7 +226,7 @@ proptest! {
         for (tag, (record, (len, _))) in records.iter().zip(&groups).enumerate() {
             prop_assert_eq!((record.tag, record.payload.len()), (tag as u64, *len));
         }
-        let mut pieces = file.written();
+        let mut pieces = file.called();
         prop_assert!(file.stored().iter().all(|(offset, len)| offset + *len as u64 <= ROOM));
         pieces.extend(file.stored());
         pieces.sort_unstable();
