@@ -236,4 +236,5 @@ pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "tuned: seek + 10 rows", Show::Thousands, "k/s"),
     ("", "tuned: full scan", Show::Millions, "M rows/s"),
     ("", "tuned: delete", Show::Thousands, "k/s"),
+    ("", "tuned: ordered fill", Show::Thousands, "k/s"),
 ];

@@ -101,6 +101,8 @@ fn is_grouped(workload: &str) -> bool {
             | "offered: 80 %"
             | "tuned: fill"
             | "tuned: overwrite"
+            | "tuned: delete"
+            | "tuned: ordered fill"
     )
 }
 

@@ -56,7 +56,10 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("scans", "prefix scans, keys-only scans, full scans beside a writer"),
     ("caches", "gets from the memtable alone, and from the page cache behind a small block cache"),
     ("killed", "reopening after a kill"),
-    ("tuned", "fill, overwrite, get, seek, scan with the settings that each engine's guides recommend"),
+    (
+        "tuned",
+        "fill, overwrite, get, seek, scan, delete, fill in key order with the settings that each engine's guides recommend",
+    ),
     ("tuned-large", "values of 16 KiB with those settings"),
     (
         "capped",

@@ -9,11 +9,12 @@ use crate::values::Values;
 fn fill<S: Store>(
     bench: &Bench,
     workload: &str,
+    settings: Settings,
     rows: impl ExactSizeIterator<Item = u64>,
     group: usize,
 ) -> Result<()> {
     let values = Values::new(VALUE_BYTES);
-    let store: S = fresh(&bench.dir, Settings::default())?;
+    let store: S = fresh(&bench.dir, settings)?;
     let operations = rows.len() as u64;
     let measure = bench.measure(workload)?;
     put_rows(&store, &values, 0, rows, group)?;
@@ -29,33 +30,57 @@ fn count(rows: u64) -> Result<impl ExactSizeIterator<Item = u64>> {
 
 /// In key order.
 pub(super) fn ordered<S: Store>(bench: &Bench) -> Result<()> {
-    fill::<S>(bench, "ordered fill", count(bench.rows)?, group::<S>())
+    fill::<S>(bench, "ordered fill", Settings::default(), count(bench.rows)?, group::<S>())
+}
+
+/// The same with what each engine's guides recommend.
+pub(super) fn tuned_ordered<S: Store>(bench: &Bench) -> Result<()> {
+    let settings = Settings { tuned: true, ..Settings::default() };
+    fill::<S>(bench, "tuned: ordered fill", settings, count(bench.rows)?, group::<S>())
 }
 
 /// In key order, in batches of 1,000.
 pub(super) fn ordered_batches<S: Store>(bench: &Bench) -> Result<()> {
-    fill::<S>(bench, "ordered fill, batches of 1,000", count(bench.rows)?, GROUP)
+    fill::<S>(bench, "ordered fill, batches of 1,000", Settings::default(), count(bench.rows)?, GROUP)
 }
 
 /// In random order, in batches of 100; two fifths of the rows.
 pub(super) fn batches<S: Store>(bench: &Bench) -> Result<()> {
     let rows = bench.rows * 2 / 5;
     let order = Permutation::new(rows, 3);
-    fill::<S>(bench, "random fill, batches of 100", count(rows)?.map(move |at| order.at(at)), 100)
+    fill::<S>(
+        bench,
+        "random fill, batches of 100",
+        Settings::default(),
+        count(rows)?.map(move |at| order.at(at)),
+        100,
+    )
 }
 
 /// In random order, in batches of 10; two fifths of the rows.
 pub(super) fn batches_of_ten<S: Store>(bench: &Bench) -> Result<()> {
     let rows = bench.rows * 2 / 5;
     let order = Permutation::new(rows, 5);
-    fill::<S>(bench, "random fill, batches of 10", count(rows)?.map(move |at| order.at(at)), 10)
+    fill::<S>(
+        bench,
+        "random fill, batches of 10",
+        Settings::default(),
+        count(rows)?.map(move |at| order.at(at)),
+        10,
+    )
 }
 
 /// In random order, one by one; a twenty-fifth of the rows.
 pub(super) fn single<S: Store>(bench: &Bench) -> Result<()> {
     let rows = bench.rows / 25;
     let order = Permutation::new(rows, 4);
-    fill::<S>(bench, "random fill, one by one", count(rows)?.map(move |at| order.at(at)), 1)
+    fill::<S>(
+        bench,
+        "random fill, one by one",
+        Settings::default(),
+        count(rows)?.map(move |at| order.at(at)),
+        1,
+    )
 }
 
 /// In random order, by four threads; two fifths of the rows.

@@ -2,12 +2,12 @@
 //! instead of its defaults: see `Settings::tuned` and what each store makes of it.
 
 use super::main_sequence::{check, written};
-use super::{Bench, VALUE_BYTES, emit, fresh, group, put_rows, reads, timed, tombstones};
+use super::{Bench, VALUE_BYTES, emit, fills, fresh, group, put_rows, reads, timed, tombstones};
 use crate::keys::{Draw, Permutation};
 use crate::store::{Direction, Result, Settings, Store};
 use crate::values::Values;
 
-/// Fill, overwrite, gets, seeks, a full scan, deletes.
+/// Fill, overwrite, gets, seeks, a full scan, deletes; then a fill in key order.
 pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let values = Values::new(VALUE_BYTES);
     let store: S = fresh(&bench.dir, Settings { tuned: true, ..Settings::default() })?;
@@ -30,5 +30,6 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     reads::seeks(bench, &store, "tuned: seek + 10 rows", Direction::Forward, 10)?;
     reads::scan(bench, &store, "tuned: full scan", Direction::Forward)?;
     tombstones::delete(bench, &store, "tuned: delete")?;
-    store.close()
+    store.close()?;
+    fills::tuned_ordered::<S>(bench)
 }
