@@ -193,7 +193,7 @@ impl Opening {
         }
         // A memtable takes more than it may hold, by what it outgrows: a fifth with rows of 116 bytes.
         let bytes_max = self.options.memtable_bytes_max;
-        let spare = Arc::new(SpareChunks::new(bytes_max + bytes_max / 2));
+        let spare = SpareChunks::new(bytes_max + bytes_max / 2, Arc::clone(&self.env.scheduler));
         let logs = read_logs(&self.env, &self.dir, versions.database(), &version, left.clean_close, &spare)
             .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
         let core = self.core(versions, &logs, spare, lock, cache, ledger)?;

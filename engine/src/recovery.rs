@@ -34,14 +34,12 @@ use esker_manifest::limits::SEQNO_END;
 use esker_manifest::{Marks, Version};
 use esker_vfs::Env;
 use esker_vfs::fs::{File, Fs, read_exact_at};
-use esker_vfs::scheduler::Lane;
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use crate::batch::decode_op;
 use crate::commit::apply;
 use crate::memtable::{Memtable, SpareChunks};
 
-mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -294,9 +292,6 @@ impl Replay<'_> {
     /// Replay one log into a memtable of its own.
     fn read(&self, number: FileNumber, marks: &Marks, after: SeqNo) -> Result<(RecoveredLog, Ending)> {
         let mut reader = self.open(number, marks)?;
-        if let Some(memory) = memory::BringIn::for_log(reader.bytes_max(), self.spare) {
-            self.env.scheduler.spawn(Lane::Upkeep, Box::new(memory));
-        }
         let (memtable, mut writer) = Memtable::in_spare(self.spare);
         let mut writes = writer.writes();
         let mut last = after;

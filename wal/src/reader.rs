@@ -146,12 +146,6 @@ impl LogReader {
         self.predecessor
     }
 
-    /// How many bytes of the file may belong to the log. What is reserved and not written yet counts, unless its length
-    /// is known.
-    pub fn bytes_max(&self) -> u64 {
-        self.window.end()
-    }
-
     /// The next record, or `None` at the end of the log.
     ///
     /// Errors: [`Error::Corruption`] at the offset of a record that was durable and does not check;

@@ -131,7 +131,7 @@ impl Arena {
     /// Take a chunk of `bytes` bytes (not 0).
     fn grow(&self, bytes: usize) -> NonNull<u8> {
         let spare = self.spare.as_ref().filter(|_| bytes == CHUNK_BYTES_MAX);
-        let chunk = spare.and_then(|spare| spare.take()).unwrap_or_else(|| Chunk::new(bytes));
+        let chunk = spare.and_then(SpareChunks::take).unwrap_or_else(|| Chunk::new(bytes));
         let start = chunk.start;
         self.chunks.lock().push(chunk);
         self.count(bytes);

@@ -3,32 +3,44 @@
 //! A memtable that was flushed leaves its largest chunks here, and the one that is being filled takes its own from
 //! here first. Given back to the system they would have to be asked for again, cleared, and, under a hypervisor, found:
 //! a tenth to five milliseconds for each in which a put waits, 80 ns a put of 116 bytes here on average. What lies
-//! here unused is given back after a while ([`SpareChunks::rest`]). A recovery, before which nothing was left, has some
-//! brought in ([`SpareChunks::bring_in`]).
+//! here unused is given back after a while ([`SpareChunks::rest`]). The first memtables, and those that a recovery fills, have
+//! nobody to take from: whoever takes while few are left has a job bring in the next ones, which takes as long, but on another
+//! thread.
+
+use std::sync::{Arc, Weak};
 
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, Ordering};
+use esker_vfs::scheduler::{Job, Lane, Progress, Scheduler};
 
 use super::arena::{CHUNK_BYTES_MAX, Chunk};
 
+/// No more are brought in ahead. With two, fills took as long, and recoveries a sixteenth longer.
+const AHEAD_MAX: usize = 6;
+
 /// Chunks of [`CHUNK_BYTES_MAX`] bytes that belong to no memtable.
-#[derive(Debug)]
 pub(crate) struct SpareChunks {
     chunks: Mutex<Vec<Chunk>>,
     /// How many are kept.
     count_max: usize,
     /// Whether any was taken since the last rest.
     taken: AtomicBool,
+    /// Whether a job brings some in.
+    coming: AtomicBool,
+    scheduler: Arc<dyn Scheduler>,
 }
 
 impl SpareChunks {
-    /// Bytes of one of them.
-    pub(crate) const CHUNK_BYTES: usize = CHUNK_BYTES_MAX;
-
-    /// None yet; at most `bytes_max` bytes are kept.
-    pub(crate) fn new(bytes_max: u64) -> Self {
+    /// None yet; at most `bytes_max` bytes are kept. Jobs run on `scheduler`.
+    pub(crate) fn new(bytes_max: u64, scheduler: Arc<dyn Scheduler>) -> Arc<Self> {
         let count_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / CHUNK_BYTES_MAX;
-        SpareChunks { chunks: Mutex::new(Vec::new()), count_max, taken: AtomicBool::new(false) }
+        Arc::new(SpareChunks {
+            chunks: Mutex::new(Vec::new()),
+            count_max,
+            taken: AtomicBool::new(false),
+            coming: AtomicBool::new(false),
+            scheduler,
+        })
     }
 
     /// Bytes kept.
@@ -36,19 +48,20 @@ impl SpareChunks {
         (self.chunks.lock().len() * CHUNK_BYTES_MAX) as u64
     }
 
-    /// Have the system bring in one more; whether there was room for it.
-    pub(crate) fn bring_in(&self) -> bool {
-        let room = self.chunks.lock().len() < self.count_max;
-        if room {
-            self.put(std::iter::once(Chunk::brought_in()));
+    /// One of them. Its content is whatever was written last.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Chunk> {
+        self.taken.store(true, Ordering::Relaxed);
+        let chunk = self.chunks.lock().pop();
+        if self.are_few() && !self.coming.swap(true, Ordering::Relaxed) {
+            self.scheduler.spawn(Lane::Compaction, Box::new(BringIn { spare: Arc::downgrade(self) }));
         }
-        room
+        chunk
     }
 
-    /// One of them. Its content is whatever was written last.
-    pub(super) fn take(&self) -> Option<Chunk> {
-        self.taken.store(true, Ordering::Relaxed);
-        self.chunks.lock().pop()
+    /// Whether more are to be brought in. A quarter of what is kept is enough, so that small memtables do not come to large
+    /// memory.
+    fn are_few(&self) -> bool {
+        self.chunks.lock().len() < AHEAD_MAX.min(self.count_max / 4)
     }
 
     /// Keep these, as far as there is room.
@@ -67,6 +80,40 @@ impl SpareChunks {
     pub(crate) fn rest(&self) {
         if !self.taken.swap(false, Ordering::Relaxed) {
             let _unused = std::mem::take(&mut *self.chunks.lock());
+        }
+    }
+}
+
+impl std::fmt::Debug for SpareChunks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpareChunks").field("chunks", &self.chunks).finish_non_exhaustive()
+    }
+}
+
+/// Brings in chunks until there are enough.
+struct BringIn {
+    spare: Weak<SpareChunks>,
+}
+
+impl Job for BringIn {
+    fn name(&self) -> &'static str {
+        "memory for memtables"
+    }
+
+    fn step(&mut self) -> Progress {
+        let Some(spare) = self.spare.upgrade() else { return Progress::Done };
+        if spare.are_few() {
+            spare.put(std::iter::once(Chunk::brought_in()));
+            return Progress::More;
+        }
+        spare.coming.store(false, Ordering::Relaxed);
+        Progress::Done
+    }
+
+    /// Whoever needs memory brings it in, until this is tried again.
+    fn panicked(&mut self, _message: &str) {
+        if let Some(spare) = self.spare.upgrade() {
+            spare.coming.store(false, Ordering::Relaxed);
         }
     }
 }

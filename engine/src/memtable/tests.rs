@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use esker_base::{Cursor, KeyspaceId, Kind, OpCost, SeqNo};
+use esker_vfs::scheduler::Scheduler;
+use esker_vfs::scheduler::steps::Steps;
 use proptest::prelude::*;
 
 use super::arena::CHUNK_BYTES_MAX;
@@ -350,40 +352,56 @@ fn a_group_of_nested_range_tombstones_takes_its_share() {
 }
 
 #[test]
-fn memory_brought_in_goes_to_the_next_memtable() {
+fn memory_is_brought_in_ahead_of_a_growing_memtable() {
     let chunk = CHUNK_BYTES_MAX as u64;
-    let spare = Arc::new(SpareChunks::new(3 * chunk));
-    assert!((0..3).all(|_| spare.bring_in()));
-    assert!(!spare.bring_in(), "as much as may be kept is there");
-    assert_eq!(spare.bytes(), 3 * chunk);
-    let memtable = fill(&spare, 5);
-    assert_eq!(spare.bytes(), 0, "taken");
-    let seen = memtable.get(SPACE, b"000000001", SeqNo::MAX).map(|entry| entry.value.len());
-    assert_eq!(seen, Some(100_000));
+    for (kept, ahead) in [(48 * chunk, 6 * chunk), (8 * chunk, 2 * chunk), (3 * chunk, 0)] {
+        let steps = Arc::new(Steps::with_width(1, 1));
+        let spare = SpareChunks::new(kept, Arc::clone(&steps) as Arc<dyn Scheduler>);
+        let (memtable, mut writer) = Memtable::with_filter(1 << 20, &spare);
+        let mut n = 0;
+        fill(&memtable, &mut writer, &mut n, 1);
+        assert_eq!(spare.bytes(), 0);
+        // One job, however often memory is taken meanwhile, and as much as may be kept.
+        fill(&memtable, &mut writer, &mut n, 4);
+        assert_eq!(steps.jobs().len(), usize::from(ahead > 0));
+        steps.settle();
+        assert_eq!(spare.bytes(), ahead);
+        let before = memtable.bytes();
+        fill(&memtable, &mut writer, &mut n, 6);
+        assert_eq!(spare.bytes(), ahead.saturating_sub(2 * chunk), "what was brought in is taken");
+        assert!(memtable.bytes() > before);
+        let seen = memtable.get(SPACE, b"000000001", SeqNo::MAX).map(|entry| entry.value.len());
+        assert_eq!(seen, Some(100_000));
+        steps.settle();
+        assert_eq!(spare.bytes(), ahead, "and more is brought in");
+    }
 }
 
-/// As many entries as take more than `chunks` of the largest chunks.
-fn fill(spare: &Arc<SpareChunks>, chunks: u64) -> Arc<Memtable> {
-    let (memtable, mut writer) = Memtable::with_filter(1 << 20, spare);
+/// More entries, from number `n` on, until they take more than `chunks` of the largest chunks.
+fn fill(memtable: &Memtable, writer: &mut MemtableWriter, n: &mut u64, chunks: u64) {
     let value = vec![7; 100_000];
-    let mut n = 0;
     while memtable.bytes() < (chunks + 2) * CHUNK_BYTES_MAX as u64 {
-        n += 1;
-        writer.insert(SPACE, format!("{n:09}").as_bytes(), SeqNo(n), Kind::Put, &value);
+        *n += 1;
+        writer.insert(SPACE, format!("{n:09}").as_bytes(), SeqNo(*n), Kind::Put, &value);
     }
-    memtable
 }
 
 #[test]
 fn the_memory_of_a_memtable_goes_to_the_next() {
     let chunk = CHUNK_BYTES_MAX as u64;
-    let spare = Arc::new(SpareChunks::new(3 * chunk + chunk / 2));
+    // No job runs.
+    let spare = SpareChunks::new(3 * chunk + chunk / 2, Arc::new(Steps::with_width(1, 1)));
     assert_eq!(spare.bytes(), 0);
-    let first = fill(&spare, 5);
+    let filled = || {
+        let (memtable, mut writer) = Memtable::with_filter(1 << 20, &spare);
+        fill(&memtable, &mut writer, &mut 0, 5);
+        memtable
+    };
+    let first = filled();
     assert_eq!(spare.bytes(), 0, "it is in use");
     drop(first);
     assert_eq!(spare.bytes(), 3 * chunk, "as much as may be kept");
-    let second = fill(&spare, 5);
+    let second = filled();
     assert_eq!(spare.bytes(), 0, "taken again");
     let seen = second.get(SPACE, b"000000001", SeqNo::MAX).map(|entry| entry.value.len());
     assert_eq!(seen, Some(100_000), "what was written last into the chunks is gone");
