@@ -210,7 +210,8 @@ impl Core {
     /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit lane.
     #[cold]
     pub(crate) fn sweep(&self, turn: &mut Turn) {
-        let (stretch, version) = (turn.deletes.take(), self.versions.current());
+        let Some(stretch) = turn.deletes.take() else { return };
+        let version = self.versions.current();
         let bounds = stretch.bounds();
         let tree = version.keyspace(stretch.keyspace).map(|state| &state.tree);
         let levels = tree.into_iter().flat_map(|tree| &tree.levels);

@@ -24,11 +24,25 @@ pub(crate) fn worth_telling(dead_run: u32) -> u64 {
     mark_every(dead_run) / 2
 }
 
-/// The point deletes since the last stretch was complete, if they are of the keyspace that was deleted from last.
+/// Of so many keyspaces deletes are counted at the same time: those of a row and of its entries in a few indexes take turns.
+const KEYSPACES: usize = 8;
+
+/// The point deletes of the keyspaces that were deleted from lately.
 #[derive(Debug)]
 pub(crate) struct Deletes {
-    /// [`DatabaseOptions::dead_run`](crate::DatabaseOptions::dead_run).
-    dead_run: u32,
+    /// How many make a stretch, and every how manieth key is remembered.
+    enough: u64,
+    mark_every: u64,
+    lately: Vec<OfKeyspace>,
+    /// Which of them the last delete belongs to.
+    last: usize,
+    /// There are enough of one for a stretch.
+    are_many: bool,
+}
+
+/// The point deletes of one keyspace since its last stretch was complete.
+#[derive(Debug)]
+struct OfKeyspace {
     keyspace: KeyspaceId,
     count: u64,
     /// Those of the first delete, while `count` is 0: where the stretch before ended.
@@ -48,14 +62,14 @@ pub(crate) struct Stretch {
 }
 
 impl Deletes {
+    /// None yet; `dead_run`: [`DatabaseOptions::dead_run`](crate::DatabaseOptions::dead_run).
     pub(crate) fn new(dead_run: u32) -> Self {
         Deletes {
-            dead_run,
-            keyspace: KeyspaceId(0),
-            count: 0,
-            smallest: Vec::new(),
-            largest: Vec::new(),
-            marks: Vec::new(),
+            enough: stretch_len(dead_run),
+            mark_every: mark_every(dead_run),
+            lately: Vec::new(),
+            last: 0,
+            are_many: false,
         }
     }
 
@@ -65,31 +79,62 @@ impl Deletes {
             // Nothing is remembered about such keys.
             return;
         }
-        let begins = self.largest.is_empty() || self.keyspace != keyspace;
-        if begins {
-            (self.keyspace, self.count) = (keyspace, 0);
-            self.marks.clear();
+        if self.lately.get(self.last).is_none_or(|last| last.keyspace != keyspace) {
+            self.turn_to(keyspace, key);
         }
-        if begins || key > self.largest.as_slice() {
-            set(&mut self.largest, key);
-        }
-        if begins || key < self.smallest.as_slice() {
-            set(&mut self.smallest, key);
-        }
-        self.count += 1;
-        if self.count.is_multiple_of(mark_every(self.dead_run)) {
-            self.marks.push(key.to_vec());
-        }
+        let last = &mut self.lately[self.last];
+        last.note(key, self.mark_every);
+        self.are_many |= last.count >= self.enough;
+    }
+
+    /// Go on with what is known of `keyspace`, or begin with `key`.
+    #[cold]
+    fn turn_to(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        let known = self.lately.iter().position(|of| of.keyspace == keyspace);
+        self.last = known.unwrap_or_else(|| {
+            if self.lately.len() == KEYSPACES {
+                // The last of those with the fewest: of more that take turns than there are places for, all but one go on.
+                let fewest = (0..KEYSPACES).rev().min_by_key(|&at| self.lately[at].count);
+                self.lately.swap_remove(fewest.unwrap_or_default());
+            }
+            self.lately.push(OfKeyspace::begin(keyspace, key));
+            self.lately.len() - 1
+        });
     }
 
     /// Whether there are enough for a stretch.
     #[inline]
     pub(crate) fn are_many(&self) -> bool {
-        self.count >= stretch_len(self.dead_run)
+        self.are_many
     }
 
-    /// The stretch that is complete. The next begins with its last key, so that deletes in key order leave no gap.
-    pub(crate) fn take(&mut self) -> Stretch {
+    /// A stretch that is complete, if there is one.
+    pub(crate) fn take(&mut self) -> Option<Stretch> {
+        let taken = self.lately.iter_mut().find(|of| of.count >= self.enough).map(OfKeyspace::take);
+        self.are_many = self.lately.iter().any(|of| of.count >= self.enough);
+        taken
+    }
+}
+
+impl OfKeyspace {
+    fn begin(keyspace: KeyspaceId, key: &[u8]) -> Self {
+        OfKeyspace { keyspace, count: 0, smallest: key.to_vec(), largest: key.to_vec(), marks: Vec::new() }
+    }
+
+    fn note(&mut self, key: &[u8], mark_every: u64) {
+        if key > self.largest.as_slice() {
+            set(&mut self.largest, key);
+        } else if key < self.smallest.as_slice() {
+            set(&mut self.smallest, key);
+        }
+        self.count += 1;
+        if self.count.is_multiple_of(mark_every) {
+            self.marks.push(key.to_vec());
+        }
+    }
+
+    /// The stretch so far. The next begins with its last key, so that deletes in key order leave no gap.
+    fn take(&mut self) -> Stretch {
         let mut keys = std::mem::take(&mut self.marks);
         let last = keys.last().unwrap_or(&self.largest).clone();
         keys.push(std::mem::replace(&mut self.smallest, last.clone()));
@@ -141,7 +186,7 @@ mod tests {
                     deletes.note(SPACE, &key(n));
                     n += 1;
                 }
-                deletes.take()
+                deletes.take().unwrap()
             };
             let (first, second) = (fill(&mut deletes), fill(&mut deletes));
             assert_eq!((first.keyspace, first.count, second.count), (SPACE, STRETCH, STRETCH));
@@ -156,25 +201,69 @@ mod tests {
     }
 
     #[test]
-    fn another_keyspace_begins_anew() {
+    fn what_a_stretch_holds() {
         let mut deletes = Deletes::new(DEAD_RUN);
-        for n in 0..STRETCH - 1 {
-            deletes.note(SPACE, &n.to_be_bytes());
-        }
-        deletes.note(KeyspaceId(4), &[7; KEY_BYTES_MAX]);
-        deletes.note(KeyspaceId(4), b"other");
-        assert!(!deletes.are_many());
-        assert_eq!((deletes.count, deletes.smallest.as_slice()), (1, &b"other"[..]));
+        deletes.note(SPACE, &[7; KEY_BYTES_MAX]);
+        assert_eq!(deletes.lately.len(), 0, "too long a key");
+        deletes.note(SPACE, b"other");
         for n in 1..STRETCH {
+            assert!(!deletes.are_many());
             // Neither ascending nor descending.
-            deletes.note(KeyspaceId(4), &(n ^ 5).to_be_bytes());
+            deletes.note(SPACE, &(n ^ 5).to_be_bytes());
         }
-        let stretch = deletes.take();
-        assert_eq!(stretch.keyspace, KeyspaceId(4));
+        let stretch = deletes.take().unwrap();
+        assert_eq!(stretch.count, STRETCH);
         assert!(stretch.keys.is_sorted());
         assert_eq!(stretch.bounds().largest, b"other");
         assert!(stretch.is_dense_in(32 * STRETCH));
         assert!(!stretch.is_dense_in(33 * STRETCH));
         assert!(!stretch.is_dense_in(0), "nothing to hide");
+    }
+
+    /// One after the other, row by row, they come to their stretches as if each were alone.
+    #[test]
+    fn keyspaces_take_turns() {
+        let keyspaces = 1..=u32::try_from(KEYSPACES).unwrap();
+        let mut deletes = Deletes::new(DEAD_RUN);
+        let mut alone = Deletes::new(DEAD_RUN);
+        for n in 0..STRETCH {
+            assert!(!deletes.are_many());
+            for keyspace in keyspaces.clone() {
+                deletes.note(KeyspaceId(keyspace), &n.to_be_bytes());
+            }
+            alone.note(SPACE, &n.to_be_bytes());
+        }
+        let alone = alone.take().unwrap();
+        for keyspace in keyspaces {
+            assert!(deletes.are_many());
+            let taken = deletes.take().unwrap();
+            assert_eq!((taken.keyspace, taken.count), (KeyspaceId(keyspace), STRETCH));
+            assert_eq!(taken.keys, alone.keys);
+        }
+        assert!(!deletes.are_many());
+        assert_eq!(deletes.take(), None);
+    }
+
+    /// More than are remembered: all but one of the places go on, and what was deleted elsewhere is not counted here.
+    #[test]
+    fn with_too_many_keyspaces_most_go_on() {
+        let mut deletes = Deletes::new(DEAD_RUN);
+        let keyspaces = u32::try_from(KEYSPACES).unwrap() + 3;
+        for n in 0..STRETCH {
+            for keyspace in 0..keyspaces {
+                deletes.note(KeyspaceId(keyspace), &(u64::from(keyspace) << 32 | n).to_be_bytes());
+            }
+        }
+        let stretches: Vec<_> = std::iter::from_fn(|| deletes.take()).collect();
+        assert_eq!(stretches.len(), KEYSPACES - 1);
+        for stretch in stretches {
+            let of = u64::from(stretch.keyspace.0) << 32;
+            assert_eq!(stretch.count, STRETCH);
+            let KeyBounds { smallest, largest, .. } = stretch.bounds();
+            assert_eq!(
+                (smallest, largest),
+                (of.to_be_bytes().to_vec(), (of | (STRETCH - 1)).to_be_bytes().to_vec())
+            );
+        }
     }
 }
