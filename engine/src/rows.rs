@@ -10,12 +10,13 @@
 //! the block ([`RowRun`](esker_sstable::RowRun)). Of whole blocks tables know that all their rows
 //! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row)).
 //!
-//! A value in a blob file is read when the walk comes to its row.
+//! A value in a blob file is read when the walk comes to its row, unless nobody wants values ([`apart`]).
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
 //! single tombstones is crossed with the help of what earlier scans have found ([`dead`]).
 
+mod apart;
 pub(crate) mod dead;
 mod lent;
 mod progress;
@@ -118,6 +119,8 @@ pub(crate) struct Rows {
     value: Vec<u8>,
     /// Reads values from blob files.
     blobs: BlobWalk,
+    /// Nobody asks for values: those in blob files are not read, and lent as nothing.
+    keys_only: bool,
     /// See [`CHAIN_BYTES_MAX`].
     chain_bytes_max: usize,
     cost: OpCost,
@@ -173,6 +176,7 @@ impl Rows {
             key: Vec::new(),
             value: Vec::new(),
             blobs: BlobWalk::default(),
+            keys_only: false,
             chain_bytes_max: CHAIN_BYTES_MAX,
             cost,
             failed: None,
@@ -533,23 +537,6 @@ impl Rows {
         }
     }
 
-    /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
-    #[inline(never)]
-    fn stand_apart(&mut self) -> Result<Walk> {
-        self.read_blob()?;
-        self.lend_blob(Stand::OnEntry);
-        Ok(Walk::Done)
-    }
-
-    /// Read the value of the merge's entry from its blob file; it is what `blobs` has read last then.
-    #[inline(never)]
-    fn read_blob(&mut self) -> Result<()> {
-        let source = self.merge.leader().map(|leader| &self.merge.sources()[leader]);
-        let (reader, pointer) = source.expect("the merge stands on an entry").blob()?;
-        self.blobs.value(reader, self.merge.key(), &pointer, &mut self.cost)?;
-        Ok(())
-    }
-
     /// Pass the merge's entry, a tombstone, with what it hides, and the tombstones that follow, up to `dead_max` in all; how
     /// many, and whether `self.key` is the last one's key, of which there may be more.
     fn pass_dead(&mut self, dead_max: u32) -> Result<(u32, bool)> {
@@ -765,7 +752,9 @@ impl Rows {
             }
             self.merge.prev()?;
         }
-        if let Some((reader, pointer)) = &apart {
+        // Operands are folded whoever asks: that this works is part of what a walk says.
+        let wanted = apart.as_ref().filter(|_| !self.keys_only || !operands.is_empty());
+        if let Some((reader, pointer)) = wanted {
             self.blobs.value(reader, &self.key, pointer, &mut self.cost)?;
         }
         if !operands.is_empty() {

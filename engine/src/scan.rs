@@ -147,6 +147,7 @@ pub struct Scan {
     /// Where to read, or why that cannot be: told at the first step.
     view: Result<ScanView>,
     bounds: Bounds,
+    keys_only: bool,
     front: Option<Rows>,
     back: Option<Rows>,
     finished: bool,
@@ -155,7 +156,34 @@ pub struct Scan {
 
 impl Scan {
     pub(crate) fn new(view: Result<ScanView>, bounds: Bounds) -> Self {
-        Scan { view, bounds, front: None, back: None, finished: false, cost: OpCost::default() }
+        Scan {
+            view,
+            bounds,
+            keys_only: false,
+            front: None,
+            back: None,
+            finished: false,
+            cost: OpCost::default(),
+        }
+    }
+
+    /// Leave values out: all are empty. Long ones, which lie in files of their own
+    /// ([`blob_bytes_min`](crate::KeyspaceOptions::blob_bytes_min)), are not read then, and short ones not copied.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let images = db.keyspace("images", esker::KeyspaceOptions::default())?;
+    /// images.put("cover", vec![7; 100_000])?;
+    /// let row = images.prefix("c").keys_only().next().unwrap()?;
+    /// assert_eq!((&*row.0, &*row.1), (&b"cover"[..], &b""[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self.front.iter_mut().chain(&mut self.back).for_each(Rows::leave_values_out);
+        self
     }
 
     /// What the scan has cost so far.
@@ -175,6 +203,9 @@ impl Scan {
             None => {
                 let view = self.view.as_ref().map_err(Clone::clone)?;
                 let rows = mine.insert(view.rows(self.bounds.clone())?);
+                if self.keys_only {
+                    rows.leave_values_out();
+                }
                 if forward { rows.seek_first()? } else { rows.seek_last()? }
             }
         }
@@ -194,7 +225,8 @@ impl Scan {
         match self.step(forward) {
             Ok(true) => {
                 let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
-                rows.map(|r| Ok((Bytes::copy_from_slice(r.key()), crate::read::owned(r.value())?)))
+                let value: &[u8] = rows.filter(|_| !self.keys_only).map_or(&[], Rows::value);
+                rows.map(|rows| Ok((Bytes::copy_from_slice(rows.key()), crate::read::owned(value)?)))
             }
             Ok(false) => {
                 self.finished = true;
@@ -249,6 +281,28 @@ pub struct RowCursor {
 impl RowCursor {
     pub(crate) fn new(view: ScanView, bounds: Bounds) -> Result<Self> {
         Ok(RowCursor { rows: view.rows(bounds)?, _view: view, cost: OpCost::default() })
+    }
+
+    /// Read keys alone: long values, which lie in files of their own
+    /// ([`blob_bytes_min`](crate::KeyspaceOptions::blob_bytes_min)), are not read from here on, and empty. Short ones lie beside
+    /// their keys and are lent all the same.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let images = db.keyspace("images", esker::KeyspaceOptions::default())?;
+    /// images.put("cover", vec![7; 100_000])?;
+    /// db.flush()?;
+    /// let mut cursor = images.cursor()?.keys_only();
+    /// assert!(cursor.seek_first()?);
+    /// assert_eq!(cursor.key(), b"cover");
+    /// assert_eq!((cursor.value().len(), cursor.cost().blob_values), (0, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.rows.leave_values_out();
+        self
     }
 
     /// Stand on the first row.

@@ -460,6 +460,13 @@ impl TransactionScan {
         self.scan.cost()
     }
 
+    /// Leave values out: see [`Scan::keys_only`]. Its rows count as read all the same.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.scan = self.scan.keys_only();
+        self
+    }
+
     fn saw(&mut self, forward: bool, row: Option<&Result<(Key, Value)>>) {
         match row {
             Some(Ok((key, _))) => {

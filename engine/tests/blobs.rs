@@ -93,6 +93,13 @@ fn check(map: &Keyspace, model: &Model) {
         map.iter().rev().map(|row| row.map(|(k, v)| (k.to_vec(), v.to_vec())).expect("a row")).collect();
     reverse.reverse();
     assert!(reverse == expected);
+    let keys: Vec<_> = model.keys().map(|key| (key.clone(), Vec::new())).collect();
+    assert!(rows(map.iter().keys_only()) == keys);
+    let mut scan = map.iter().keys_only();
+    let mut reverse: Vec<_> = scan.by_ref().rev().map(|row| row.expect("a row").0.to_vec()).collect();
+    reverse.reverse();
+    assert!(reverse.iter().eq(model.keys()));
+    assert_eq!(scan.cost().blob_values, 0);
     // A cursor that turns round at every third row.
     let mut cursor = map.cursor().expect("a cursor");
     cursor.seek(b"").expect("sought");
@@ -187,6 +194,13 @@ fn operands_fold_onto_values_in_blob_files() {
         assert!(forward == model.values().cloned().collect::<Vec<_>>());
         let reverse: Vec<_> = map.iter().rev().map(|row| row.expect("a row").1.to_vec()).collect();
         assert!(reverse == model.values().rev().cloned().collect::<Vec<_>>());
+        let mut keys = map.cursor().expect("a cursor").keys_only();
+        keys.seek_last().expect("sought");
+        for key in model.keys().rev() {
+            assert_eq!(keys.key(), &key[..]);
+            keys.prev().expect("moved");
+        }
+        assert!(map.iter().keys_only().map(|row| row.expect("a row").0).eq(model.keys()));
         drop(snapshot);
     }
     map.compact_range::<&[u8]>(..).expect("compacted");
@@ -326,6 +340,10 @@ fn what_is_not_looked_at_is_not_read() {
     assert!(error.is_corruption() && error.to_string().contains(&name), "{error}");
     let mut scan = map.iter();
     assert!(scan.next().expect("a row").expect_err("it is damaged").is_corruption());
+    let mut keys = map.iter().keys_only();
+    assert!(keys.by_ref().map(|row| row.expect("not read").0).eq([&b"a"[..], b"b"]));
+    assert!(map.iter().keys_only().rev().map(|row| row.expect("not read").0).eq([&b"b"[..], b"a"]));
+    assert_eq!((keys.cost().blob_values, keys.cost().bytes_read), (0, 2));
     assert!(db.verify().expect_err("it is damaged").is_corruption());
 }
 

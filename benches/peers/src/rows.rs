@@ -102,6 +102,7 @@ pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "16 KiB values: fill", Show::Thousands, "k/s"),
     ("", "16 KiB values: get", Show::Thousands, "k/s"),
     ("", "16 KiB values: full scan", Show::Thousands, "k/s"),
+    ("", "16 KiB values: keys-only scan", Show::Thousands, "k/s"),
     (
         "16 KiB values: written ÷ user bytes",
         "16 KiB values: fill",
@@ -237,4 +238,8 @@ pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "tuned: full scan", Show::Millions, "M rows/s"),
     ("", "tuned: delete", Show::Thousands, "k/s"),
     ("", "tuned: ordered fill", Show::Thousands, "k/s"),
+    ("", "tuned: 16 KiB values: fill", Show::Thousands, "k/s"),
+    ("", "tuned: 16 KiB values: get", Show::Thousands, "k/s"),
+    ("", "tuned: 16 KiB values: full scan", Show::Thousands, "k/s"),
+    ("", "tuned: 16 KiB values: keys-only scan", Show::Thousands, "k/s"),
 ];

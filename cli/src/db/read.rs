@@ -86,6 +86,9 @@ pub(super) fn scan(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
             end.map_or(Bound::Unbounded, Bound::Excluded),
         )),
     };
+    if *keys_only {
+        scan = scan.keys_only();
+    }
     let mut printer = Printer { key: args.key_format, value: value_format, json: *json, out };
     let mut left = limit.unwrap_or(u64::MAX);
     while left > 0 {

@@ -153,12 +153,6 @@ impl Rows {
         self.lend(stand, Lent { key: self.key.as_slice(), value: self.value.as_slice() });
     }
 
-    /// Stand on a row whose key is a copy, and whose value was the last to be read from a blob file.
-    #[inline]
-    pub(super) fn lend_blob(&mut self, stand: Stand) {
-        self.lend(stand, Lent { key: self.key.as_slice(), value: self.blobs.last() });
-    }
-
     /// The row's key.
     #[inline(always)]
     pub(crate) fn key(&self) -> &[u8] {

@@ -50,8 +50,9 @@ impl KvRead for EngineRead {
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {
-        let cursor =
-            if range.is_empty() { None } else { Some(self.reader.cursor_over::<&[u8]>(bounds(&range))?) };
+        let cursor = || self.reader.cursor_over::<&[u8]>(bounds(&range));
+        let cursor = (!range.is_empty()).then(cursor).transpose()?;
+        let cursor = cursor.map(|cursor| if options.keys_only { cursor.keys_only() } else { cursor });
         Ok(EngineScan { read: self, cursor, options, left: Limits::new(options), started: false })
     }
 

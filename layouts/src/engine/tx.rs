@@ -89,8 +89,9 @@ impl KvRead for EngineTx<'_> {
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineTxScan<'_>> {
-        let scan =
-            (!range.is_empty()).then(|| self.transaction.range::<&[u8]>(self.keyspace, bounds(&range)));
+        let scan = || self.transaction.range::<&[u8]>(self.keyspace, bounds(&range));
+        let scan = (!range.is_empty()).then(scan);
+        let scan = scan.map(|scan| if options.keys_only { scan.keys_only() } else { scan });
         Ok(EngineTxScan { cost: &self.cost, scan, options, left: Limits::new(options) })
     }
 
@@ -174,9 +175,7 @@ impl Iterator for EngineTxScan<'_> {
         let scan = self.scan.as_mut().filter(|_| !self.left.reached());
         let row = scan.and_then(|scan| if self.options.reverse { scan.next_back() } else { scan.next() });
         match row {
-            Some(Ok((key, value))) => {
-                let value = if self.options.keys_only { Bytes::new() } else { value };
-                let row = (key, value);
+            Some(Ok(row)) => {
                 self.left.take(&row);
                 Some(Ok(row))
             }

@@ -172,7 +172,7 @@ impl Reader for EskerReader<'_> {
 
     /// Values are not copied until they are asked for; there is no cheaper way.
     fn keys(&mut self, rows: u64, mut see: impl FnMut(&[u8])) -> Result<u64> {
-        let cursor = self.cursor()?;
+        let mut cursor = self.rows.cursor()?.keys_only();
         let mut valid = cursor.seek_first()?;
         let mut seen = 0;
         while valid && seen < rows {

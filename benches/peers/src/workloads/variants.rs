@@ -7,7 +7,7 @@ use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows, reads};
 use crate::keys::{Key, Permutation};
 use crate::machine::disk_bytes;
 use crate::store::{Direction, Reader, Result, Settings, Store};
-use crate::values::{Values, read_all};
+use crate::values::{Values, read_all, read_ends};
 
 /// Bytes of a large value.
 const LARGE_BYTES: usize = 16 << 10;
@@ -56,6 +56,13 @@ fn long_values<S: Store>(bench: &Bench, settings: Settings, what: &str) -> Resul
     let figure = measure.done(seen)?;
     black_box(sum);
     expect(seen == rows, || format!("{seen} rows of 16 KiB instead of {rows}"))?;
+    emit(&figure)?;
+
+    let measure = bench.measure(&format!("{what}: keys-only scan"))?;
+    let seen = reader.keys(limit, |key| sum = sum.wrapping_add(read_ends(key, &[])))?;
+    let figure = measure.done(seen)?;
+    black_box(sum);
+    expect(seen == rows, || format!("{seen} keys of 16 KiB values instead of {rows}"))?;
     emit(&figure)?;
     drop(reader);
     store.close()

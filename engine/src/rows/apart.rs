@@ -1,0 +1,41 @@
+//! Values that lie apart from their rows, in blob files.
+//!
+//! They are read when the walk comes to their rows, unless nobody wants values.
+
+use esker_base::cursor::Lent;
+use esker_base::{Cursor, Result};
+
+use super::{Rows, Stand, Walk};
+
+impl Rows {
+    /// Nobody will ask for values from here on.
+    pub(crate) fn leave_values_out(&mut self) {
+        self.keys_only = true;
+    }
+
+    /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
+    #[inline(never)]
+    pub(super) fn stand_apart(&mut self) -> Result<Walk> {
+        if !self.keys_only {
+            self.read_blob()?;
+        }
+        self.lend_blob(Stand::OnEntry);
+        Ok(Walk::Done)
+    }
+
+    /// Read the value of the merge's entry from its blob file; it is what `blobs` has read last then.
+    #[inline(never)]
+    pub(super) fn read_blob(&mut self) -> Result<()> {
+        let source = self.merge.leader().map(|leader| &self.merge.sources()[leader]);
+        let (reader, pointer) = source.expect("the merge stands on an entry").blob()?;
+        self.blobs.value(reader, self.merge.key(), &pointer, &mut self.cost)?;
+        Ok(())
+    }
+
+    /// Stand on a row whose key is a copy, and whose value was the last to be read from a blob file, if it was read.
+    #[inline]
+    pub(super) fn lend_blob(&mut self, stand: Stand) {
+        let value = if self.keys_only { &[] } else { self.blobs.last() };
+        self.lend(stand, Lent { key: self.key.as_slice(), value });
+    }
+}
