@@ -25,6 +25,8 @@ pub mod os;
 #[path = "../../../vfs/src/os/rooms/mod.rs"]
 pub mod rooms;
 #[cfg(loom)]
+pub mod scheduler;
+#[cfg(loom)]
 #[path = "../../../wal/src/syncer/mod.rs"]
 mod syncer;
 
