@@ -35,6 +35,8 @@ pub enum Planted {
     SyncTriedAgain,
     /// The manifest does not hear how far the log in use is durable.
     NoWitness,
+    /// A log is made of the file of one that holds what is in no table yet.
+    LiveLogReused,
     /// `persist` returns without a sync.
     IdlePersist,
     /// Checksums know nothing of the place they are for.

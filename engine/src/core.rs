@@ -11,7 +11,7 @@
 //! | `health` | the first fatal failure, `close` | every write |
 //!
 //! Locks are taken one at a time, with these exceptions: the commit lane's `turn` may be held while
-//! `current`'s install lock, the sync lane's state lock or the backlog's is taken for a rotation, and while
+//! `current`'s install lock, the sync lane's state lock, the spare log's or the backlog's is taken for a rotation, and while
 //! the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::event::{Event, Listener, SealReason};
+use esker_base::filename::FileName;
 use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
@@ -44,6 +45,7 @@ use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
 use crate::pressure::Pressure;
 use crate::snapshot_list::SnapshotList;
+use crate::spare_log::SpareLog;
 use crate::superversion::{Current, MemtableAndLog};
 use crate::sync_lane::{LogPosition, SyncLane};
 use crate::turns::Turns;
@@ -62,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) current: Current,
     /// For the next memtables.
     pub(crate) spare: Arc<SpareChunks>,
+    /// For the next log.
+    pub(crate) spare_log: SpareLog,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) dead_ranges: DeadRanges,
     pub(crate) lane: Lane,
@@ -277,8 +281,9 @@ impl Core {
         Ok(())
     }
 
-    /// A new log file that will have room for a memtable's worth of records, and has some now. `full`: how long the log before
-    /// it is, in bytes, if it ended because its memtable was full; this one will hardly be longer.
+    /// A new log that will have room for a memtable's worth of records, and has some now. `full`: how long the log before
+    /// it is, in bytes, if it ended because its memtable was full; this one will hardly be longer, and is written over the
+    /// [`SpareLog`].
     pub(crate) fn create_log(
         &self,
         number: FileNumber,
@@ -294,16 +299,27 @@ impl Core {
         // Where a sync follows each group there is nothing to gain.
         let mapped = (self.options.durability != Durability::Sync)
             .then(|| Mapped { writes, end: full.unwrap_or(room) });
-        let create =
-            |allocated| LogWriter::create(&*self.env.fs, &self.dir, identity, predecessor, allocated);
-        let mut log = match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {
-            // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
-            // space that was not reserved might be that of a deleted log after a crash.
-            Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
-            made => made,
+        let (fs, dir) = (&*self.env.fs, self.dir.as_path());
+        let create = |allocated| LogWriter::create(fs, dir, identity, predecessor, allocated);
+        let mut log = match full.and_then(|_| self.reusable_log()) {
+            Some(old) => LogWriter::reuse(fs, dir, identity, predecessor, old),
+            None => match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {
+                // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
+                // space that was not reserved might be that of a deleted log after a crash.
+                Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
+                made => made,
+            },
         }?;
         log.prepare_ahead(room, mapped);
         Ok(log)
+    }
+
+    /// The log whose file the next one is made of.
+    fn reusable_log(&self) -> Option<FileNumber> {
+        if planted::is(Planted::LiveLogReused) {
+            return self.current.load_full().sealed.last().map(|oldest| oldest.log);
+        }
+        self.spare_log.take()
     }
 
     /// Make everything acknowledged so far durable.
@@ -369,6 +385,7 @@ impl Core {
         let (waiting_for, events) = {
             let mut turn = self.lane.turn();
             self.rotate(&mut turn, reason)?;
+            self.jobs.remove_later(self.spare_log.give_up().map(FileName::Log));
             (turn.log_number, std::mem::take(&mut turn.events))
         };
         for event in &events {

@@ -31,6 +31,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use esker_base::event::Event;
+use esker_base::filename::FileName;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::sync::thread::{self, ThreadId};
@@ -290,6 +291,9 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
     let will_retry = passing && !stopped;
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
     core.metrics().count_job_failure();
+    if scarce {
+        remove_files(core, core.spare_log.give_up().map(FileName::Log));
+    }
     if !will_retry {
         core.stop_writes(error);
         return AfterFailure::GiveUp;

@@ -55,6 +55,7 @@ mod scan;
 mod snapshot;
 mod snapshot_list;
 mod source;
+mod spare_log;
 mod superversion;
 mod sync_lane;
 mod table_io;

@@ -65,18 +65,24 @@ impl Core {
     fn verify_log(&self, number: FileNumber, len: u64, verified: &mut Verified) -> Result<()> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let path = self.dir.join(FileName::Log(number).to_string());
-        let mut reader = match LogReader::open(&*self.env.fs, &path, identity, Some(len)) {
-            // Flushed and removed since it was listed: its content is in tables.
-            Err(error) if error.is_not_found() && self.versions.current().marks().first_log > number => {
-                return Ok(());
+        let read = || {
+            let mut reader = LogReader::open(&*self.env.fs, &path, identity, Some(len))?;
+            let mut records = 0;
+            while reader.next()?.is_some() {
+                records += 1;
             }
-            other => other?,
+            Ok(records)
         };
-        while reader.next()?.is_some() {
-            verified.log_records += 1;
+        match read() {
+            Ok(records) => {
+                verified.log_records += records;
+                verified.bytes += len;
+                Ok(())
+            }
+            // Flushed since it was listed, and its file removed or written over: its content is in tables.
+            Err(_) if self.versions.current().marks().first_log > number => Ok(()),
+            Err(error) => Err(error),
         }
-        verified.bytes += len;
-        Ok(())
     }
 
     /// See [`Database::checkpoint`](crate::Database::checkpoint).

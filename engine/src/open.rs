@@ -37,6 +37,7 @@ use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, 
 use crate::pressure::Pressure;
 use crate::recovery::{RecoveredLogs, read_logs};
 use crate::snapshot_list::SnapshotList;
+use crate::spare_log::SpareLog;
 use crate::superversion::{Current, MemtableAndLog, SuperVersion};
 use crate::sync_lane::SyncLane;
 use crate::turns::Turns;
@@ -349,6 +350,7 @@ impl Opening {
             versions,
             current: Current::new(first),
             spare,
+            spare_log: SpareLog::default(),
             snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),
             dead_ranges: DeadRanges::default(),
             lane: Lane::new(turn),

@@ -275,7 +275,8 @@ impl Replay<'_> {
 
     fn open(&self, number: FileNumber, marks: &Marks) -> Result<LogReader> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
-        LogReader::open(&*self.env.fs, &self.path(number), identity, Self::closed_len(number, marks))
+        let closed_len = Self::closed_len(number, marks);
+        LogReader::open_reused(&*self.env.fs, &self.path(number), identity, closed_len, marks.first_log)
     }
 
     /// The length of log `number`, if the manifest knows it: then it was durable before.

@@ -100,6 +100,7 @@ const BUGS: &[Entry] = &[
     lie("lock-for-all", "rule 9", Lie::Lock, Hunter::Scenario(scenarios::two_handles)),
     engine("unguarded-drop", "rule 10", Planted::UnguardedDrop, Hunter::Scenario(scenarios::panicking_drop)),
     engine("lone-flush", "P1", Planted::LoneFlush, Hunter::Crash(&[Mode::NoLog])),
+    engine("live-log-reused", "rule 3, P1", Planted::LiveLogReused, Hunter::Crash(&[Mode::Sync, Mode::Os])),
     engine("idle-persist", "P1", Planted::IdlePersist, Hunter::Crash(&[Mode::Os])),
     engine("torn-record", "P2", Planted::TornRecord, Hunter::Crash(&[Mode::Os, Mode::Interval])),
     engine("torn-group", "P2", Planted::TornGroup, Hunter::Scenario(scenarios::half_a_batch)),

@@ -213,6 +213,12 @@ impl LogHeader {
         Ok(())
     }
 
+    /// Whether this header, which checks, is that of a log before `forgotten`, of whose file the log `identity` was made.
+    pub(crate) fn is_left_over(&self, identity: &LogIdentity, forgotten: FileNumber) -> bool {
+        let of_such_a_log = self.magic == identity.kind.magic() && self.database == identity.database;
+        of_such_a_log && self.number < forgotten.min(identity.number)
+    }
+
     /// The predecessor, if one is recorded.
     pub(crate) fn predecessor(&self) -> Option<Predecessor> {
         (self.has_predecessor == 1).then_some(self.predecessor)

@@ -7,14 +7,15 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use esker_base::Result;
 use esker_base::checksum::ChecksumSeed;
 use esker_base::error::printable;
+use esker_base::filename::FileName;
+use esker_base::{DatabaseId, FileNumber, Result};
 use esker_vfs::fs::Fs;
 
 use crate::header::{HEADER_LEN, LogHeader, LogKind, hex};
 use crate::record::{self, FragmentKind, RECORD_HEADER_LEN, RawRecordHeader, RecordHeader};
-use crate::scan::find_header;
+use crate::scan::{find_header, find_other};
 use crate::window::Window;
 
 pub use esker_base::inspect::{Field, Verdict};
@@ -35,7 +36,7 @@ pub use esker_base::inspect::{Field, Verdict};
 /// ```
 pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let window = Window::open(fs, path)?;
-    Ok(Inspection { window, seed: None, at: 0, fields: VecDeque::new(), failed: false })
+    Ok(Inspection { window, seed: None, reusable: None, at: 0, fields: VecDeque::new(), failed: false })
 }
 
 /// An iterator over the fields of a log. Made by [`inspect`].
@@ -43,6 +44,8 @@ pub struct Inspection {
     window: Window,
     /// `None` until the header has been read.
     seed: Option<ChecksumSeed>,
+    /// Whose it is, if it may have been written over an older log.
+    reusable: Option<(DatabaseId, FileNumber)>,
     /// Everything before this offset has been turned into fields.
     at: u64,
     /// Fields not yet handed out.
@@ -79,7 +82,7 @@ impl Inspection {
         let bytes = self.window.bytes(0, HEADER_LEN)?;
         let bytes = bytes.get(..HEADER_LEN).unwrap_or(bytes).to_vec();
         let Ok(header) = LogHeader::parse(&bytes) else {
-            self.seed = Some(ChecksumSeed::new(esker_base::DatabaseId([0; 16]), esker_base::FileNumber(0)));
+            self.seed = Some(ChecksumSeed::new(DatabaseId([0; 16]), FileNumber(0)));
             self.push(
                 bytes.len() as u64,
                 "header",
@@ -93,6 +96,9 @@ impl Inspection {
         let checks = header.checksum == expected;
         let covered = if checks { Verdict::Ok } else { Verdict::Unchecked };
         let kind = LogKind::from_magic(header.magic);
+        if checks && kind == Some(LogKind::WriteAhead) {
+            self.reusable = Some((header.database, header.number));
+        }
         let unless = |wrong: bool| if wrong { Verdict::Bad } else { covered };
 
         let magic = match kind {
@@ -143,11 +149,28 @@ impl Inspection {
                 let bytes = self.window.bytes(at, 64)?;
                 let shown = usize::try_from(end - at).unwrap_or(usize::MAX).min(bytes.len()).min(65);
                 let value = printable(bytes.get(..shown).unwrap_or_default());
-                self.push(end - at, "no record", value, Verdict::Bad);
+                match self.left_of(at)?.filter(|_| next.is_none()) {
+                    Some(older) => {
+                        let value = format!("{value}, left of {}", FileName::Log(older));
+                        self.push(end - at, "no record", value, Verdict::Unchecked);
+                    }
+                    None => self.push(end - at, "no record", value, Verdict::Bad),
+                }
             }
             _ => self.push(end - at, "unused", "zeros".to_owned(), Verdict::Ok),
         }
         Ok(())
+    }
+
+    /// The older log that this one was written over, if records of it stand behind `at`.
+    fn left_of(&mut self, at: u64) -> Result<Option<FileNumber>> {
+        /// How far back: memtables sealed at a time are far fewer.
+        const OLDER_MAX: u64 = 64;
+        let Some((database, FileNumber(number))) = self.reusable else { return Ok(None) };
+        let older = || (number.saturating_sub(OLDER_MAX)..number).rev().map(FileNumber);
+        let seeds: Vec<_> = older().map(|older| ChecksumSeed::new(database, older)).collect();
+        let found = find_other(&mut self.window, &seeds, at)?;
+        Ok(found.and_then(|index| older().nth(index)))
     }
 
     /// The fields of the fragment at `at`, whose header checks.

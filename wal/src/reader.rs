@@ -11,6 +11,10 @@
 //! of damage, and reading ends with [`Error::Corruption`]. Without one it is a torn tail: see
 //! [`LogReader::tail`]. The same goes for the log's header, as if it were a record at offset 0.
 //!
+//! A log may have been written over an older one ([`LogWriter::reuse`](crate::LogWriter::reuse)). What is left of that
+//! stands behind its end: no record of it checks under this log's number, so it looks like a torn tail, and
+//! proves nothing.
+//!
 //! What that cannot see: damage behind the last offset that some record says is durable looks torn.
 //! Whoever knows better passes `closed_len`, the final length that was recorded once the whole log was
 //! durable; then every end short of it is damage.
@@ -29,7 +33,7 @@ use std::path::Path;
 
 use esker_base::checksum::ChecksumSeed;
 use esker_base::memory::reserve;
-use esker_base::{Error, Result};
+use esker_base::{Error, FileNumber, Result};
 use esker_vfs::fs::Fs;
 
 use crate::header::{HEADER_LEN, LogHeader, LogIdentity, Predecessor};
@@ -77,7 +81,7 @@ pub struct Tail {
     /// good.
     pub valid_len: u64,
     /// Whether something other than zeros stands behind that, or the header is not good: an append that
-    /// was under way when the power went.
+    /// was under way when the power went, or an older log of whose file this one was made.
     pub torn: bool,
     /// The largest durable-up-to that a good record carries, in bytes; 0 if none does.
     pub durable_seen: u64,
@@ -114,6 +118,19 @@ impl LogReader {
         identity: LogIdentity,
         closed_len: Option<u64>,
     ) -> Result<LogReader> {
+        LogReader::open_reused(fs, path, identity, closed_len, FileNumber(0))
+    }
+
+    /// The same for a log that may have been made of the file of one before `forgotten`: nobody needs any of those, which
+    /// was durable before the first of their files was used again. If it has the header of one, its own was never durable, and
+    /// the log is blank unless there is proof that it was not.
+    pub fn open_reused(
+        fs: &dyn Fs,
+        path: &Path,
+        identity: LogIdentity,
+        closed_len: Option<u64>,
+        forgotten: FileNumber,
+    ) -> Result<LogReader> {
         let mut window = Window::open(fs, path)?;
         if let Some(len) = closed_len {
             window.cut(len);
@@ -129,7 +146,8 @@ impl LogReader {
             state: State::Reading,
             window,
         };
-        if let Some(header) = LogHeader::decode(reader.window.bytes(0, HEADER_LEN)?) {
+        let header = LogHeader::decode(reader.window.bytes(0, HEADER_LEN)?);
+        if let Some(header) = header.filter(|header| !header.is_left_over(&identity, forgotten)) {
             header.verify(path, &identity)?;
             reader.predecessor = header.predecessor();
         } else {

@@ -3,8 +3,19 @@
 use esker_base::Result;
 use esker_base::checksum::ChecksumSeed;
 
-use crate::record::{KIND_AT, RECORD_HEADER_LEN, RecordHeader};
-use crate::window::{Window, nonzero};
+use crate::record::{FragmentKind, KIND_AT, RECORD_HEADER_LEN, RecordHeader};
+use crate::window::Window;
+
+/// Which of `seeds` a header checks under that stands in the mebibyte from `from` on.
+pub(crate) fn find_other(window: &mut Window, seeds: &[ChecksumSeed], from: u64) -> Result<Option<usize>> {
+    const SEARCHED: usize = 1 << 20;
+    let bytes = window.bytes(from, SEARCHED)?;
+    let headers = bytes.windows(RECORD_HEADER_LEN).take(SEARCHED).zip(from..);
+    let mut found = headers.filter_map(|(bytes, offset)| {
+        seeds.iter().position(|&seed| RecordHeader::decode(bytes, seed, offset).is_some())
+    });
+    Ok(found.next())
+}
 
 /// The first offset from `from` on at which a header stands that checks *there* and whose durable-up-to
 /// lies beyond `beyond` (any header at all for `None`), and that header.
@@ -25,13 +36,13 @@ pub(crate) fn find_header(
             return Ok(None);
         }
         let mut skip = 0;
-        // A header's kind is not zero: jump from one byte that is not to the next.
+        // Jump from one byte that may be a header's kind to the next.
         while let Some(kinds) = bytes.get(skip + KIND_AT..) {
-            let Some(zeros) = nonzero(kinds) else {
+            let Some(others) = first_kind(kinds) else {
                 skip = bytes.len();
                 break;
             };
-            skip += zeros;
+            skip += others;
             let Some(candidate) = bytes.get(skip..skip + RECORD_HEADER_LEN) else {
                 break;
             };
@@ -47,4 +58,16 @@ pub(crate) fn find_header(
         let searched = bytes.len() - (RECORD_HEADER_LEN - 1);
         at = at.saturating_add(searched.min(skip.max(1)) as u64);
     }
+}
+
+/// The index of the first byte that is a fragment's kind. Whole cache lines without one are passed at once: what is searched
+/// is zeros for the most part, or an older log.
+#[inline]
+fn first_kind(bytes: &[u8]) -> Option<usize> {
+    let is_kind = |byte: &u8| FragmentKind::from_byte(*byte).is_some();
+    let (lines, _) = bytes.as_chunks::<64>();
+    let others =
+        lines.iter().take_while(|line| !line.iter().fold(false, |any, byte| any | is_kind(byte))).count();
+    let skipped = others * 64;
+    Some(skipped + bytes.get(skipped..)?.iter().position(is_kind)?)
 }

@@ -6,6 +6,7 @@ mod disk;
 mod faults;
 mod golden;
 mod inspection;
+mod reuse;
 mod round_trip;
 mod stretches;
 mod syncing;
@@ -22,6 +23,10 @@ use disk::Disk;
 /// The log that the tests write, if they do not say otherwise.
 const LOG: LogIdentity =
     LogIdentity { database: DatabaseId([7; 16]), number: FileNumber(3), kind: LogKind::WriteAhead };
+
+/// A log whose file `LOG` may have been made of.
+const OLD: LogIdentity =
+    LogIdentity { database: DatabaseId([7; 16]), number: FileNumber(2), kind: LogKind::WriteAhead };
 
 fn dir() -> &'static Path {
     Path::new("/db")
@@ -46,7 +51,17 @@ struct Read {
 
 /// Everything `LOG` holds.
 fn read_log(disk: &Disk, closed_len: Option<u64>) -> Result<(Vec<Read>, Tail)> {
-    let mut reader = LogReader::open(disk, &path_of(LOG), LOG, closed_len)?;
+    read_all(LogReader::open(disk, &path_of(LOG), LOG, closed_len)?)
+}
+
+/// Everything `LOG` of exactly `bytes` holds, which may have been made of an older log.
+fn read_reused_bytes(bytes: &[u8]) -> Result<(Vec<Read>, Tail)> {
+    let disk = Disk::default();
+    disk.create(&path_of(LOG))?.write_at(bytes, 0)?;
+    read_all(LogReader::open_reused(&disk, &path_of(LOG), LOG, None, LOG.number)?)
+}
+
+fn read_all(mut reader: LogReader) -> Result<(Vec<Read>, Tail)> {
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
         let payload = record.payload.to_vec();

@@ -6,7 +6,8 @@
 //! Invariants:
 //! 1. `written` is the end of the last good record; nothing before it is ever written again.
 //! 2. Beyond `written` there is nothing that a reader could take for a record of this log: the file
-//!    ends there or holds zeros, but for the moments in which a write, or its undoing, is under way.
+//!    ends there or holds zeros or what is left of an older log, whose checksums are of another number, but for the
+//!    moments in which a write, or its undoing, is under way.
 //! 3. A staged record carries the offset it will stand at, so the buffer is written at `written` or not
 //!    at all.
 //!
@@ -33,13 +34,14 @@
 //! run beside it, see [`crate::syncer`].
 
 use std::path::Path;
+use std::sync::Arc as StdArc;
 
 use esker_base::checksum::Checksums;
 use esker_base::sync::Arc;
 use esker_base::{Error, FileNumber, Result, memory};
-use esker_vfs::fs::Fs;
+use esker_vfs::fs::{File, Fs};
 
-use crate::header::{LogHeader, LogIdentity, Predecessor};
+use crate::header::{HEADER_LEN, LogHeader, LogIdentity, Predecessor};
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader};
 use crate::stretch::{Mapped, Preparation, Stretches};
 use crate::syncer::{LogSyncer, Shared};
@@ -62,7 +64,7 @@ pub struct LogWriter {
     /// Staged fragments, encoded for the place they will have from `written` on.
     buffer: Vec<u8>,
     written: u64,
-    /// What was reserved when the file was made.
+    /// What was reserved of the file when the log was begun.
     allocated: u64,
     /// `None`: nothing is made ready beforehand.
     stretches: Option<Stretches>,
@@ -133,17 +135,53 @@ impl LogWriter {
             let _ = fs.remove(&path);
             return Err(error);
         }
-        let written = header.len() as u64;
-        Ok(LogWriter {
+        Ok(LogWriter::behind_header(file, &identity, allocate_bytes))
+    }
+
+    /// Make the log `identity` in `dir` of the file of log `old`, which nobody needs any more, whatever a power loss
+    /// brings back: its space and the system's memory for it are there already. It is written over from its start, and what
+    /// is not is no record of this log ([`crate::reader`]). As with [`LogWriter::create`] nothing is synced, neither header nor
+    /// name; until they are, the file may have either name and either header after a power loss. No
+    /// writer of the old log may be left; a [`Preparation`] of it does no harm.
+    ///
+    /// Errors: [`Error::Io`]. The file is removed then, as far as that goes, under either name.
+    pub fn reuse(
+        fs: &dyn Fs,
+        dir: &Path,
+        identity: LogIdentity,
+        predecessor: Option<Predecessor>,
+        old: FileNumber,
+    ) -> Result<LogWriter> {
+        let from = dir.join(LogIdentity { number: old, ..identity }.file_name().to_string());
+        let path = dir.join(identity.file_name().to_string());
+        let write_over = || -> Result<_> {
+            fs.rename(&from, &path)?;
+            let file = fs.open_writable(&path)?;
+            file.write_at(&LogHeader::encode(&identity, predecessor), 0)?;
+            let allocated = file.len()?;
+            Ok((file, allocated))
+        };
+        let (file, allocated) = write_over().inspect_err(|_| {
+            // Best effort: the error to report is the first one.
+            let _ = fs.remove(&from);
+            let _ = fs.remove(&path);
+        })?;
+        Ok(LogWriter::behind_header(file, &identity, allocated))
+    }
+
+    /// A writer to `file`, which has the header of `identity` and so much reserved space.
+    fn behind_header(file: StdArc<dyn File>, identity: &LogIdentity, allocated: u64) -> LogWriter {
+        let written = HEADER_LEN as u64;
+        LogWriter {
             shared: Arc::new(Shared::new(file, written)),
             number: identity.number,
             checksums: Checksums::new(identity.seed()),
             buffer: Vec::new(),
             written,
-            allocated: allocate_bytes,
+            allocated,
             stretches: None,
             fragment_bytes_max: FRAGMENT_BYTES_MAX,
-        })
+        }
     }
 
     /// Have up to `room` bytes of the log reserved a little ahead of what is written, as far as somebody runs what

@@ -175,7 +175,7 @@ impl Work {
         }
         core.current.install(|| core.versions.current(), Some(&self.source));
         core.sync_lane.forget_before(first_needed);
-        if self.source.log < first_needed {
+        if self.source.log < first_needed && !self.keep_log(core) {
             remove_files(core, [FileName::Log(self.source.log)]);
         }
         core.jobs.collect_garbage();
@@ -194,6 +194,14 @@ impl Work {
         let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
         core.emit(&Event::Flushed { log: self.source.log, tables, took });
         Ok(())
+    }
+
+    /// Keep the memtable's log, which nobody needs any more, for the next one to be written over; whether it is kept.
+    fn keep_log(&self, core: &Core) -> bool {
+        // One huge batch is not to hold its space for good.
+        let longest = core.options.memtable_bytes_max.saturating_mul(2);
+        let len = self.source.sealed_log_bytes();
+        len.is_some_and(|len| len <= longest) && core.spare_log.keep(self.source.log)
     }
 
     /// Install the first keyspace's tables ahead of the others': a bug for the crash suite to find.

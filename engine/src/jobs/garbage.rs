@@ -33,9 +33,15 @@ impl Jobs {
     /// Have tables and blob files removed, before long, that no version and no reader refers to any more.
     pub(crate) fn collect_garbage(&self) {
         let Some(core) = self.core() else { return };
+        self.remove_later(core.versions.take_garbage());
+    }
+
+    /// Have these files removed before long.
+    pub(crate) fn remove_later(&self, names: impl IntoIterator<Item = FileName>) {
+        let Some(core) = self.core() else { return };
         {
             let mut state = self.state.lock();
-            state.waste.files.extend(core.versions.take_garbage());
+            state.waste.files.extend(names);
             if state.waste.removing || state.waste.files.is_empty() || state.closing {
                 return;
             }

@@ -1,10 +1,11 @@
 //! Upkeep: the timed log sync of `Durability::Interval`, the removal of tables that readers held
-//! on to after they had been compacted away, and the return of memory that no memtable takes.
+//! on to after they had been compacted away, and the return of memory that no memtable takes and of space that no log takes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use esker_base::event::Event;
+use esker_base::filename::FileName;
 use esker_vfs::scheduler::{Job, Progress};
 
 use crate::core::Core;
@@ -13,7 +14,7 @@ use crate::options::Durability;
 /// How often garbage is looked for when no interval is given.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Memory for memtables that was not needed for so long is given back.
+/// Memory for memtables, and the space of a log, that were not needed for so long are given back.
 const SPARE: Duration = Duration::from_secs(2);
 
 /// See the module.
@@ -21,7 +22,7 @@ pub(super) struct Upkeep {
     core: Weak<Core>,
     every: Duration,
     rested: bool,
-    /// Since when the spare memory was not looked at.
+    /// Since when neither was looked at.
     spare_since: Duration,
 }
 
@@ -66,6 +67,7 @@ impl Job for Upkeep {
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
             core.spare.rest();
+            core.jobs.remove_later(core.spare_log.rest().map(FileName::Log));
         }
         // A snapshot that was dropped may have left garbage to clean up.
         core.jobs.start_compactions();

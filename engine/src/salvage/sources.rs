@@ -151,7 +151,8 @@ fn read_log(
     records: &mut u64,
 ) -> Result<()> {
     let path = dir.join(identity.file_name().to_string());
-    let mut reader = LogReader::open(fs, &path, identity, None)?;
+    // Which logs were forgotten nobody may know any more.
+    let mut reader = LogReader::open_reused(fs, &path, identity, None, identity.number)?;
     while let Some(record) = reader.next()? {
         let mut decoder = Decoder::new(record.payload);
         let mut seqno = SeqNo(record.tag);

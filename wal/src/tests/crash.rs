@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::disk::{Disk, Outcome};
-use super::{LOG, dir, path_of, read_bytes};
+use super::{LOG, OLD, dir, path_of, read_reused_bytes};
 use crate::{LogWriter, WriteFailure};
 
 #[derive(Clone, Debug)]
@@ -44,15 +44,33 @@ proptest! {
         allocate in prop_oneof![Just(0u64), 100u64..4_000],
         fragment_bytes_max in prop_oneof![Just(1 << 20), 5usize..60],
         sector in prop_oneof![Just(512usize), Just(64), Just(16)],
+        old in prop::option::of(prop::collection::vec(prop_oneof![Just(11usize), 0usize..150], 0..30)),
         picks in any::<u64>(),
     ) {
         let disk = Disk::default();
-        let mut writer = LogWriter::create(&disk, dir(), LOG, None, allocate).expect("a sound disk");
+        let reused = old.is_some();
+        let mut writer = match old {
+            None => LogWriter::create(&disk, dir(), LOG, None, allocate).expect("a sound disk"),
+            Some(lens) => {
+                let mut writer = LogWriter::create(&disk, dir(), OLD, None, allocate).expect("a sound disk");
+                writer.fragment_bytes_max = fragment_bytes_max;
+                for (index, len) in lens.into_iter().enumerate() {
+                    writer.stage(index as u64, &[&vec![index as u8; len]]);
+                    writer.write().expect("a sound disk");
+                    // Of the next record, which says how much is durable.
+                    writer.syncer().sync().expect("a sound disk");
+                }
+                disk.file(&path_of(OLD)).remember_versions();
+                LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).expect("a sound disk")
+            }
+        };
         writer.fragment_bytes_max = fragment_bytes_max;
         let syncer = writer.syncer();
         let file = disk.file(&path_of(LOG));
-        file.remember_versions();
-        // As `create` wrote it: the versions start behind that.
+        // As `create` wrote it: the versions start behind that. Of an old log they start before its header is written over.
+        if !reused {
+            file.remember_versions();
+        }
         file.plan_writes(&[]);
         let mut written: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut durable = None;
@@ -96,7 +114,7 @@ proptest! {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) as usize % n
             });
-            let (found, tail) = match read_bytes(&image, None) {
+            let (found, tail) = match read_reused_bytes(&image) {
                 Ok(read) => read,
                 Err(error) => return Err(TestCaseError::fail(format!("an honest crash: {error}"))),
             };
@@ -107,7 +125,7 @@ proptest! {
             prop_assert!(tail.durable_seen <= syncer.durable());
         }
         // A kill without a power loss leaves everything that was written.
-        let (found, _) = read_bytes(&file.bytes(), None).expect("an honest kill");
+        let (found, _) = read_reused_bytes(&file.bytes()).expect("an honest kill");
         let found: Vec<_> = found.into_iter().map(|record| (record.tag, record.payload)).collect();
         prop_assert_eq!(&found[..], &possible[..found.len().min(possible.len())]);
     }

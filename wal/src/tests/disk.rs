@@ -313,8 +313,14 @@ impl Fs for Disk {
         unreachable!("a log is never mapped")
     }
 
-    fn rename(&self, _: &Path, _: &Path) -> Result<()> {
-        unreachable!("a log is never renamed")
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut files = self.files.lock().expect("no panic under it");
+        let Some(old) = files.remove(from) else {
+            return Err(Error::io("rename", from, io::Error::from(ErrorKind::NotFound)));
+        };
+        let (path, state) = (to.to_path_buf(), Arc::clone(&old.state));
+        files.insert(to.to_path_buf(), Arc::new(MemoryFile { path, state, sync_hook: OnceLock::new() }));
+        Ok(())
     }
 
     fn hard_link(&self, _: &Path, _: &Path) -> Result<()> {

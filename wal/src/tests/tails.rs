@@ -5,7 +5,7 @@ use esker_base::{DatabaseId, Error, FileNumber, Result};
 use esker_vfs::fs::{File, Fs};
 
 use super::disk::Disk;
-use super::{LOG, create, path_of, read_bytes, read_log};
+use super::{LOG, OLD, create, path_of, read_bytes, read_log};
 use crate::header::{HEADER_LEN, LogHeader};
 use crate::{LogIdentity, LogKind, LogReader, Tail};
 
@@ -149,14 +149,13 @@ fn garbage_behind_the_end_is_a_torn_tail() {
 fn records_of_another_log_or_another_place_are_a_torn_tail() {
     let (bytes, ends) = sample();
     let disk = Disk::default();
-    let old = LogIdentity { number: FileNumber(2), ..LOG };
-    let mut writer = crate::LogWriter::create(&disk, super::dir(), old, None, 0).expect("a sound disk");
+    let mut writer = crate::LogWriter::create(&disk, super::dir(), OLD, None, 0).expect("a sound disk");
     for tag in 0..40 {
         writer.stage(tag, &[b"from long ago"]);
         writer.write().expect("a sound disk");
         writer.syncer().sync().expect("a sound disk");
     }
-    let stale = disk.file(&path_of(old)).bytes();
+    let stale = disk.file(&path_of(OLD)).bytes();
     let mut log = bytes.clone();
     log.extend_from_slice(&stale[bytes.len()..]);
     let (records, tail) = read_bytes(&log, None).expect("a torn log");
