@@ -38,7 +38,7 @@ use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 use crate::commit::{Lane, Turn};
 use crate::dead_ranges::{DeadRanges, KeyRange, after};
 use crate::health::Health;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, remove_files};
 use crate::memtable::{Memtable, SpareChunks};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
@@ -312,6 +312,14 @@ impl Core {
         }?;
         log.prepare_ahead(room, mapped);
         Ok(log)
+    }
+
+    /// Give back the space that is kept for logs to come: memtables hardly fill up any more. As far as that goes.
+    pub(crate) fn give_log_space_back(&self) {
+        remove_files(self, self.spare_log.give_up().map(FileName::Log));
+        if let Some(log) = &mut self.lane.turn().log {
+            let _ = log.trim();
+        }
     }
 
     /// The log whose file the next one is made of.

@@ -198,7 +198,8 @@ impl Database {
         self.core().flush(SealReason::Asked)
     }
 
-    /// Return when no flush and no compaction is due any more. A database opened for reading only has none.
+    /// Return when no flush and no compaction is due any more, and give back the space that is kept for coming logs. A database
+    /// opened for reading only has none.
     pub fn wait_for_compactions(&self) -> Result<()> {
         self.core().wait_until_settled()
     }
@@ -314,6 +315,7 @@ impl Core {
             self.jobs.start_compactions();
             self.jobs.start_helpers();
             if self.jobs.idle() && self.current.load_full().sealed.is_empty() {
+                self.give_log_space_back();
                 return Ok(());
             }
             self.env.scheduler.wait(&self.progress, seen, None);

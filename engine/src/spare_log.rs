@@ -4,8 +4,10 @@
 //! the file goes. Of a file that is there it has all that, and a write is a copy: 9 µs for 126 KB where one into reserved
 //! space took 20 and the end of the file another 9, here.
 //!
-//! A file is kept only where memtables fill up one after another, and only one: at rest, when somebody asks for a flush or the
-//! disk is full, its space is given back. An open removes what a crash leaves, like any log whose removal it has undone.
+//! A file is kept only where memtables fill up one after another, and only one. When none has filled up for a while, when somebody
+//! waits for the tree to settle or asks for a flush, and when the disk is full, its space is given back, and what the log in use
+//! has from an older one ([`Core::give_log_space_back`](crate::core::Core)). An open removes what a crash leaves, like
+//! any log whose removal it has undone.
 //!
 //! Order: a log comes here when the manifest has forgotten it, durably. So whatever a power loss leaves of the change of names
 //! and of the new header, nothing that counts was in the file ([`LogReader::open_reused`](esker_wal::LogReader::open_reused)).
@@ -17,63 +19,44 @@ use esker_base::sync::Mutex;
 #[derive(Debug, Default)]
 pub(crate) struct SpareLog(Mutex<State>);
 
-#[derive(Clone, Copy, Debug, Default)]
-enum State {
-    /// No memtable has filled up lately.
-    #[default]
-    Unwanted,
-    Wanted,
-    Kept {
-        number: FileNumber,
-        /// Whether it was here at the last rest.
-        rested: bool,
-    },
+#[derive(Debug, Default)]
+struct State {
+    kept: Option<FileNumber>,
+    /// Whether memtables fill up: one is kept then.
+    wanted: bool,
+    /// Whether one has filled up since the last rest.
+    taken: bool,
 }
 
 impl SpareLog {
     /// The log to write over, now that a memtable is full; from now on one is kept.
     pub(crate) fn take(&self) -> Option<FileNumber> {
-        std::mem::replace(&mut *self.0.lock(), State::Wanted).kept()
-    }
-
-    /// None is wanted from now on; the log that was kept, to be removed.
-    pub(crate) fn give_up(&self) -> Option<FileNumber> {
-        std::mem::take(&mut *self.0.lock()).kept()
+        let mut state = self.0.lock();
+        (state.wanted, state.taken) = (true, true);
+        state.kept.take()
     }
 
     /// Keep log `number`, which the manifest has durably forgotten, if one is wanted; whether it is kept. If not, the caller
     /// removes it.
     pub(crate) fn keep(&self, number: FileNumber) -> bool {
         let mut state = self.0.lock();
-        let wanted = matches!(*state, State::Wanted);
-        if wanted {
-            *state = State::Kept { number, rested: false };
+        let keeps = state.wanted && state.kept.is_none();
+        if keeps {
+            state.kept = Some(number);
         }
-        wanted
+        keeps
     }
 
-    /// The log that was here at the last call already, to be removed.
-    pub(crate) fn rest(&self) -> Option<FileNumber> {
+    /// None is wanted from now on; the log that was kept, to be removed.
+    pub(crate) fn give_up(&self) -> Option<FileNumber> {
         let mut state = self.0.lock();
-        match &mut *state {
-            State::Kept { rested: rested @ false, .. } => *rested = true,
-            State::Kept { number, .. } => {
-                let number = *number;
-                *state = State::Wanted;
-                return Some(number);
-            }
-            State::Unwanted | State::Wanted => {}
-        }
-        None
+        state.wanted = false;
+        state.kept.take()
     }
-}
 
-impl State {
-    fn kept(self) -> Option<FileNumber> {
-        match self {
-            State::Kept { number, .. } => Some(number),
-            State::Unwanted | State::Wanted => None,
-        }
+    /// Whether no memtable has filled up since the last call.
+    pub(crate) fn rests(&self) -> bool {
+        !std::mem::take(&mut self.0.lock().taken)
     }
 }
 
@@ -84,23 +67,23 @@ mod tests {
     const LOG: FileNumber = FileNumber(7);
 
     #[test]
-    fn one_is_kept_once_a_memtable_was_full() {
+    fn one_is_kept_while_memtables_fill_up() {
         let spare = SpareLog::default();
         assert!(!spare.keep(LOG), "nothing says that there will be another full one");
         assert_eq!(spare.take(), None);
         assert!(spare.keep(LOG));
         assert!(!spare.keep(FileNumber(8)), "one is enough");
         assert_eq!((spare.take(), spare.take()), (Some(LOG), None));
+        assert!(spare.keep(LOG));
+        assert_eq!((spare.give_up(), spare.give_up()), (Some(LOG), None));
+        assert!(!spare.keep(LOG));
     }
 
     #[test]
-    fn what_is_given_up_or_rests_is_to_be_removed() {
+    fn it_rests_when_none_has_filled_up_for_a_while() {
         let spare = SpareLog::default();
+        assert!(spare.rests());
         spare.take();
-        assert!(spare.keep(LOG));
-        assert_eq!((spare.rest(), spare.rest(), spare.rest()), (None, Some(LOG), None));
-        assert!(spare.keep(LOG), "after a rest one is still wanted");
-        assert_eq!((spare.give_up(), spare.give_up()), (Some(LOG), None));
-        assert!(!spare.keep(LOG));
+        assert_eq!((spare.rests(), spare.rests()), (false, true));
     }
 }

@@ -89,6 +89,8 @@ pub(crate) struct Stretches {
     handover: Arc<Mutex<Handover>>,
     /// The end of what is reserved, or was asked to be.
     reserved: u64,
+    /// The end of what is mapped, or was asked to be.
+    mapped_to: u64,
     /// The most that is reserved.
     room: u64,
     /// The length of a stretch that is reserved only.
@@ -141,6 +143,7 @@ impl Stretches {
             next: Next::Wanted,
             handover: Arc::new(Mutex::new(Handover::default())),
             reserved,
+            mapped_to: 0,
             room,
             len: stretch_bytes(room),
         }
@@ -223,9 +226,20 @@ impl Stretches {
         self.reserved = self.reserved.max(range.end);
         if mapped.is_some() {
             self.next = Next::Asked;
+            self.mapped_to = range.end;
         }
         let mapped = mapped.map(|mapped| (mapped.writes, Arc::clone(&self.handover)));
         Some(Preparation { file: StdArc::clone(file), range, mapped })
+    }
+
+    /// Where the file may be cut off, if no more than this is to lie ready behind `written`.
+    pub(crate) fn end_at_rest(&self, written: u64) -> u64 {
+        written.saturating_add(self.len).max(self.mapped_to)
+    }
+
+    /// The file was cut off at `end`, where it might be.
+    pub(crate) fn cut(&mut self, end: u64) {
+        self.reserved = self.reserved.min(end);
     }
 }
 

@@ -191,6 +191,20 @@ impl LogWriter {
         self.stretches = Some(Stretches::new(self.allocated, room, mapped));
     }
 
+    /// Cut off what the file has beyond the stretch that is written next: what is left of an older log. For a log that is hardly
+    /// written any more; nothing else changes.
+    ///
+    /// Errors: [`Error::Io`]. The file may be cut off or not, and the log goes on either way.
+    pub fn trim(&mut self) -> Result<()> {
+        let Some(stretches) = &mut self.stretches else { return Ok(()) };
+        let end = stretches.end_at_rest(self.written);
+        if self.shared.check().is_err() || self.shared.file.len()? <= end {
+            return Ok(());
+        }
+        stretches.cut(end);
+        self.shared.file.set_len(end)
+    }
+
     /// What somebody else should do now so that coming groups find space, and memory. `None` most of the time.
     #[inline]
     pub fn preparation(&mut self) -> Option<Preparation> {

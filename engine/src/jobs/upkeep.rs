@@ -5,7 +5,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use esker_base::event::Event;
-use esker_base::filename::FileName;
 use esker_vfs::scheduler::{Job, Progress};
 
 use crate::core::Core;
@@ -67,7 +66,9 @@ impl Job for Upkeep {
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
             core.spare.rest();
-            core.jobs.remove_later(core.spare_log.rest().map(FileName::Log));
+            if core.spare_log.rests() {
+                core.give_log_space_back();
+            }
         }
         // A snapshot that was dropped may have left garbage to clean up.
         core.jobs.start_compactions();
