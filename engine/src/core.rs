@@ -256,7 +256,14 @@ impl Core {
             let predecessor = Predecessor { number: turn.log_number, len: log_bytes };
             self.metrics.count_log(log_bytes);
             let full = (reason == SealReason::Full).then_some(log_bytes);
-            let log = self.create_log(number, Some(predecessor), full);
+            let by_calls = turn.log.as_ref().is_some_and(LogWriter::goes_by_calls);
+            let old = if full.is_some() && by_calls {
+                self.reusable_log()
+            } else {
+                self.jobs.remove_later(self.spare_log.give_up().map(FileName::Log));
+                None
+            };
+            let log = self.create_log(number, Some(predecessor), full, old);
             Some(log.map_err(|cause| Error::Aborted { cause: Box::new(cause) })?)
         } else {
             None
@@ -282,13 +289,14 @@ impl Core {
     }
 
     /// A new log that will have room for a memtable's worth of records, and has some now. `full`: how long the log before
-    /// it is, in bytes, if it ended because its memtable was full; this one will hardly be longer, and is written over the
-    /// [`SpareLog`].
+    /// it is, in bytes, if it ended because its memtable was full; this one will hardly be longer. It is written over log
+    /// `old`, if there is one.
     pub(crate) fn create_log(
         &self,
         number: FileNumber,
         predecessor: Option<Predecessor>,
         full: Option<u64>,
+        old: Option<FileNumber>,
     ) -> Result<LogWriter> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let room = self.options.memtable_bytes_max;
@@ -301,7 +309,7 @@ impl Core {
             .then(|| Mapped { writes, end: full.unwrap_or(room) });
         let (fs, dir) = (&*self.env.fs, self.dir.as_path());
         let create = |allocated| LogWriter::create(fs, dir, identity, predecessor, allocated);
-        let mut log = match full.and_then(|_| self.reusable_log()) {
+        let mut log = match old {
             Some(old) => LogWriter::reuse(fs, dir, identity, predecessor, old),
             None => match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {
                 // A nearly full disk may still hold the next few commits: go on with room for a few. A header in

@@ -395,7 +395,7 @@ fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
         core.env.fs.sync_dir(&core.dir)?;
     }
     let predecessor = logs.kept.last().map(|log| Predecessor { number: log.number, len: log.len });
-    let log = core.create_log(core.open_log, predecessor, None)?;
+    let log = core.create_log(core.open_log, predecessor, None, None)?;
     let syncer = log.syncer();
     syncer.sync()?;
     // The commit below makes its name durable.

@@ -4,6 +4,9 @@
 //! the file goes. Of a file that is there it has all that, and a write is a copy: 9 µs for 126 KB where one into reserved
 //! space took 20 and the end of the file another 9, here.
 //!
+//! That pays where groups go to the log by calls: large ones, and those that are synced one by one. Small ones go to memory that
+//! another thread has made ready, and puts that came by a schedule waited no less for it, rather longer.
+//!
 //! A file is kept only where memtables fill up one after another, and only one. When none has filled up for a while, when somebody
 //! waits for the tree to settle or asks for a flush, and when the disk is full, its space is given back, and what the log in use
 //! has from an older one ([`Core::give_log_space_back`](crate::core::Core)). An open removes what a crash leaves, like

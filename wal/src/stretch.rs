@@ -232,6 +232,11 @@ impl Stretches {
         Some(Preparation { file: StdArc::clone(file), range, mapped })
     }
 
+    /// Whether what comes next is reserved only.
+    pub(crate) fn goes_by_calls(&self) -> bool {
+        self.only_reserved
+    }
+
     /// Where the file may be cut off, if no more than this is to lie ready behind `written`.
     pub(crate) fn end_at_rest(&self, written: u64) -> u64 {
         written.saturating_add(self.len).max(self.mapped_to)

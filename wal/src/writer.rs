@@ -211,6 +211,11 @@ impl LogWriter {
         self.stretches.as_mut()?.preparation(&self.shared.file, self.written, self.shared.durable())
     }
 
+    /// Whether groups go by calls of late, because they are large or each is synced, and not to memory.
+    pub fn goes_by_calls(&self) -> bool {
+        self.stretches.as_ref().is_some_and(Stretches::goes_by_calls)
+    }
+
     /// The log's file number.
     pub fn number(&self) -> FileNumber {
         self.number
