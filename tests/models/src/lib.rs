@@ -25,6 +25,7 @@ pub mod os;
 #[path = "../../../vfs/src/os/rooms/mod.rs"]
 pub mod rooms;
 #[cfg(loom)]
+#[path = "../../../vfs/src/scheduler/seam.rs"]
 pub mod scheduler;
 #[cfg(loom)]
 #[path = "../../../wal/src/syncer/mod.rs"]

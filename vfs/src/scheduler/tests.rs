@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use esker_base::gate::Gate;
 use parking_lot::Mutex;
 
 use super::steps::Steps;

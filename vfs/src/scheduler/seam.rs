@@ -1,0 +1,55 @@
+//! What jobs and who runs them are to each other; the rules are [`scheduler`](super)'s.
+
+use std::time::Duration;
+
+use esker_base::gate::Gate;
+
+/// What kind of work a job is; each lane has threads of its own so that a flush never queues behind a
+/// compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Memtables to tables: writers wait for it. What else runs here ends as soon as there is a flush.
+    Flush,
+    /// Merging tables.
+    Compaction,
+    /// Timed syncs, preparing log segments, deleting files.
+    Upkeep,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to do.
+    More,
+    /// There is more to do, but not before this time has passed.
+    After(Duration),
+    /// The job is finished.
+    Done,
+}
+
+/// A resumable piece of background work.
+pub trait Job: Send {
+    /// Its name, for events and traces.
+    fn name(&self) -> &'static str;
+    /// Do a bounded piece of it.
+    fn step(&mut self) -> Progress;
+    /// `step` panicked with `message`; the job is dropped after this call.
+    fn panicked(&mut self, message: &str);
+}
+
+/// Runs jobs.
+pub trait Scheduler: Send + Sync {
+    /// Take over `job`. After [`Scheduler::stop`] the job is dropped without a step.
+    fn spawn(&self, lane: Lane, job: Box<dyn Job>);
+    /// A foreground call passes here, holding nothing: step mode may run steps now.
+    fn breathe(&self);
+    /// Wait until `gate` is opened past the epoch `seen`, or until `timeout` has passed; whether it
+    /// was opened. Step mode runs steps meanwhile.
+    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool;
+    /// Finish the steps under way, drop all jobs, and return when none runs any more. Idempotent.
+    fn stop(&self);
+    /// How many jobs of `lane` may make progress at the same time.
+    fn width(&self, lane: Lane) -> usize;
+    /// How many threads, callers' and those of lanes, can run at the same moment.
+    fn processors(&self) -> usize;
+}
