@@ -57,9 +57,11 @@ impl SpareLog {
         state.kept.take()
     }
 
-    /// Whether no memtable has filled up since the last call.
+    /// Whether one is wanted, and none was taken since the last call.
     pub(crate) fn rests(&self) -> bool {
-        !std::mem::take(&mut self.0.lock().taken)
+        let mut state = self.0.lock();
+        let taken = std::mem::take(&mut state.taken);
+        state.wanted && !taken
     }
 }
 
@@ -85,8 +87,10 @@ mod tests {
     #[test]
     fn it_rests_when_none_has_filled_up_for_a_while() {
         let spare = SpareLog::default();
-        assert!(spare.rests());
+        assert!(!spare.rests(), "nobody has anything to give back");
         spare.take();
         assert_eq!((spare.rests(), spare.rests()), (false, true));
+        spare.give_up();
+        assert!(!spare.rests());
     }
 }

@@ -82,8 +82,9 @@ pub(crate) struct Stretches {
     /// What was known to be durable, and what was written, when the last one was asked for.
     durable: u64,
     written: u64,
-    /// Groups since then.
+    /// Groups since then, and before.
     groups: u64,
+    groups_before: u64,
     current: Option<Stretch>,
     next: Next,
     handover: Arc<Mutex<Handover>>,
@@ -139,6 +140,7 @@ impl Stretches {
             durable: 0,
             written: 0,
             groups: 0,
+            groups_before: 0,
             current: None,
             next: Next::Wanted,
             handover: Arc::new(Mutex::new(Handover::default())),
@@ -221,6 +223,7 @@ impl Stretches {
             self.next = Next::Never;
             return None;
         }
+        self.groups_before += self.groups;
         (self.durable, self.written, self.groups) = (durable, written, 0);
         self.only_reserved = mapped.is_none();
         self.reserved = self.reserved.max(range.end);
@@ -232,9 +235,10 @@ impl Stretches {
         Some(Preparation { file: StdArc::clone(file), range, mapped })
     }
 
-    /// Whether what comes next is reserved only.
-    pub(crate) fn goes_by_calls(&self) -> bool {
-        self.only_reserved
+    /// Whether groups go by calls in a log that ends at `written`, by their average and not by its last stretch.
+    pub(crate) fn goes_by_calls(&self, written: u64) -> bool {
+        let groups = self.groups_before + self.groups;
+        self.mapped.is_none() || written > groups.saturating_mul(GROUP_BYTES_MAX)
     }
 
     /// Where the file may be cut off, if no more than this is to lie ready behind `written`.

@@ -211,9 +211,9 @@ impl LogWriter {
         self.stretches.as_mut()?.preparation(&self.shared.file, self.written, self.shared.durable())
     }
 
-    /// Whether groups go by calls of late, because they are large or each is synced, and not to memory.
+    /// Whether groups go by calls, because they are large on the average or no memory is made ready, as where each is synced.
     pub fn goes_by_calls(&self) -> bool {
-        self.stretches.as_ref().is_some_and(Stretches::goes_by_calls)
+        self.stretches.as_ref().is_some_and(|stretches| stretches.goes_by_calls(self.written))
     }
 
     /// The log's file number.

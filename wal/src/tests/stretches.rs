@@ -136,6 +136,22 @@ fn a_system_without_such_memory_is_asked_once_and_reserves_all_the_same() {
 }
 
 #[test]
+fn whether_groups_go_by_calls_is_told_by_their_average() {
+    for (maps, len, by_calls) in [(true, 100, false), (true, 40 << 10, true), (false, 100, true)] {
+        let (_, _, mut writer) = create(maps);
+        // Past the log's expected end, where the last stretches are reserved only whatever was before.
+        for tag in 0..100 {
+            put(&mut writer, tag, len).expect("a sound disk");
+            if let Some(preparation) = writer.preparation() {
+                preparation.run();
+            }
+        }
+        assert!(writer.written() > ROOM);
+        assert_eq!(writer.goes_by_calls(), by_calls, "groups of {len} bytes");
+    }
+}
+
+#[test]
 fn where_syncs_follow_one_another_stretches_are_reserved_only() {
     let (disk, file, mut writer) = create(true);
     let mut tag = 0;
