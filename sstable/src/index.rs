@@ -3,6 +3,8 @@
 //! Invariant: separators ascend strictly, lengths of blocks add up to the data section; both are
 //! checked when an index is decoded, so searches need no error path.
 
+mod heads;
+
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 
@@ -12,11 +14,12 @@ use esker_base::key::{behind, head, shared_prefix};
 use esker_base::{Error, InternalKey, Result, SeqNo};
 
 use crate::stored::TRAILER_BYTES;
+use heads::Heads;
 
 const FLAG_SEQNOS: u8 = 1;
 
-/// Blocks of a group: the heads of so many separators lie in two neighbouring cache lines.
-const GROUP: usize = 16;
+/// Blocks that a miss may bring together.
+const READ_GROUP: usize = 16;
 
 /// Where data blocks lie and what lies in them. See FORMAT.md, "Index".
 #[derive(Debug, Default)]
@@ -24,10 +27,7 @@ pub(crate) struct Index {
     /// What all separators start with.
     prefix: Vec<u8>,
     /// The head of each separator behind the prefix.
-    heads: Vec<u64>,
-    /// The last head of each full group. A search among them and then in one group touches a few cache lines and two
-    /// pages; one among all heads touched a page a step, at first.
-    tops: Vec<u64>,
+    heads: Heads,
     /// End of each separator's rest in `rests`.
     ends: Vec<u32>,
     rests: Vec<u8>,
@@ -72,22 +72,15 @@ impl Index {
         if offset != data_bytes {
             return Err(input.error("sum of the block lengths"));
         }
-        let mut index = Index {
-            prefix,
-            heads: Vec::with_capacity(blocks),
-            tops: Vec::with_capacity(blocks / GROUP),
-            ends,
-            rests,
-            seqnos,
-            offsets,
-        };
+        let mut index = Index { prefix, heads: Heads::default(), ends, rests, seqnos, offsets };
         index.check_and_fill_heads().ok_or(input.error("separator"))?;
         Ok(index)
     }
 
-    /// Fill `heads` and `tops`; `None` if the separators are out of bounds or do not ascend.
+    /// Fill `heads`; `None` if the separators are out of bounds or do not ascend.
     fn check_and_fill_heads(&mut self) -> Option<()> {
-        let Index { ends, rests, seqnos, heads, tops, .. } = self;
+        let Index { ends, rests, seqnos, .. } = self;
+        let mut heads = Vec::with_capacity(ends.len());
         let mut start = 0;
         let mut before: Option<InternalKey<'_>> = None;
         for (block, &end) in ends.iter().enumerate() {
@@ -101,8 +94,8 @@ impl Index {
             before = Some(here);
             start = end;
         }
-        tops.extend(heads.as_chunks::<GROUP>().0.iter().map(|group| group[GROUP - 1]));
-        (start as usize == rests.len()).then_some(())
+        self.heads = Heads::new(&heads);
+        (start as usize == self.rests.len()).then_some(())
     }
 
     /// How many data blocks there are.
@@ -149,34 +142,34 @@ impl Index {
         self.find_telling(target, |_near| ())
     }
 
-    /// The same, telling `near` on the way among which blocks it will be found: it may ask for what they are read with
-    /// while the search goes on. At most [`GROUP`] blocks, and the next.
+    /// Start loading where every search begins.
     #[inline]
-    pub(crate) fn find_telling(&self, target: InternalKey<'_>, near: impl FnOnce(Range<usize>)) -> usize {
+    pub(crate) fn prefetch_root(&self) {
+        self.heads.prefetch_root();
+    }
+
+    /// The same as `find`, telling `near` on the way that it will be that block or one of the 15 behind it: it may ask for what
+    /// they are read with while the search goes on.
+    #[inline]
+    pub(crate) fn find_telling(&self, target: InternalKey<'_>, near: impl FnOnce(usize)) -> usize {
         let Some(rest) = behind(target.user, &self.prefix) else {
             return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
         };
         let wanted = head(rest);
-        let low = self.first_from(wanted, near);
-        if self.heads.get(low) != Some(&wanted) {
+        let low = self.heads.first_from(wanted, near);
+        if self.heads.get(low) != Some(wanted) {
             return low;
         }
         self.find_among_equal(low, rest, target.seqno)
     }
 
-    /// The first separator whose head is `wanted` or larger; `blocks()` if there is none.
-    #[inline]
-    fn first_from(&self, wanted: u64, near: impl FnOnce(Range<usize>)) -> usize {
-        let begin = GROUP * self.tops.partition_point(|&top| top < wanted);
-        near(begin..begin + GROUP);
-        let group = self.heads.get(begin..(begin + GROUP).min(self.heads.len())).unwrap_or_default();
-        begin + group.iter().filter(|&&head| head < wanted).count()
-    }
-
-    /// The same among the separators from `low` on that have the head of `rest`.
+    /// The same among the separators from `low` on, the first that has the head of `rest`.
     fn find_among_equal(&self, mut low: usize, rest: &[u8], seqno: SeqNo) -> usize {
         let wanted = head(rest);
-        let mut high = low + self.heads.get(low..).map_or(0, |tail| tail.partition_point(|&h| h == wanted));
+        let mut high = match wanted.checked_add(1) {
+            Some(next) => self.heads.first_from(next, |_near| ()),
+            None => self.blocks(),
+        };
         while low < high {
             let middle = low.midpoint(high);
             let order = self.rest(middle).cmp(rest).then_with(|| seqno.cmp(&self.seqno(middle)));
@@ -198,10 +191,10 @@ impl Index {
         end
     }
 
-    /// The group to which `block` belongs: it and those beside it, [`GROUP`] in all but for the last.
+    /// The group to which `block` belongs: it and those beside it, [`READ_GROUP`] in all but for the last.
     pub(crate) fn group(&self, block: usize) -> Range<usize> {
-        let first = block - block % GROUP;
-        first..(first + GROUP).min(self.blocks())
+        let first = block - block % READ_GROUP;
+        first..(first + READ_GROUP).min(self.blocks())
     }
 
     /// Whether `find` would return `block`.
@@ -211,7 +204,7 @@ impl Index {
             // Where `find` stops without a search.
             return block == 0 && target.user < self.prefix.as_slice();
         };
-        let before = |block: usize| match self.heads.get(block).map(|h| h.cmp(&head(rest))) {
+        let before = |block: usize| match self.heads.get(block).map(|found| found.cmp(&head(rest))) {
             Some(Ordering::Less) => true,
             Some(Ordering::Equal) => {
                 self.rest(block).cmp(rest).then_with(|| target.seqno.cmp(&self.seqno(block)))
@@ -248,9 +241,9 @@ impl Index {
 
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> u64 {
-        let words =
-            self.heads.capacity() + self.tops.capacity() + self.seqnos.capacity() + self.offsets.capacity();
-        (words * 8 + self.ends.capacity() * 4 + self.rests.capacity() + self.prefix.capacity()) as u64
+        let words = self.seqnos.capacity() + self.offsets.capacity();
+        let bytes = self.ends.capacity() * 4 + self.rests.capacity() + self.prefix.capacity();
+        (self.heads.memory() + words * 8 + bytes) as u64
     }
 }
 

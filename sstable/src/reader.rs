@@ -248,6 +248,12 @@ impl TableReader {
         self.filter.prefetch(hash);
     }
 
+    /// Start loading where `locate` begins.
+    #[inline]
+    pub fn prefetch_index(&self) {
+        self.index.prefetch_root();
+    }
+
     /// A cursor over the entries; stands nowhere.
     pub fn cursor(self: &Arc<Self>, options: CursorOptions) -> TableCursor {
         TableCursor::new(Arc::clone(self), options)

@@ -27,6 +27,7 @@ impl<'a> Tables<'a> {
                 if let Some(table) = run.find(key) {
                     if let Some(reader) = table.opened() {
                         reader.prefetch_filter(hash);
+                        reader.prefetch_index();
                     }
                     *place = Some(&**table);
                 }
@@ -55,6 +56,7 @@ pub(crate) fn expect_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
         if let Some(reader) = last.and_then(|table| table.opened()) {
             let hash = key_hash(key);
             reader.prefetch_filter(hash);
+            reader.prefetch_index();
             asked.push((key, hash, reader));
         }
     }

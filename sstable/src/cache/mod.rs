@@ -29,7 +29,6 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use esker_base::ledger::{Ledger, Purpose};
@@ -268,11 +267,14 @@ fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
 }
 
 impl CachedTable {
-    /// Start loading the slots of `blocks`.
+    /// Start loading the slots of 16 blocks from `first` on, as far as there are so many.
     #[inline]
-    pub(crate) fn expect(&self, blocks: Range<usize>) {
-        let slots = self.slots.blocks.get(blocks.start..blocks.end.min(self.slots.blocks.len()));
-        slots.unwrap_or_default().iter().step_by(SLOTS_A_LINE).for_each(|slot| prefetch(slot));
+    pub(crate) fn expect(&self, first: usize) {
+        let slot = self.slots.blocks.as_ptr().wrapping_add(first);
+        // They lie in two lines, or in three.
+        for at in [0, SLOTS_A_LINE, 15] {
+            prefetch(slot.wrapping_add(at));
+        }
     }
 
     /// Start loading what [`get`](Self::get) and its caller will look at first, or `lines` cache lines if those are

@@ -1,7 +1,5 @@
 //! Getting a data block: from the cache, the mapping, or the file.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use esker_base::sync::Guard;
 use esker_base::{OpCost, Result};
@@ -49,10 +47,10 @@ impl TableReader {
         Ok(read(self.read_block(block, Fill::Yes, cost)?.view()))
     }
 
-    /// One of `blocks` is looked for: start loading what says where it is cached.
+    /// Block `first` or one of the 15 behind it is looked for: start loading what says where it is cached.
     #[inline]
-    pub(crate) fn expect_blocks(&self, blocks: Range<usize>) {
-        self.cached.expect(blocks);
+    pub(crate) fn expect_blocks(&self, first: usize) {
+        self.cached.expect(first);
     }
 
     /// Start loading block `block`, if it is cached, of which the first `lines` cache lines will be looked at, or fewer:
