@@ -1,4 +1,4 @@
-//! The index of a table: which data block holds a key. Pinned in memory as flat arrays.
+//! The index of a table: which data block holds a key. Pinned in memory: key heads as a tree, all else as flat arrays.
 //!
 //! Invariant: separators ascend strictly, lengths of blocks add up to the data section; both are
 //! checked when an index is decoded, so searches need no error path.
@@ -15,6 +15,8 @@ use esker_base::{Error, InternalKey, Result, SeqNo};
 
 use crate::stored::TRAILER_BYTES;
 use heads::Heads;
+
+pub(crate) use heads::GROUP as NEAR_BLOCKS;
 
 const FLAG_SEQNOS: u8 = 1;
 
@@ -148,8 +150,8 @@ impl Index {
         self.heads.prefetch_root();
     }
 
-    /// The same as `find`, telling `near` on the way that it will be that block or one of the 15 behind it: it may ask for what
-    /// they are read with while the search goes on.
+    /// The same as `find`, telling `near` on the way that it will be among [`NEAR_BLOCKS`] blocks from that one on: it may ask
+    /// for what they are read with while the search goes on.
     #[inline]
     pub(crate) fn find_telling(&self, target: InternalKey<'_>, near: impl FnOnce(usize)) -> usize {
         let Some(rest) = behind(target.user, &self.prefix) else {

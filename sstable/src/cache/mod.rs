@@ -267,12 +267,12 @@ fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
 }
 
 impl CachedTable {
-    /// Start loading the slots of 16 blocks from `first` on, as far as there are so many.
+    /// Start loading the slots of `count` blocks from `first` on, of which some need not be there: two lines' worth at most.
     #[inline]
-    pub(crate) fn expect(&self, first: usize) {
+    pub(crate) fn expect(&self, first: usize, count: usize) {
         let slot = self.slots.blocks.as_ptr().wrapping_add(first);
-        // They lie in two lines, or in three.
-        for at in [0, SLOTS_A_LINE, 15] {
+        // They need not begin with a line.
+        for at in [0, SLOTS_A_LINE, count - 1] {
             prefetch(slot.wrapping_add(at));
         }
     }

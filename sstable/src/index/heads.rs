@@ -10,16 +10,19 @@
 //!
 //! Source: P.-V. Khuong and P. Morin, "Array Layouts for Comparison-Based Searching", 2017, section 4.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use esker_vfs::os::memory::prefetch;
 
 /// Heads of a group: they lie in two neighbouring cache lines.
-const GROUP: usize = 16;
+pub(crate) const GROUP: usize = 16;
 /// Heads of a quarter of a group.
 const QUARTER: usize = GROUP / 4;
 
-/// Groups of the highest floor, at most: more of them are no wait for one another, as one more floor would be.
+/// Groups of the highest floor, at most: they come at the same time, where one more floor would be one more wait.
 const ROOT_GROUPS: usize = 4;
 
 /// Floors over as many heads as a `u32` counts.
@@ -137,60 +140,5 @@ impl Heads {
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
         self.groups.capacity() * size_of::<Group>()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// What a search for `wanted` finds, after what it has told.
-    fn search(heads: &Heads, wanted: u64) -> (usize, usize) {
-        let mut told = None;
-        let found = heads.first_from(wanted, |near| told = Some(near));
-        (told.expect("every search tells"), found)
-    }
-
-    /// Around each head, and at both ends.
-    fn check(sorted: &[u64]) {
-        let heads = Heads::new(sorted);
-        assert_eq!(heads.len(), sorted.len());
-        for (at, &head) in sorted.iter().enumerate() {
-            assert_eq!(heads.get(at), Some(head));
-        }
-        assert_eq!(heads.get(sorted.len()), None);
-        let around = |head: &u64| [head.wrapping_sub(1), *head, head.wrapping_add(1)];
-        for wanted in sorted.iter().flat_map(around).chain([0, u64::MAX]) {
-            let first = sorted.partition_point(|&head| head < wanted);
-            let (near, found) = search(&heads, wanted);
-            assert_eq!(found, first, "{wanted} among {}", sorted.len());
-            assert!(
-                first == sorted.len() || (near..near + GROUP).contains(&first),
-                "{first} from {near} on"
-            );
-        }
-    }
-
-    #[test]
-    fn floors_begin_and_end_where_they_are_full() {
-        for len in
-            [0, 1, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 1040, 16_384, 16_385, 17_000]
-        {
-            let ascending: Vec<u64> = (1..=len).map(|i| i * 3).collect();
-            check(&ascending);
-            check(&vec![7; ascending.len()]);
-            // Heads that look like what groups are filled up with.
-            check(&vec![u64::MAX; ascending.len()]);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_search_finds_what_a_walk_finds(mut heads in proptest::collection::vec(0u64..400, 0..1200)) {
-            heads.sort_unstable();
-            check(&heads);
-        }
     }
 }

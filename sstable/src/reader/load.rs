@@ -8,6 +8,7 @@ use super::TableReader;
 use crate::block::{Block, Label, Layout, View, view_of};
 use crate::cache::{Blank, Fill};
 use crate::compression::decompress;
+use crate::index::NEAR_BLOCKS;
 use crate::stored::{Codec, Place, check, split};
 
 /// Cache lines of a block that a cursor asks for when it enters it: columns and keys of some 40 short rows.
@@ -47,10 +48,10 @@ impl TableReader {
         Ok(read(self.read_block(block, Fill::Yes, cost)?.view()))
     }
 
-    /// Block `first` or one of the 15 behind it is looked for: start loading what says where it is cached.
+    /// One of [`NEAR_BLOCKS`] blocks from `first` on is looked for: start loading what says where it is cached.
     #[inline]
     pub(crate) fn expect_blocks(&self, first: usize) {
-        self.cached.expect(first);
+        self.cached.expect(first, NEAR_BLOCKS);
     }
 
     /// Start loading block `block`, if it is cached, of which the first `lines` cache lines will be looked at, or fewer:
