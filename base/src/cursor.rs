@@ -37,6 +37,12 @@ pub trait Cursor {
     /// What fails on the way, the seek tells.
     #[inline]
     fn approach(&mut self, _target: InternalKey<'_>, _step: u8) {}
+    /// Step to the following entry; of those that follow with the same user key and a number above `seqno` any may be left
+    /// out. How many entries were stepped over, this one among them.
+    #[inline]
+    fn next_older(&mut self, _seqno: SeqNo) -> Result<u64> {
+        self.next().map(|()| 1)
+    }
     /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
     /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.
     #[inline]

@@ -177,9 +177,9 @@ impl<C: Cursor> Merge<C> {
                 return Ok(passed);
             }
             let second = self.order[1].source;
-            self.sources[second].next().map_err(|error| self.fail(error))?;
+            let more = self.sources[second].next_older(SeqNo::ZERO);
+            passed += more.map_err(|error| self.fail(error))?;
             self.place(1, self.head_of(second));
-            passed += 1;
         }
     }
 
@@ -473,6 +473,16 @@ impl<C: Cursor> Cursor for Merge<C> {
         }
         self.advance();
         Ok(())
+    }
+    fn next_older(&mut self, seqno: SeqNo) -> Result<u64> {
+        self.check()?;
+        self.assert_valid("next_older");
+        if self.direction == Direction::Backward {
+            return self.turn(Direction::Forward).map(|()| 1);
+        }
+        let passed = self.leading_mut().next_older(seqno).map_err(|error| self.fail(error))?;
+        self.advance();
+        Ok(passed)
     }
     #[inline]
     fn prev(&mut self) -> Result<()> {

@@ -103,6 +103,10 @@ impl Cursor for Source {
         each!(self, c => c.prev())
     }
     #[inline]
+    fn next_older(&mut self, seqno: SeqNo) -> Result<u64> {
+        each!(self, c => c.next_older(seqno))
+    }
+    #[inline]
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         each!(self, c => c.approach(target, step));
     }

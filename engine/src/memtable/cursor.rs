@@ -94,6 +94,14 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
+    fn next_older(&mut self, seqno: SeqNo) -> Result<u64> {
+        assert!(self.valid(), "next_older() on a cursor that stands nowhere");
+        let found = self.memtable.directory.get(self.keyspace).expect("the keyspace of an entry");
+        let (stepped, sought) = self.position.next_older(&found.index, seqno);
+        self.seeks += u64::from(sought);
+        Ok(stepped)
+    }
+
     #[inline]
     fn prev(&mut self) -> Result<()> {
         assert!(self.valid(), "prev() on a cursor that stands nowhere");

@@ -42,8 +42,8 @@ mod pending;
 
 use std::sync::Arc;
 
-use esker_base::InternalKey;
 use esker_base::cursor::APPROACH_STEPS;
+use esker_base::{InternalKey, SeqNo};
 
 use super::arena::{Arena, Entry};
 pub(super) use descent::Descent;
@@ -55,6 +55,9 @@ pub(super) use pending::Pending;
 /// An approach goes down to this level at once, a few hundred nodes that are near the processor mostly; then each step goes
 /// down one, and the last to the entries.
 const LEVELS_APART: u8 = APPROACH_STEPS - 2;
+
+/// So many versions of a key are stepped over before what lies behind them is searched for.
+const VERSIONS_STEPPED: u64 = 8;
 
 /// The entries of one keyspace, in order.
 #[derive(Debug)]
@@ -327,7 +330,7 @@ impl Pinned {
         }
         let Some(way) = &mut self.way else { return };
         match LEVELS_APART.checked_sub(step) {
-            Some(level) => way.go_down(level, |node| node.child_seen_for(target)),
+            Some(level) => way.go_down::<false>(target, level),
             None => {
                 if let Some(leaf) = way.leaf() {
                     let order = leaf.order();
@@ -370,6 +373,22 @@ impl Pinned {
     #[inline]
     pub(super) fn next(&mut self) {
         self.place = self.place.and_then(Place::next);
+    }
+
+    /// Go to the following entry, and on past those of the same user key with a number above `seqno`: step by step, and if
+    /// they are many, by a search in `index`. How many steps it took, and whether there was a search.
+    #[inline(never)]
+    pub(super) fn next_older(&mut self, index: &Index, seqno: SeqNo) -> (u64, bool) {
+        let Some(here) = self.place else { return (0, false) };
+        for stepped in 1..=VERSIONS_STEPPED {
+            self.next();
+            let ends = |there: Place<'_>| there.entry.seqno() <= seqno || there.has_other_key(here);
+            if self.place.is_none_or(ends) {
+                return (stepped, false);
+            }
+        }
+        self.seek(index, InternalKey::new(here.entry.key(), seqno));
+        (VERSIONS_STEPPED, true)
     }
 
     /// Go to the preceding entry.

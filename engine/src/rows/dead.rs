@@ -98,7 +98,7 @@ impl Rows {
     }
 
     /// The error of a walk that the leading source has led back.
-    fn blame(&mut self) -> Error {
+    pub(super) fn blame(&mut self) -> Error {
         let leader = self.merge.leader().unwrap_or_default();
         disorder(&self.merge.sources_mut()[leader])
     }

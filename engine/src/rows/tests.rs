@@ -1,4 +1,4 @@
-//! The limit of a chain of operands in a scan, and rows among many that were deleted.
+//! The limit of a chain of operands in a scan, rows among many that were deleted, runs, and keys with many versions.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -148,6 +148,121 @@ fn a_walk_leaves_a_run_anywhere() -> Result<()> {
                 };
                 assert_eq!(cursor.valid(), here.is_some());
             }
+        }
+    }
+    Ok(())
+}
+
+/// Keys with one to hundreds of versions of every kind, in a memtable and in tables, seen by snapshots from in between: every walk
+/// comes to the rows of a sorted map, wherever it turns.
+#[test]
+fn a_walk_passes_many_versions() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("append"))?;
+    let mut random = 11u64;
+    let mut below = |end: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % end
+    };
+    let key = |n: usize| format!("{}{n:02}", ["", "common to half of them"][n % 2]).into_bytes();
+    let mut expected = BTreeMap::new();
+    let mut seen = Vec::new();
+    for round in 0..12 {
+        for _ in 0..60 {
+            let at = key(below(30));
+            for version in 0..[1, 1, 3, 8, 9, 10, 40, 300][below(8)] {
+                match below(12) {
+                    0 => {
+                        map.delete(&at)?;
+                        expected.remove(&at);
+                    }
+                    1 if version % 30 == 1 => {
+                        map.delete_range(at.clone()..key(99))?;
+                        expected.retain(|row, _| *row < at || *row >= key(99));
+                    }
+                    2 | 3 => {
+                        map.merge(&at, b"+")?;
+                        expected.entry(at.clone()).or_insert_with(Vec::new).push(b'+');
+                    }
+                    _ => {
+                        let value = format!("{round} {version}").into_bytes();
+                        map.put(&at, &value)?;
+                        expected.insert(at.clone(), value);
+                    }
+                }
+            }
+        }
+        seen.push((db.snapshot(), expected.clone()));
+        if round % 4 == 3 && round < 11 {
+            db.flush()?;
+        }
+    }
+    for (snapshot, expected) in &seen {
+        let mut cursor = map.at(snapshot)?.cursor()?;
+        for _ in 0..100 {
+            let from = key(below(32));
+            let mut here = expected.range(from.clone()..).next();
+            assert_eq!(cursor.seek(&from)?, here.is_some());
+            while let Some((at, value)) = here {
+                assert_eq!((cursor.key(), cursor.value()), (&at[..], &value[..]));
+                if below(50) == 0 {
+                    break;
+                }
+                here = if below(2) == 0 {
+                    cursor.next()?;
+                    expected.range((Bound::Excluded(at.clone()), Bound::Unbounded)).next()
+                } else {
+                    cursor.prev()?;
+                    expected.range(..at.clone()).next_back()
+                };
+                assert_eq!(cursor.valid(), here.is_some());
+            }
+        }
+        let rows: Vec<_> = map
+            .at(snapshot)?
+            .range::<&[u8]>(..)
+            .rev()
+            .map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())))
+            .collect::<Result<_>>()?;
+        let reversed: Vec<_> =
+            expected.iter().rev().map(|(key, value)| (key.clone(), value.clone())).collect();
+        assert_eq!(rows, reversed);
+    }
+    Ok(())
+}
+
+/// What a walk steps over does not grow with the number of versions that a memtable has of a row, be they too new or too old.
+#[test]
+fn a_popular_row_costs_no_more_than_others() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let mut seen = Vec::new();
+    map.put("a", "0")?;
+    map.put("z", "0")?;
+    for n in 0..3_000 {
+        map.put("popular", n.to_string())?;
+        if [0, 1_500, 2_999].contains(&n) {
+            seen.push((n.to_string(), db.snapshot()));
+        }
+    }
+    for (value, snapshot) in &seen {
+        let view = map.at(snapshot)?.scan_view(true);
+        let everything = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
+        let mut rows = view.rows(everything)?;
+        for forward in [true, false] {
+            if forward {
+                rows.seek_first()?;
+            } else {
+                rows.seek_last()?;
+            }
+            let mut values = Vec::new();
+            while rows.valid() {
+                values.push(rows.value().to_vec());
+                if forward { rows.next()? } else { rows.prev()? }
+            }
+            assert_eq!(values, [b"0", value.as_bytes(), b"0"]);
+            let cost = rows.take_cost();
+            assert!(cost.entries_skipped < 50, "forward: {forward}: {cost:?}");
         }
     }
     Ok(())

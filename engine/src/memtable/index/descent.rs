@@ -28,11 +28,13 @@ impl<'a> Way<'a> {
         self.level
     }
 
-    /// Go down to `level`, unless this is there, by the `child` of each node, and ask for what is at each.
-    #[inline]
-    pub(super) fn go_down(&mut self, level: u8, child: impl Fn(NodeRef<'a>) -> NodeRef<'a>) {
+    /// Go down to `level`, unless this is there, on the way to `target`, and ask for what is at each node; as the writer, or as
+    /// a reader.
+    // Always inlined: called, it cost each row of a batch a twentieth of its instructions more.
+    #[inline(always)]
+    pub(super) fn go_down<const WRITER: bool>(&mut self, target: InternalKey<'_>, level: u8) {
         while self.level > level {
-            self.node = child(self.node);
+            self.node = if WRITER { self.node.child_for(target) } else { self.node.child_seen_for(target) };
             self.level -= 1;
             self.node.prefetch_all(self.level);
         }
@@ -74,10 +76,10 @@ impl<'a> Descent<'a> {
     }
 
     /// Go down to `level`, unless this is there, and ask for what is at each.
-    #[inline]
+    #[inline(always)]
     pub(in super::super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
         if let Some(way) = &mut self.way {
-            way.go_down(level, |node| node.child_for(key));
+            way.go_down::<true>(key, level);
         }
     }
 }

@@ -250,7 +250,7 @@ impl<'a> NodeRef<'a> {
     }
 
     /// The child whose range holds `target`, for the writer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn child_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
         let order = self.order();
         self.child(order, self.find_after(order, target))
@@ -353,7 +353,7 @@ impl<'a> NodeRef<'a> {
     }
 
     /// The separators not after `target`, counted: the rank of the child to go to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_after(self, order: Order, target: InternalKey<'_>) -> usize {
         let (low, end) = self.find_head(order, target);
         if low == end { low } else { self.find_among(order, low..end, target, Ordering::Equal) }
