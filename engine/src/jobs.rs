@@ -18,7 +18,6 @@ mod flush;
 mod garbage;
 mod parts;
 mod prepare;
-mod settle;
 mod subcompaction;
 mod sweep;
 mod upkeep;
@@ -187,12 +186,6 @@ impl Jobs {
         if let Some(job) = upkeep::Upkeep::new(&core) {
             core.env.scheduler.spawn(Lane::Upkeep, Box::new(job));
         }
-    }
-
-    /// Start what puts the cache on huge pages.
-    pub(crate) fn start_settling(&self) {
-        let Some(core) = self.core() else { return };
-        core.env.scheduler.spawn(Lane::Upkeep, Box::new(settle::Settle::new(&core)));
     }
 
     /// Have the next part of the log made ready. Called by the leader of the commit lane.

@@ -187,6 +187,7 @@ impl Opening {
         let lock = self.lock()?;
         let ledger = Arc::new(Ledger::default());
         let cache = BlockCache::new(self.options.cache_bytes, Arc::clone(&ledger));
+        cache.grow_by(Arc::clone(&self.env.scheduler));
         let (versions, left) = self.versions(&cache, &ledger)?;
         let version = versions.current();
         for keyspace in version.keyspaces() {
@@ -206,7 +207,6 @@ impl Opening {
             core.jobs.start_flush();
             core.jobs.start_compactions();
         }
-        core.jobs.start_settling();
         Ok(Database::new(Handle::new(core)))
     }
 

@@ -98,31 +98,34 @@ fn is_there(world: &Simulation, name: &str) -> bool {
 
 #[test]
 fn the_thread_of_flushes_helps_and_so_do_idle_ones() {
-    for (compactions, seed) in [(1, 1), (1, 2), (1, 3), (3, 4), (3, 5), (3, 8)] {
-        let world = world(seed, compactions);
-        let (db, map) = open(world.env());
-        let mut model = Model::new();
+    for (compactions, seeds) in [(1, 1..5), (3, 5..9)] {
+        // A seed may have each lane find other work whenever there is a piece to take.
         let (mut on_flush, mut on_compaction) = (0, 0);
-        let mut look = || {
-            let helpers = helpers(&world);
-            let on = |lane| helpers.iter().filter(|&&at| at == lane).count();
-            on_flush += on(Lane::Flush);
-            on_compaction += on(Lane::Compaction);
-            assert!(on(Lane::Flush) <= 1 && on(Lane::Compaction) < compactions, "{helpers:?}");
-        };
-        write(&map, &mut model, seed, &mut look);
-        db.flush().expect("flushed");
-        while world.steps.step().is_some() {
-            look();
+        for seed in seeds {
+            let world = world(seed, compactions);
+            let (db, map) = open(world.env());
+            let mut model = Model::new();
+            let mut look = || {
+                let helpers = helpers(&world);
+                let on = |lane| helpers.iter().filter(|&&at| at == lane).count();
+                on_flush += on(Lane::Flush);
+                on_compaction += on(Lane::Compaction);
+                assert!(on(Lane::Flush) <= 1 && on(Lane::Compaction) < compactions, "{helpers:?}");
+            };
+            write(&map, &mut model, seed, &mut look);
+            db.flush().expect("flushed");
+            while world.steps.step().is_some() {
+                look();
+            }
+            assert!(helpers(&world).is_empty(), "a helper is left over");
+            check(&db, &map, &model);
+            // By hand, too.
+            map.compact_range::<&[u8]>(..).expect("compacted");
+            check(&db, &map, &model);
+            db.close().expect("closed");
         }
-        assert!(on_flush > 0, "nobody helped, seed {seed}");
-        assert_eq!(on_compaction > 0, compactions > 1, "seed {seed}");
-        assert!(helpers(&world).is_empty(), "a helper is left over");
-        check(&db, &map, &model);
-        // By hand, too.
-        map.compact_range::<&[u8]>(..).expect("compacted");
-        check(&db, &map, &model);
-        db.close().expect("closed");
+        assert!(on_flush > 0, "nobody helped");
+        assert_eq!(on_compaction > 0, compactions > 1);
     }
 }
 

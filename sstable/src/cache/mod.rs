@@ -36,6 +36,7 @@ use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::sync::{ArcSwapAny, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
 use esker_vfs::os::rooms::Rooms;
+use esker_vfs::scheduler::Scheduler;
 
 use bits::Bits;
 pub(crate) use cached::{Blank, CachedBlock};
@@ -132,10 +133,14 @@ impl BlockCache {
         }
     }
 
-    /// Put a part of its memory that was filled since on a huge page, which takes some milliseconds; whether there was such a
-    /// part. For a thread in the background: see [`Rooms::settle`].
-    pub fn settle(&self) -> bool {
-        self.rooms.settle()
+    /// Have jobs of `scheduler` bring memory in ahead from now on: see [`Rooms`].
+    pub fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
+        self.rooms.grow_by(scheduler);
+    }
+
+    /// Give memory that was brought in ahead back if none was needed since the last call.
+    pub fn rest(&self) {
+        self.rooms.rest();
     }
 
     /// Slots for a table of `blocks` blocks that take `raw_bytes` bytes in all.

@@ -1,28 +1,26 @@
 //! Memory for pieces of some KiB that come and go by the hundred thousand, as cached blocks do: regions of 2 MiB,
 //! divided by an allocator of their own. Long pieces, which are few, come from the allocator of the program.
 //!
-//! An access that misses the processor's caches waits for the translation of its address too, unless one entry
-//! covers 2 MiB. So a region gets a huge page, but not at once: bringing one in takes 0.1 ms, and 5 ms in a
-//! virtual machine whose memory is found on first use, for which whoever caches a block would have to wait. A region
-//! is filled page by page, and once it is, [`Rooms::settle`] has a huge page put in their place.
+//! Regions come to lie on huge pages, for which nobody waits: see [`supply`].
 //!
 //! That the memory is not the program's heap has one more reason: allocators for everybody keep memory by thread, and
 //! what one thread took and another gives goes back to the first, which may not need it any more.
 //!
 //! A region in which nothing is left goes back to the system.
 //!
-//! Locks: the allocator's, once for each piece that comes and each that goes; under it, that of the pages.
+//! Locks: the allocator's, once for each piece that comes and each that goes; under it, that of the supply, and the
+//! scheduler's.
 #![expect(unsafe_code, reason = "memory is handed out by hand and counted by hand")]
 
 #[cfg(all(test, loom))]
 mod models;
 mod region;
 mod room;
+mod supply;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::collections::VecDeque;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -33,8 +31,11 @@ use talc::DefaultBinning;
 use talc::base::Talc;
 use talc::source::AllocatorSource;
 
-use crate::os::memory::{HUGE_PAGE_BYTES, make_huge_page};
+use crate::os::memory::HUGE_PAGE_BYTES;
+use crate::scheduler::Scheduler;
+use region::Region;
 pub use room::Room;
+use supply::Supply;
 
 /// Longer pieces are not taken from regions, in bytes: the places that are too short for them would stay empty, and a
 /// huge page takes memory for those too.
@@ -55,18 +56,14 @@ const PIECE_BYTES_MAX: usize = HUGE_PAGE_BYTES / 16;
 /// ```
 pub struct Rooms {
     allocator: Mutex<Talc<AllocatorSource<Regions>, DefaultBinning>>,
-    pages: Pages,
+    supply: Arc<Supply>,
 }
-
-/// The addresses at which regions have place for a huge page that was not asked for yet, the newest at the end.
-type Pages = Arc<Mutex<VecDeque<usize>>>;
 
 impl Default for Rooms {
     fn default() -> Self {
-        let pages = Pages::default();
-        let regions = Regions { pages: Arc::clone(&pages) };
-        let source = AllocatorSource::with_block_size(regions, HUGE_PAGE_BYTES);
-        Rooms { allocator: Mutex::new(Talc::new(source)), pages }
+        let supply = Arc::<Supply>::default();
+        let source = AllocatorSource::with_block_size(Regions(Arc::clone(&supply)), HUGE_PAGE_BYTES);
+        Rooms { allocator: Mutex::new(Talc::new(source)), supply }
     }
 }
 
@@ -91,16 +88,14 @@ impl Rooms {
         room.unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// Have a huge page put in the place of the small ones of one region that was filled since; whether there was
-    /// one. For a thread in the background: see [`make_huge_page`].
-    pub fn settle(&self) -> bool {
-        let filled = {
-            let mut pages = self.pages.lock();
-            // The last one is being filled.
-            if pages.len() > 1 { pages.pop_front() } else { None }
-        };
-        // Should the region be gone by now: what is there instead is as good, and stays what it is.
-        filled.inspect(|page| make_huge_page(*page)).is_some()
+    /// Have jobs of `scheduler` bring memory in ahead from now on, and see that it lies on huge pages.
+    pub fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
+        self.supply.grow_by(scheduler);
+    }
+
+    /// Give what was brought in ahead back to the system if none was needed since the last call.
+    pub fn rest(&self) {
+        self.supply.rest();
     }
 
     /// Take `room` back.
@@ -120,23 +115,19 @@ impl Rooms {
 
 /// Regions for the allocator. Each has the length of a huge page.
 #[derive(Debug)]
-struct Regions {
-    pages: Pages,
-}
+struct Regions(Arc<Supply>);
 
 // SAFETY: a region is memory that nobody else has, stays where it is until it is given back, and nothing else ends its
 // life; `Regions` cannot be cloned.
 unsafe impl Allocator for Regions {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         assert!(layout.size() == HUGE_PAGE_BYTES, "the allocator takes what it was told to");
-        let start = region::map().ok_or(AllocError)?;
-        self.pages.lock().push_back(start.addr().get());
-        Ok(NonNull::slice_from_raw_parts(start, HUGE_PAGE_BYTES))
+        let region = self.0.take().ok_or(AllocError)?;
+        Ok(NonNull::slice_from_raw_parts(region.into_memory(), HUGE_PAGE_BYTES))
     }
 
     unsafe fn deallocate(&self, start: NonNull<u8>, _layout: Layout) {
-        self.pages.lock().retain(|page| *page != start.addr().get());
-        // SAFETY: by the caller's word it came from `allocate`.
-        unsafe { region::unmap(start) }
+        // SAFETY: by the caller's word it came from `allocate`, and nobody uses it any more.
+        self.0.give(unsafe { Region::from_memory(start) });
     }
 }

@@ -1,8 +1,10 @@
 //! What a room promises: its bytes are its own, it is gone with its last handle, and memory that nobody has goes back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::*;
+use crate::scheduler::steps::Steps;
 
 /// A head that counts how many of its kind are left.
 struct Counted(Arc<AtomicUsize>);
@@ -71,25 +73,68 @@ fn rooms_of_many_lengths_keep_their_bytes_apart() {
             let (byte, room) = all.swap_remove(random.usize(0..kept));
             assert!(room.bytes().iter().all(|&other| other == byte));
         }
-        rooms.settle();
     }
     assert_eq!(left.load(Ordering::Relaxed), kept);
     assert!(all.iter().all(|(byte, room)| room.bytes().iter().all(|other| other == byte)));
 }
 
-/// All but the one that is being filled, each once; a page of a region that is gone is not asked for.
+/// Rooms whose memory `steps` bring in, when they are told to.
+fn grown_by(steps: &Arc<Steps>) -> Arc<Rooms> {
+    let rooms = Arc::new(Rooms::default());
+    rooms.grow_by(Arc::clone(steps) as Arc<dyn Scheduler>);
+    rooms
+}
+
+/// Let the job come to its end.
+fn run(steps: &Steps) {
+    while !steps.jobs().is_empty() {
+        steps.settle();
+        steps.clock().advance(Duration::from_millis(5));
+    }
+}
+
+/// So many rooms of 8 KiB, which are more than all but one of `regions` hold.
+fn fill(rooms: &Arc<Rooms>, left: &Arc<AtomicUsize>, regions: usize) -> Vec<Room<Counted>> {
+    (0..(regions - 1) * HUGE_PAGE_BYTES / 8_192).map(|_| filled(rooms, left, 8_192, 5)).collect()
+}
+
+/// A huge page takes the place of the small ones of all but the region that is being filled, each once; that of a region that
+/// is gone is not asked for.
 #[test]
-fn filled_regions_are_settled() {
-    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
-    let count = 3 * HUGE_PAGE_BYTES / 8_192;
-    let mut all: Vec<_> = (0..count).map(|_| filled(&rooms, &left, 8_192, 5)).collect();
-    let regions = rooms.pages.lock().len();
-    assert!((4..=5).contains(&regions), "{regions}");
-    assert!(rooms.settle());
-    assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)), "settling changes no byte");
+fn regions_that_were_filled_come_to_lie_on_huge_pages() {
+    let (steps, left) = (Arc::new(Steps::with_width(1, 1)), Arc::default());
+    let rooms = grown_by(&steps);
+    let mut all = fill(&rooms, &left, 4);
+    let (_, small) = rooms.supply.ready_and_small();
+    assert!((4..=5).contains(&small), "{small}");
+    assert_eq!(steps.jobs().len(), 1);
+    run(&steps);
+    assert_eq!(rooms.supply.ready_and_small().1, 1);
+    assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)), "that changes no byte");
     all.truncate(10);
-    while rooms.settle() {}
     assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)));
     drop(all);
-    assert!(rooms.pages.lock().len() <= 1, "regions in which nothing is left went back");
+    assert_eq!(rooms.supply.ready_and_small().1, 0, "regions in which nothing is left went back");
+}
+
+#[test]
+fn regions_are_brought_in_ahead_of_growing_rooms() {
+    let (steps, left) = (Arc::new(Steps::with_width(1, 1)), Arc::default());
+    let rooms = grown_by(&steps);
+    let mut all = fill(&rooms, &left, 2);
+    run(&steps);
+    assert_eq!(rooms.supply.ready_and_small().0, 0, "not for few");
+    all.extend(fill(&rooms, &left, 9));
+    run(&steps);
+    let (ready, small) = rooms.supply.ready_and_small();
+    assert!((1..=4).contains(&ready), "{ready}");
+    all.extend(fill(&rooms, &left, 2));
+    assert_eq!(rooms.supply.ready_and_small(), (ready - 1, small), "what was brought in is taken");
+    assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)));
+    run(&steps);
+    assert_eq!(rooms.supply.ready_and_small(), (ready, small), "and more is brought in");
+    rooms.rest();
+    assert_eq!(rooms.supply.ready_and_small().0, ready, "some were taken since the last rest");
+    rooms.rest();
+    assert_eq!(rooms.supply.ready_and_small().0, 0, "none was");
 }

@@ -1,0 +1,171 @@
+//! Where regions come from, and on which pages they lie.
+//!
+//! An access that misses the processor's caches waits for the translation of its address too, unless one entry
+//! covers 2 MiB: regions are to lie on huge pages. To bring one in takes 0.1 ms, and 5 ms in a virtual machine whose
+//! memory is found on first use; to use small ones takes 512 page faults. So while rooms grow a job brings regions in
+//! ahead, in proportion to those in use. Where it does not keep up, a region is filled page by page, and the job has
+//! a huge page put in the place of the small ones once rooms no longer grow: that copies, for which others wait.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use esker_base::sync::Mutex;
+
+use super::region::Region;
+use crate::os::memory::make_huge_page;
+use crate::scheduler::{Job, Lane, Progress, Scheduler};
+
+/// No more regions are ready at once. Each is filled in a quarter of a millisecond at least.
+const READY_MAX: usize = 8;
+
+/// For so many in use one is ready: small caches do not come to large memory.
+const IN_USE_FOR_READY: usize = 4;
+
+/// For so long the job rests before it looks whether rooms have grown, and after it has put a huge page in the place of small
+/// ones, a few times as long as that takes: readers of a full cache may want all processors. A thread that the system prefers less is no answer, for it
+/// could be put aside while page faults wait for it.
+const REST: Duration = Duration::from_millis(2);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Supply {
+    state: Mutex<State>,
+    /// Runs the job, if there is one.
+    scheduler: OnceLock<Arc<dyn Scheduler>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// On huge pages, and nobody's.
+    ready: Vec<Region>,
+    /// The addresses of those in use that lie on small pages, the newest at the end.
+    small: VecDeque<usize>,
+    in_use: usize,
+    /// Whether any was taken since the last rest.
+    taken: bool,
+    /// Whether any was taken since the job looked.
+    grew: bool,
+    /// Whether there is a job.
+    tended: bool,
+}
+
+impl State {
+    fn wants_ready(&self) -> bool {
+        self.ready.len() < READY_MAX.min(self.in_use / IN_USE_FOR_READY)
+    }
+
+    /// The oldest region that is full of small pages. The last one is being filled.
+    fn next_small(&mut self) -> Option<usize> {
+        if self.small.len() > 1 { self.small.pop_front() } else { None }
+    }
+}
+
+impl fmt::Debug for Supply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supply").finish_non_exhaustive()
+    }
+}
+
+impl Supply {
+    /// Have jobs of `scheduler` bring regions in from now on. The first to say this is heard.
+    pub(super) fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
+        let _first = self.scheduler.set(scheduler);
+    }
+
+    /// A region; `None` if the system has no memory to give.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Region> {
+        let mut state = self.state.lock();
+        (state.taken, state.grew) = (true, true);
+        let region = if let Some(ready) = state.ready.pop() {
+            ready
+        } else {
+            let mapped = Region::map()?;
+            state.small.push_back(mapped.address());
+            mapped
+        };
+        state.in_use += 1;
+        let wanted = state.wants_ready() || state.small.len() > 1;
+        if wanted
+            && !state.tended
+            && let Some(scheduler) = self.scheduler.get()
+        {
+            state.tended = true;
+            drop(state);
+            scheduler.spawn(Lane::Upkeep, Box::new(Tend { supply: Arc::downgrade(self) }));
+        }
+        Some(region)
+    }
+
+    /// Take `region` back, which nobody uses any more.
+    pub(super) fn give(&self, region: Region) {
+        let address = region.address();
+        let mut state = self.state.lock();
+        state.small.retain(|small| *small != address);
+        state.in_use -= 1;
+        drop(state);
+        drop(region);
+    }
+
+    /// Give what is ready back to the system if no region was taken since the last call.
+    pub(super) fn rest(&self) {
+        let mut state = self.state.lock();
+        if !std::mem::take(&mut state.taken) {
+            let unused = std::mem::take(&mut state.ready);
+            drop(state);
+            drop(unused);
+        }
+    }
+
+    fn end_tending(&self) -> Progress {
+        self.state.lock().tended = false;
+        Progress::Done
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn ready_and_small(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.ready.len(), state.small.len())
+    }
+}
+
+/// Brings regions in, and puts huge pages under those in use, until that is done.
+struct Tend {
+    supply: Weak<Supply>,
+}
+
+impl Job for Tend {
+    fn name(&self) -> &'static str {
+        "memory for the cache"
+    }
+
+    fn step(&mut self) -> Progress {
+        let Some(supply) = self.supply.upgrade() else { return Progress::Done };
+        let mut state = supply.state.lock();
+        if state.wants_ready() {
+            drop(state);
+            let Some(region) = Region::brought_in() else { return supply.end_tending() };
+            supply.state.lock().ready.push(region);
+            return Progress::More;
+        }
+        if std::mem::take(&mut state.grew) {
+            return Progress::After(REST);
+        }
+        let Some(small) = state.next_small() else {
+            state.tended = false;
+            return Progress::Done;
+        };
+        drop(state);
+        // Should the region be gone by now: what is there instead is as good, and stays what it is.
+        make_huge_page(small);
+        Progress::After(REST)
+    }
+
+    /// Readers can do without, until this is tried again.
+    fn panicked(&mut self, _message: &str) {
+        if let Some(supply) = self.supply.upgrade() {
+            supply.end_tending();
+        }
+    }
+}
