@@ -196,9 +196,18 @@ impl Opening {
         // A memtable takes more than it may hold, by what it outgrows: a fifth with rows of 116 bytes.
         let bytes_max = self.options.memtable_bytes_max;
         let spare = SpareChunks::new(bytes_max + bytes_max / 2, Arc::clone(&self.env.scheduler));
-        let logs = read_logs(&self.env, &self.dir, versions.database(), &version, left.clean_close, &spare)
-            .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
-        let core = self.core(versions, &logs, spare, lock, cache, ledger)?;
+        let copies = !self.options.read_only;
+        let mut logs = read_logs(
+            &self.env,
+            &self.dir,
+            versions.database(),
+            &version,
+            left.clean_close,
+            &spare,
+            copies,
+        )
+        .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
+        let core = self.core(versions, &mut logs, spare, lock, cache, ledger)?;
         core.jobs.attach(&core);
         core.note_progress();
         if !core.options.read_only {
@@ -308,7 +317,7 @@ impl Opening {
     fn core(
         self,
         versions: VersionSet,
-        logs: &RecoveredLogs,
+        logs: &mut RecoveredLogs,
         spare: Arc<SpareChunks>,
         lock: Option<Box<dyn FileLock>>,
         cache: Arc<BlockCache>,
@@ -384,8 +393,8 @@ impl Opening {
 }
 
 /// Make what was recovered durable and begin a log after it.
-fn begin_writing(core: &Arc<Core>, logs: &RecoveredLogs) -> Result<()> {
-    for log in &logs.kept {
+fn begin_writing(core: &Arc<Core>, logs: &mut RecoveredLogs) -> Result<()> {
+    for log in &mut logs.kept {
         log.make_durable(&*core.env.fs, &core.dir)?;
     }
     if !logs.discarded.is_empty() {

@@ -23,7 +23,6 @@
 //! is cut at its end; and a log whose name the manifest does not know is copied, and the copy takes the name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,15 +32,18 @@ use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
 use esker_manifest::limits::SEQNO_END;
 use esker_manifest::{Marks, Version};
 use esker_vfs::Env;
-use esker_vfs::fs::{File, Fs, read_exact_at};
+use esker_vfs::fs::Fs;
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use crate::batch::decode_op;
 use crate::commit::apply;
 use crate::memtable::{Memtable, SpareChunks};
 
+mod copy;
 #[cfg(test)]
 mod tests;
+
+use copy::{LogCopy, rewrite};
 
 /// No log holds a number from here on: half of all there are stay free, for what is written after an open.
 const SEQNO_LAST: SeqNo = SeqNo(SEQNO_END.0 / 2);
@@ -53,8 +55,8 @@ pub(crate) struct RecoveredLog {
     pub(crate) len: u64,
     /// Up to where it is known to have been durable, in bytes; at most `len`.
     pub(crate) durable: u64,
-    /// Whether the manifest knows of it, and so its name is durable.
-    named: bool,
+    /// Of a log that the manifest does not know, and whose name may not be durable: a copy, if it can be made.
+    copy: Option<LogCopy>,
     pub(crate) memtable: Arc<Memtable>,
     pub(crate) last_seqno: SeqNo,
 }
@@ -73,21 +75,21 @@ pub(crate) struct RecoveredLogs {
 impl RecoveredLog {
     /// Make it durable to its last whole record, its name included, whatever syncs before have failed. The
     /// caller syncs the directory.
-    pub(crate) fn make_durable(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
-        if self.named {
-            return self.write_again(fs, dir);
-        }
-        match self.write_anew(fs, dir) {
+    pub(crate) fn make_durable(&mut self, fs: &dyn Fs, dir: &Path) -> Result<()> {
+        // A copy takes its name: a sync of the directory that failed may have left a name that is seen and that no
+        // later sync writes.
+        match self.copy.take().map(|copy| copy.finish(self.len)) {
+            None => self.write_again(fs, dir),
             // Without room for a copy there is still the file that is there.
-            Err(error) if error.is_no_space() => self.write_again(fs, dir),
-            outcome => outcome,
+            Some(Err(error)) if error.is_no_space() => self.write_again(fs, dir),
+            Some(outcome) => outcome,
         }
     }
 
     /// What is not known durable of it is written once more in its place.
     fn write_again(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
         let file = fs.open_writable(&dir.join(FileName::Log(self.number).to_string()))?;
-        copy(&*file, &*file, self.durable..self.len)?;
+        rewrite(&*file, self.durable..self.len)?;
         if self.durable < self.len {
             // The length as well: a change is what has it written.
             file.set_len(self.len + 1)?;
@@ -95,38 +97,6 @@ impl RecoveredLog {
         }
         file.sync()
     }
-
-    /// A copy takes its name: a sync of the directory that failed may have left a name that is seen and that no
-    /// later sync writes.
-    fn write_anew(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
-        let path = dir.join(FileName::Log(self.number).to_string());
-        let temporary = dir.join(FileName::Temporary(self.number).to_string());
-        match fs.remove(&temporary) {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _ => {}
-        }
-        let file = fs.create(&temporary)?;
-        let written = copy(&*fs.open(&path)?, &*file, 0..self.len).and_then(|()| file.sync());
-        if written.is_err() {
-            // Best effort: the next open removes it.
-            let _ = fs.remove(&temporary);
-        }
-        written?;
-        fs.rename(&temporary, &path)
-    }
-}
-
-/// Copy `range` of `from` to the same place in `to`.
-fn copy(from: &dyn File, to: &dyn File, range: Range<u64>) -> Result<()> {
-    const PIECE_BYTES: u64 = 1 << 20;
-    let mut at = range.start;
-    while at < range.end {
-        let len = usize::try_from((range.end - at).min(PIECE_BYTES)).unwrap_or(0);
-        to.write_at(&read_exact_at(from, at, len)?, at)?;
-        to.start_writeback(at, len as u64);
-        at += len as u64;
-    }
-    Ok(())
 }
 
 impl RecoveredLogs {
@@ -150,10 +120,12 @@ struct Replay<'a> {
     database: DatabaseId,
     version: &'a Version,
     spare: &'a Arc<SpareChunks>,
+    /// Whether logs that may have to be written anew are copied meanwhile.
+    copies: bool,
 }
 
 /// Read every log still needed, into memtables in `spare` chunks. `clean_close` is the last log's length if the database was
-/// closed in order. Changes nothing.
+/// closed in order. Changes nothing; what is copied meanwhile (`copies`), to be made durable after, goes if it is not used.
 pub(crate) fn read_logs(
     env: &Env,
     dir: &Path,
@@ -161,9 +133,10 @@ pub(crate) fn read_logs(
     version: &Version,
     clean_close: Option<(FileNumber, u64)>,
     spare: &Arc<SpareChunks>,
+    copies: bool,
 ) -> Result<RecoveredLogs> {
     let marks = &Marks { clean_close, ..version.marks().clone() };
-    let replay = Replay { env, dir, database, version, spare };
+    let replay = Replay { env, dir, database, version, spare, copies };
     let (numbers, left_over) = replay.chain(&replay.list(marks)?, marks)?;
     let mut result = RecoveredLogs {
         kept: Vec::new(),
@@ -296,7 +269,11 @@ impl Replay<'_> {
         let (memtable, mut writer) = Memtable::in_spare(self.spare);
         let mut writes = writer.writes();
         let mut last = after;
+        let copy = self.copy(number, marks)?;
         while let Some(record) = reader.next()? {
+            if let Some(copy) = &copy {
+                copy.follow(record.offset);
+            }
             let damaged = |what: String| Error::corruption(self.path(number), record.offset, what);
             let mut seqno = SeqNo(record.tag);
             if seqno <= last {
@@ -341,8 +318,19 @@ impl Replay<'_> {
         let closed = Self::closed_len(number, marks).is_some();
         let durable = if closed { len } else { tail.durable_seen.max(known).min(len) };
         let ending = Ending { len, blank: len == 0 };
-        let named = closed || known > 0;
-        Ok((RecoveredLog { number, len, durable, named, memtable, last_seqno: last }, ending))
+        Ok((RecoveredLog { number, len, durable, copy, memtable, last_seqno: last }, ending))
+    }
+
+    /// A copy of log `number`, if the manifest does not know it and there is room.
+    fn copy(&self, number: FileNumber, marks: &Marks) -> Result<Option<LogCopy>> {
+        let named = Self::closed_len(number, marks).is_some() || Self::durable_len(number, marks) > 0;
+        if named || !self.copies {
+            return Ok(None);
+        }
+        match LogCopy::begin(self.env, self.dir, number) {
+            Err(error) if error.is_no_space() => Ok(None),
+            begun => begun.map(Some),
+        }
     }
 
     /// Log `number` ends early, at `len`: err if a later log proves that it had been durable.

@@ -1,11 +1,15 @@
 //! Crashes around recovery itself, each once found by the crash suite.
 
 use std::path::Path;
+use std::time::Duration;
 
-use esker_vfs::fs::Fs;
+use esker_base::FileNumber;
+use esker_base::filename::FileName;
+use esker_vfs::fs::{Fs, read_exact_at};
 use esker_vfs::mem::{MemFs, Policy};
 use esker_vfs::sim::Simulation;
 
+use super::copy::LogCopy;
 use crate::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
 
 const DIR: &str = "/db";
@@ -198,4 +202,59 @@ fn a_flush_of_nothing_makes_the_next_log_durable() {
     db.flush().expect("flushed");
     let image = disk.image_at(disk.trace_len(), Policy::Strict, 0);
     assert!(keys(&open(&image, Durability::Os), "map").is_empty());
+}
+
+/// A copy follows its reader by whole pieces, whoever finishes it does the rest, and one that nobody finishes goes. What fails on
+/// the thread is tried again.
+#[test]
+fn a_copy_follows_the_reader() {
+    const PIECE: usize = 1 << 20;
+    let disk = MemFs::simulated();
+    let world = Simulation::on(disk.clone(), 1);
+    let env = world.env();
+    let dir = Path::new(DIR);
+    disk.create_dir(dir).expect("created");
+    let path = dir.join(FileName::Log(FileNumber(7)).to_string());
+    let temporary = dir.join(FileName::Temporary(FileNumber(7)).to_string());
+    let content: Vec<u8> = (0..=250).cycle().take(3 * PIECE + 500).collect();
+    disk.create(&path).expect("created").write_at(&content, 0).expect("written");
+    let copied = |path: &Path| disk.stat(path).expect("looked").map(|entry| entry.len);
+    let begin = || LogCopy::begin(&env, dir, FileNumber(7)).expect("begun");
+
+    let copy = begin();
+    copy.follow(2 * PIECE as u64 + 9);
+    world.steps.settle();
+    assert_eq!(copied(&temporary), Some(2 * PIECE as u64), "the pieces that are whole");
+    copy.finish(3 * PIECE as u64 + 17).expect("finished");
+    assert_eq!((copied(&temporary), copied(&path)), (None, Some(3 * PIECE as u64 + 17)));
+    let file = disk.open(&path).expect("opened");
+    assert!(read_exact_at(&*file, 0, 3 * PIECE + 17).expect("read") == content[..3 * PIECE + 17]);
+
+    let copy = begin();
+    copy.follow(PIECE as u64);
+    world.steps.settle();
+    assert_eq!(copied(&temporary), Some(PIECE as u64));
+    drop(copy);
+    assert_eq!((copied(&temporary), copied(&path)), (None, Some(3 * PIECE as u64 + 17)));
+    world.steps.clock().advance(Duration::from_secs(1));
+    world.steps.settle();
+    assert!(world.steps.jobs().is_empty(), "no thread follows any more");
+
+    let copy = begin();
+    copy.follow(3 * PIECE as u64);
+    disk.set_capacity(Some(1));
+    world.steps.settle();
+    assert!(world.steps.jobs().is_empty(), "it has given up");
+    disk.set_capacity(None);
+    copy.finish(3 * PIECE as u64 + 17).expect("finished");
+    let file = disk.open(&path).expect("opened");
+    assert!(read_exact_at(&*file, 0, 3 * PIECE + 17).expect("read") == content[..3 * PIECE + 17]);
+    let copy = begin();
+    disk.set_capacity(Some(1));
+    assert!(copy.finish(2 * PIECE as u64).expect_err("no room").is_no_space());
+    assert_eq!(
+        (copied(&temporary), copied(&path)),
+        (None, Some(3 * PIECE as u64 + 17)),
+        "all is as it was"
+    );
 }
