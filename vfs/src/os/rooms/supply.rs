@@ -93,7 +93,7 @@ impl Supply {
         {
             state.tended = true;
             drop(state);
-            scheduler.spawn(Lane::Upkeep, Box::new(Tend { supply: Arc::downgrade(self) }));
+            scheduler.spawn(Lane::Compaction, Box::new(Tend { supply: Arc::downgrade(self) }));
         }
         Some(region)
     }
