@@ -35,9 +35,12 @@ use crate::writer::ZEROS;
 /// The longest stretch, in bytes: some 28,000 small records. Where one MiB was reserved at a time, random fills took 2 %
 /// longer.
 const STRETCH_BYTES_MAX: u64 = 4 << 20;
-/// The longest that is mapped, in bytes: some 7,000 small records, 7 ms of a busy writer, before whose end the next has
+/// The first that is mapped, in bytes: nothing is ready when a log begins, and groups go by calls until this is. Each is twice
+/// as long as the one before.
+const MAPPED_BYTES_MIN: u64 = 256 << 10;
+/// The longest that is mapped, in bytes: some 14,000 small records, 14 ms of a busy writer, before whose end the next has
 /// to be ready. Two are mapped at a time.
-const MAPPED_BYTES_MAX: u64 = 1 << 20;
+const MAPPED_BYTES_MAX: u64 = 2 << 20;
 /// A stretch is cleared in pieces of this many bytes.
 const CLEAR_BYTES: u64 = ZEROS.len() as u64;
 /// Groups of this many bytes take about as much of the processors either way: 7 to 8 µs by `write(2)`, 2 µs into memory that
@@ -92,6 +95,8 @@ pub(crate) struct Stretches {
     reserved: u64,
     /// The end of what is mapped, or was asked to be.
     mapped_to: u64,
+    /// How much is mapped next, at most.
+    mapped_len: u64,
     /// The most that is reserved.
     room: u64,
     /// The length of a stretch that is reserved only.
@@ -146,6 +151,7 @@ impl Stretches {
             handover: Arc::new(Mutex::new(Handover::default())),
             reserved,
             mapped_to: 0,
+            mapped_len: MAPPED_BYTES_MIN,
             room,
             len: stretch_bytes(room),
         }
@@ -215,7 +221,7 @@ impl Stretches {
             && (written - self.written) <= self.groups.saturating_mul(GROUP_BYTES_MAX);
         let mapped = self.mapped.filter(|mapped| pays && to_map < mapped.end);
         let (start, len, end) = match mapped {
-            Some(mapped) => (to_map, self.len.min(MAPPED_BYTES_MAX), mapped.end.min(self.room)),
+            Some(mapped) => (to_map, self.len.min(self.mapped_len), mapped.end.min(self.room)),
             None => (self.reserved.max(written), self.len, self.room),
         };
         let range = start..start.saturating_add(len).min(end);
@@ -230,6 +236,7 @@ impl Stretches {
         if mapped.is_some() {
             self.next = Next::Asked;
             self.mapped_to = range.end;
+            self.mapped_len = (2 * self.mapped_len).min(MAPPED_BYTES_MAX);
         }
         let mapped = mapped.map(|mapped| (mapped.writes, Arc::clone(&self.handover)));
         Some(Preparation { file: StdArc::clone(file), range, mapped })
