@@ -2,7 +2,7 @@
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step mode.
 //! There is at most one flush, as many compactions as the scheduler's lane is wide, one upkeep job,
-//! beside it what removes files, makes the log's next part ready, caches new tables and puts the cache on huge pages, and on threads
+//! beside it what removes files, makes the log's next part ready and caches new tables, and on threads
 //! without work of their own, helpers of compactions and flushes ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
 //! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does

@@ -386,7 +386,8 @@ impl Opening {
             listeners: self.listeners,
         });
         if !core.options.read_only {
-            begin_writing(&core, logs)?;
+            // Before the lock goes: the next one to open makes copies under the same names.
+            begin_writing(&core, logs).inspect_err(|_| logs.drop_copies())?;
         }
         Ok(core)
     }
@@ -395,7 +396,7 @@ impl Opening {
 /// Make what was recovered durable and begin a log after it.
 fn begin_writing(core: &Arc<Core>, logs: &mut RecoveredLogs) -> Result<()> {
     for log in &mut logs.kept {
-        log.make_durable(&*core.env.fs, &core.dir)?;
+        log.make_durable(&core.env, &core.dir)?;
     }
     if !logs.discarded.is_empty() {
         for number in &logs.discarded {

@@ -55,7 +55,9 @@ pub(crate) struct RecoveredLog {
     pub(crate) len: u64,
     /// Up to where it is known to have been durable, in bytes; at most `len`.
     pub(crate) durable: u64,
-    /// Of a log that the manifest does not know, and whose name may not be durable: a copy, if it can be made.
+    /// Whether the manifest knows of it, and so its name is durable.
+    named: bool,
+    /// One that was begun while it was read.
     copy: Option<LogCopy>,
     pub(crate) memtable: Arc<Memtable>,
     pub(crate) last_seqno: SeqNo,
@@ -75,14 +77,17 @@ pub(crate) struct RecoveredLogs {
 impl RecoveredLog {
     /// Make it durable to its last whole record, its name included, whatever syncs before have failed. The
     /// caller syncs the directory.
-    pub(crate) fn make_durable(&mut self, fs: &dyn Fs, dir: &Path) -> Result<()> {
+    pub(crate) fn make_durable(&mut self, env: &Env, dir: &Path) -> Result<()> {
+        if self.named {
+            return self.write_again(&*env.fs, dir);
+        }
         // A copy takes its name: a sync of the directory that failed may have left a name that is seen and that no
         // later sync writes.
-        match self.copy.take().map(|copy| copy.finish(self.len)) {
-            None => self.write_again(fs, dir),
+        let begun = self.copy.take().map_or_else(|| LogCopy::begin(env, dir, self.number), Ok);
+        match begun.and_then(|copy| copy.finish(self.len)) {
             // Without room for a copy there is still the file that is there.
-            Some(Err(error)) if error.is_no_space() => self.write_again(fs, dir),
-            Some(outcome) => outcome,
+            Err(error) if error.is_no_space() => self.write_again(&*env.fs, dir),
+            outcome => outcome,
         }
     }
 
@@ -100,6 +105,11 @@ impl RecoveredLog {
 }
 
 impl RecoveredLogs {
+    /// End the copies that were begun: nobody wants them.
+    pub(crate) fn drop_copies(&mut self) {
+        self.kept.iter_mut().for_each(|log| log.copy = None);
+    }
+
     /// The last number before log `number`.
     pub(crate) fn last_before(&self, number: FileNumber) -> SeqNo {
         let before = self.kept.iter().take_while(|log| log.number < number).last();
@@ -120,7 +130,7 @@ struct Replay<'a> {
     database: DatabaseId,
     version: &'a Version,
     spare: &'a Arc<SpareChunks>,
-    /// Whether logs that may have to be written anew are copied meanwhile.
+    /// Whether a log that has to be written anew is copied meanwhile.
     copies: bool,
 }
 
@@ -164,7 +174,9 @@ pub(crate) fn read_logs(
     let (numbers, unconnected) = numbers.split_at(whole);
     result.discarded.extend_from_slice(unconnected);
     for (index, &number) in numbers.iter().enumerate() {
-        let (log, ending) = replay.read(number, marks, result.last_seqno)?;
+        // One copy at a time: there may be room for no more.
+        let copies = replay.copies && result.kept.iter().all(|log| log.copy.is_none());
+        let (log, ending) = replay.read(number, marks, result.last_seqno, copies)?;
         let wanted = predecessors.get(&number).copied();
         let has_successor = index + 1 < numbers.len();
         if wanted.is_some_and(|wanted| ending.len > wanted) {
@@ -264,12 +276,21 @@ impl Replay<'_> {
     }
 
     /// Replay one log into a memtable of its own.
-    fn read(&self, number: FileNumber, marks: &Marks, after: SeqNo) -> Result<(RecoveredLog, Ending)> {
+    fn read(
+        &self,
+        number: FileNumber,
+        marks: &Marks,
+        after: SeqNo,
+        copies: bool,
+    ) -> Result<(RecoveredLog, Ending)> {
         let mut reader = self.open(number, marks)?;
         let (memtable, mut writer) = Memtable::in_spare(self.spare);
         let mut writes = writer.writes();
         let mut last = after;
-        let copy = self.copy(number, marks)?;
+        let closed = Self::closed_len(number, marks).is_some();
+        let known = Self::durable_len(number, marks);
+        let named = closed || known > 0;
+        let copy = if copies && !named { self.copy(number)? } else { None };
         while let Some(record) = reader.next()? {
             if let Some(copy) = &copy {
                 copy.follow(record.offset);
@@ -310,23 +331,17 @@ impl Replay<'_> {
         memtable.finish();
         let tail = reader.tail();
         let len = tail.valid_len;
-        let known = Self::durable_len(number, marks);
         if len < known {
             let what = format!("the log ends here, and the manifest says that {known} bytes were durable");
             return Err(Error::corruption(self.path(number), len, what));
         }
-        let closed = Self::closed_len(number, marks).is_some();
         let durable = if closed { len } else { tail.durable_seen.max(known).min(len) };
         let ending = Ending { len, blank: len == 0 };
-        Ok((RecoveredLog { number, len, durable, copy, memtable, last_seqno: last }, ending))
+        Ok((RecoveredLog { number, len, durable, named, copy, memtable, last_seqno: last }, ending))
     }
 
-    /// A copy of log `number`, if the manifest does not know it and there is room.
-    fn copy(&self, number: FileNumber, marks: &Marks) -> Result<Option<LogCopy>> {
-        let named = Self::closed_len(number, marks).is_some() || Self::durable_len(number, marks) > 0;
-        if named || !self.copies {
-            return Ok(None);
-        }
+    /// A copy of log `number`, if there is room.
+    fn copy(&self, number: FileNumber) -> Result<Option<LogCopy>> {
         match LogCopy::begin(self.env, self.dir, number) {
             Err(error) if error.is_no_space() => Ok(None),
             begun => begun.map(Some),

@@ -2,7 +2,7 @@
 //! tombstone hides it, with merge operands folded.
 //!
 //! Forward, the merge stands on the row itself: key and value are lent from the source. Reverse, a
-//! key's versions come oldest first, so the walk passes over all of them and keeps copies, unless the entry
+//! key's versions come oldest first, so the walk passes over them and keeps copies ([`reverse`]), unless the entry
 //! is known to be the key's only one. A change of direction seeks.
 //!
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
@@ -67,9 +67,9 @@ impl Sight {
         self.bound.max(self.own)
     }
 
-    /// The largest number below `unseen` that may be seen.
+    /// The largest number below `unseen`, which is not seen, that may be.
     fn below(self, unseen: SeqNo) -> SeqNo {
-        if unseen > self.largest() { self.largest() } else { self.bound }
+        if self.own > OWN && unseen >= self.own { SeqNo(self.own.0 - 1) } else { self.bound }
     }
 
     /// The newest tombstone of `fragment` that is seen.

@@ -66,7 +66,6 @@ impl Job for Upkeep {
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
             core.spare.rest();
-            core.cache.rest();
             if core.spare_log.rests() {
                 core.give_log_space_back();
             }

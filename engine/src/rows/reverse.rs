@@ -15,6 +15,15 @@ use crate::operators;
 /// After so many versions of a key its newest is looked for.
 const VERSIONS_PASSED: u32 = 8;
 
+/// What the newest version of a key has come to.
+enum Newest {
+    NoRow,
+    /// A row with its value in `Rows::value`.
+    Copied,
+    /// A row with its value in a blob file, which was the last to be read if anybody wants values.
+    Apart,
+}
+
 impl Rows {
     /// From the merge's position backwards, find the next row. The merge stands on the oldest entry
     /// of some key, or nowhere.
@@ -144,17 +153,18 @@ impl Rows {
         self.progress.round(&self.key).map_err(|_stuck| self.blame())?;
         self.cost.seeks += 2;
         self.merge.seek(InternalKey::new(&self.key, self.sight.largest()))?;
-        let found = self.copy_newest(cover)?;
+        let newest = self.read_newest(cover)?;
         self.merge.seek_before(InternalKey::before_all(&self.key))?;
-        if found {
-            self.lend_copies(Stand::Reverse);
+        match newest {
+            Newest::NoRow => {}
+            Newest::Copied => self.lend_copies(Stand::Reverse),
+            Newest::Apart => self.lend_blob(Stand::Reverse),
         }
-        Ok(found)
+        Ok(self.valid())
     }
 
-    /// Going forward from the merge's position, copy the value of the newest version of `self.key` that is seen; whether there
-    /// is one and it is no tombstone.
-    fn copy_newest(&mut self, cover: SeqNo) -> Result<bool> {
+    /// Going forward from the merge's position, read the newest version of `self.key` that is seen.
+    fn read_newest(&mut self, cover: SeqNo) -> Result<Newest> {
         while self.merge.valid() && self.merge.key() == self.key.as_slice() {
             let seqno = self.merge.seqno();
             if !self.sight.sees(seqno) {
@@ -163,25 +173,28 @@ impl Rows {
             }
             if seqno < cover {
                 self.cost.tombstones_skipped += 1;
-                return Ok(false);
+                return Ok(Newest::NoRow);
             }
-            self.value.clear();
             match self.merge.kind() {
-                Kind::Put => self.value.extend_from_slice(self.merge.value()),
-                Kind::BlobPut if self.keys_only => {}
+                Kind::Put => {
+                    self.value.clear();
+                    self.value.extend_from_slice(self.merge.value());
+                }
                 Kind::BlobPut => {
-                    self.read_blob()?;
-                    self.value.extend_from_slice(self.blobs.last());
+                    if !self.keys_only {
+                        self.read_blob()?;
+                    }
+                    return Ok(Newest::Apart);
                 }
                 Kind::Delete | Kind::RangeDelete => {
                     self.cost.tombstones_skipped += 1;
-                    return Ok(false);
+                    return Ok(Newest::NoRow);
                 }
                 Kind::Merge => self.fold_forward()?,
             }
-            return Ok(true);
+            return Ok(Newest::Copied);
         }
-        Ok(false)
+        Ok(Newest::NoRow)
     }
 
     /// The newest visible range tombstone over `self.key`.

@@ -267,3 +267,47 @@ fn a_popular_row_costs_no_more_than_others() -> Result<()> {
     }
     Ok(())
 }
+
+/// A transaction's scan sees its writes as they were when it began, few or many, over what was committed, whatever it writes
+/// before the scan's first step.
+#[test]
+fn a_transaction_s_scan_passes_its_later_writes() -> Result<()> {
+    let db = Database::in_memory()?;
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("append"))?;
+    for key in ["a", "b", "c"] {
+        map.put(key, "committed")?;
+    }
+    for (before, after) in [(1, 1), (1, 20), (20, 1), (20, 20), (0, 20)] {
+        for reverse in [false, true] {
+            let mut transaction = db.begin()?;
+            for n in 0..before {
+                transaction.put(&map, "b", format!("own {n}"))?;
+            }
+            if before > 0 {
+                transaction.delete(&map, "c")?;
+            }
+            let scan = transaction.range::<&str>(&map, ..);
+            // The first of them has the first number that is not seen.
+            for key in ["b", "a", "c"] {
+                for _ in 0..after {
+                    transaction.put(&map, key, "later")?;
+                }
+            }
+            let rows: Vec<_> =
+                if reverse { scan.rev().collect::<Result<_>>()? } else { scan.collect::<Result<_>>()? };
+            let mut seen: Vec<_> = rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            if reverse {
+                seen.reverse();
+            }
+            let own = format!("own {}", before - 1).into_bytes();
+            let mut expected = vec![(b"a".to_vec(), b"committed".to_vec())];
+            if before > 0 {
+                expected.push((b"b".to_vec(), own));
+            } else {
+                expected.extend([b"b", b"c"].map(|key| (key.to_vec(), b"committed".to_vec())));
+            }
+            assert_eq!(seen, expected, "{before} before, {after} after, reverse: {reverse}");
+        }
+    }
+    Ok(())
+}

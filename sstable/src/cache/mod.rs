@@ -138,11 +138,6 @@ impl BlockCache {
         self.rooms.grow_by(scheduler);
     }
 
-    /// Give memory that was brought in ahead back if none was needed since the last call.
-    pub fn rest(&self) {
-        self.rooms.rest();
-    }
-
     /// Slots for a table of `blocks` blocks that take `raw_bytes` bytes in all.
     pub(crate) fn open_table(self: &Arc<Self>, blocks: usize, raw_bytes: u64) -> CachedTable {
         // Rounding up adds half a step on average.

@@ -10,7 +10,7 @@ use esker_base::gate::Gate;
 pub enum Lane {
     /// Memtables to tables: writers wait for it. What else runs here ends as soon as there is a flush.
     Flush,
-    /// Merging tables, and what takes milliseconds and nobody waits for: deleting files, bringing in memory.
+    /// Merging tables, and deleting files, which takes milliseconds each.
     Compaction,
     /// Timed syncs, preparing the log's next part: short work that writers may come to wait for.
     Upkeep,

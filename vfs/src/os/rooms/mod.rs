@@ -93,11 +93,6 @@ impl Rooms {
         self.supply.grow_by(scheduler);
     }
 
-    /// Give what was brought in ahead back to the system if none was needed since the last call.
-    pub fn rest(&self) {
-        self.supply.rest();
-    }
-
     /// Take `room` back.
     ///
     /// # Safety

@@ -23,10 +23,16 @@ const READY_MAX: usize = 8;
 /// For so many in use one is ready: small caches do not come to large memory.
 const IN_USE_FOR_READY: usize = 4;
 
-/// For so long the job rests before it looks whether rooms have grown, and after it has put a huge page in the place of small
-/// ones, a few times as long as that takes: readers of a full cache may want all processors. A thread that the system prefers less is no answer, for it
+/// How often the job looks whether rooms have grown.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// For so long the job rests after it has put a huge page in the place of small ones, twice as long as that takes at worst:
+/// readers of a full cache may want all processors. A thread that the system prefers less is no answer, for it
 /// could be put aside while page faults wait for it.
-const REST: Duration = Duration::from_millis(2);
+const REST: Duration = Duration::from_millis(10);
+
+/// What has not been taken for so long goes back to the system.
+const KEPT: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Default)]
@@ -43,8 +49,6 @@ struct State {
     /// The addresses of those in use that lie on small pages, the newest at the end.
     small: VecDeque<usize>,
     in_use: usize,
-    /// Whether any was taken since the last rest.
-    taken: bool,
     /// Whether any was taken since the job looked.
     grew: bool,
     /// Whether there is a job.
@@ -77,7 +81,7 @@ impl Supply {
     /// A region; `None` if the system has no memory to give.
     pub(super) fn take(self: &Arc<Self>) -> Option<Region> {
         let mut state = self.state.lock();
-        (state.taken, state.grew) = (true, true);
+        state.grew = true;
         let region = if let Some(ready) = state.ready.pop() {
             ready
         } else {
@@ -93,7 +97,7 @@ impl Supply {
         {
             state.tended = true;
             drop(state);
-            scheduler.spawn(Lane::Compaction, Box::new(Tend { supply: Arc::downgrade(self) }));
+            scheduler.spawn(Lane::Upkeep, Box::new(Tend { supply: Arc::downgrade(self), done: false }));
         }
         Some(region)
     }
@@ -108,16 +112,6 @@ impl Supply {
         drop(region);
     }
 
-    /// Give what is ready back to the system if no region was taken since the last call.
-    pub(super) fn rest(&self) {
-        let mut state = self.state.lock();
-        if !std::mem::take(&mut state.taken) {
-            let unused = std::mem::take(&mut state.ready);
-            drop(state);
-            drop(unused);
-        }
-    }
-
     fn end_tending(&self) -> Progress {
         self.state.lock().tended = false;
         Progress::Done
@@ -130,9 +124,10 @@ impl Supply {
     }
 }
 
-/// Brings regions in, and puts huge pages under those in use, until that is done.
+/// Brings regions in, and puts huge pages under those in use, until that is done; then gives back what nobody takes.
 struct Tend {
     supply: Weak<Supply>,
+    done: bool,
 }
 
 impl Job for Tend {
@@ -143,6 +138,13 @@ impl Job for Tend {
     fn step(&mut self) -> Progress {
         let Some(supply) = self.supply.upgrade() else { return Progress::Done };
         let mut state = supply.state.lock();
+        if self.done {
+            let unused =
+                if state.grew || state.tended { Vec::new() } else { std::mem::take(&mut state.ready) };
+            drop(state);
+            drop(unused);
+            return Progress::Done;
+        }
         if state.wants_ready() {
             drop(state);
             let Some(region) = Region::brought_in() else { return supply.end_tending() };
@@ -150,11 +152,13 @@ impl Job for Tend {
             return Progress::More;
         }
         if std::mem::take(&mut state.grew) {
-            return Progress::After(REST);
+            return Progress::After(LOOK);
         }
         let Some(small) = state.next_small() else {
+            // Should rooms grow meanwhile, another job comes.
             state.tended = false;
-            return Progress::Done;
+            self.done = true;
+            return Progress::After(KEPT);
         };
         drop(state);
         // Should the region be gone by now: what is there instead is as good, and stays what it is.
