@@ -1,12 +1,12 @@
 //! That a walk ends.
 //!
 //! A walk that only steps ends with its sources. But it also seeks, past what range tombstones hide, past dead
-//! ranges and, backwards, past many versions of a key; and in a table whose keys are not in order a seek may lead back to where the walk has been. Blocks are
-//! checked for their structure when they are read, not for their order, which would cost every reader
-//! comparisons; no damage that leaves the checksums intact brings this about, only a forger. So seeks are held to
-//! what they do in tables that are in order: the end of each dead range that is left lies farther on, and from one
-//! such end to the next each source seeks past a tombstone's end once at most; and each key with many versions lies farther
-//! back than the one before.
+//! ranges and, backwards, past many versions of a key; and in a table whose keys are not in order a seek may lead
+//! back to where the walk has been. Blocks are checked for their structure when they are read, not for their order,
+//! which would cost every reader comparisons; no damage that leaves the checksums intact brings this about, only a
+//! forger. So seeks are held to what they do in tables that are in order: the end of each dead range that is left
+//! lies farther on, from one such end to the next each source seeks past a tombstone's end once at most, and each key
+//! with many versions lies farther back than the one before.
 
 use esker_base::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! Memory for pieces of some KiB that come and go by the hundred thousand, as cached blocks do: regions of 2 MiB,
 //! divided by an allocator of their own. Long pieces, which are few, come from the allocator of the program.
 //!
-//! Regions come to lie on huge pages, for which nobody waits: see [`supply`].
+//! Regions come to lie on huge pages, for which nobody waits (`supply.rs`).
 //!
 //! That the memory is not the program's heap has one more reason: allocators for everybody keep memory by thread, and
 //! what one thread took and another gives goes back to the first, which may not need it any more.
