@@ -101,7 +101,8 @@ pub struct DatabaseOptions {
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
     /// Block cache, shared by all keyspaces: what its blocks, and values of blob files that gets have read, take. With the places that are left between blocks of
-    /// different lengths its memory may be a third larger, more after most blocks have changed their length.
+    /// different lengths its memory may be a third larger, more after most blocks have changed their length; and while it
+    /// grows up to 16 MiB, or a quarter of what it takes if that is less, are brought in ahead, and given back a second after.
     /// What flushes and compactions write comes into it, as far as there is room, where most of what was there before is
     /// cached. Default: 256 MiB.
     pub cache_bytes: u64,

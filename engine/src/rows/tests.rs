@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use esker_base::bounds::Bounds;
 
-use crate::{Database, Error, Keyspace, KeyspaceOptions, Result};
+use crate::{Database, Error, Keyspace, KeyspaceOptions, Result, RowCursor};
 
 fn map(db: &Database) -> Result<Keyspace> {
     let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("append"))?;
@@ -91,6 +91,42 @@ fn a_row_among_many_tombstones_is_seen() -> Result<()> {
     Ok(())
 }
 
+/// Numbers below what is asked for, that follow from `seed`.
+fn draws(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut random = seed;
+    move |end| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % end
+    }
+}
+
+/// Seek `from` and walk, forward or not and until it stops as `go` says, and come to what a sorted map has.
+fn walk_like(
+    cursor: &mut RowCursor,
+    expected: &BTreeMap<Vec<u8>, Vec<u8>>,
+    from: &[u8],
+    mut go: impl FnMut() -> (bool, bool),
+) -> Result<()> {
+    let mut here = expected.range(from.to_vec()..).next();
+    assert_eq!(cursor.seek(from)?, here.is_some());
+    while let Some((at, value)) = here {
+        assert_eq!((cursor.key(), cursor.value()), (&at[..], &value[..]));
+        let (forward, stop) = go();
+        if stop {
+            break;
+        }
+        here = if forward {
+            cursor.next()?;
+            expected.range((Bound::Excluded(at.clone()), Bound::Unbounded)).next()
+        } else {
+            cursor.prev()?;
+            expected.range(..at.clone()).next_back()
+        };
+        assert_eq!(cursor.valid(), here.is_some());
+    }
+    Ok(())
+}
+
 /// Runs of a table's rows, with rows of another table and of a memtable between them that replace, hide or join them: whoever
 /// turns round or goes elsewhere in the middle of one comes to the same rows as in a sorted map.
 #[test]
@@ -98,11 +134,7 @@ fn a_walk_leaves_a_run_anywhere() -> Result<()> {
     let db = Database::in_memory()?;
     let map = db.keyspace("map", KeyspaceOptions::default())?;
     let mut expected = BTreeMap::new();
-    let mut random = 7u64;
-    let mut below = |end: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) as usize % end
-    };
+    let mut below = draws(7);
     // Of some neighbours the first eight bytes are the same, and some keys are shorter than that.
     let key = |n: usize| {
         let key = format!("{:05}{}{:03}", n / 40, ["", "common to many of them"][n / 900 % 2], n % 40);
@@ -131,23 +163,7 @@ fn a_walk_leaves_a_run_anywhere() -> Result<()> {
         let mut cursor = map.cursor()?;
         for _ in 0..200 {
             let from = key(below(3300));
-            let mut here = expected.range(from.clone()..).next();
-            assert_eq!(cursor.seek(&from)?, here.is_some());
-            while let Some((at, value)) = here {
-                assert_eq!((cursor.key(), cursor.value()), (&at[..], &value[..]));
-                let (forward, stop) = (below(30) > 0, below(60) == 0);
-                if stop {
-                    break;
-                }
-                here = if forward {
-                    cursor.next()?;
-                    expected.range((Bound::Excluded(at.clone()), Bound::Unbounded)).next()
-                } else {
-                    cursor.prev()?;
-                    expected.range(..at.clone()).next_back()
-                };
-                assert_eq!(cursor.valid(), here.is_some());
-            }
+            walk_like(&mut cursor, &expected, &from, || (below(30) > 0, below(60) == 0))?;
         }
     }
     Ok(())
@@ -159,11 +175,7 @@ fn a_walk_leaves_a_run_anywhere() -> Result<()> {
 fn a_walk_passes_many_versions() -> Result<()> {
     let db = Database::in_memory()?;
     let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("append"))?;
-    let mut random = 11u64;
-    let mut below = |end: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) as usize % end
-    };
+    let mut below = draws(11);
     let key = |n: usize| format!("{}{n:02}", ["", "common to half of them"][n % 2]).into_bytes();
     let mut expected = BTreeMap::new();
     let mut seen = Vec::new();
@@ -201,22 +213,7 @@ fn a_walk_passes_many_versions() -> Result<()> {
         let mut cursor = map.at(snapshot)?.cursor()?;
         for _ in 0..100 {
             let from = key(below(32));
-            let mut here = expected.range(from.clone()..).next();
-            assert_eq!(cursor.seek(&from)?, here.is_some());
-            while let Some((at, value)) = here {
-                assert_eq!((cursor.key(), cursor.value()), (&at[..], &value[..]));
-                if below(50) == 0 {
-                    break;
-                }
-                here = if below(2) == 0 {
-                    cursor.next()?;
-                    expected.range((Bound::Excluded(at.clone()), Bound::Unbounded)).next()
-                } else {
-                    cursor.prev()?;
-                    expected.range(..at.clone()).next_back()
-                };
-                assert_eq!(cursor.valid(), here.is_some());
-            }
+            walk_like(&mut cursor, expected, &from, || (below(2) == 0, below(50) == 0))?;
         }
         let rows: Vec<_> = map
             .at(snapshot)?
