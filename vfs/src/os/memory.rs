@@ -55,8 +55,8 @@ fn unwanted() -> bool {
 /// Ask the system to put a huge page in the place of the small ones at the address `start`, a multiple of
 /// [`HUGE_PAGE_BYTES`], while the memory is in use (Linux 6.1 and later; others refuse, and one that is set up to have
 /// no huge pages is not asked). Who touches it meanwhile waits, and so does every page fault of the process: half a
-/// millisecond here, for the copy. Bringing in a huge page can take ten times as long, where a hypervisor has to find
-/// the memory first: so one is brought in beforehand, with nobody waiting, and given back for the system to take.
+/// millisecond here, for the copy, if the system has a huge page at hand. Bringing one in can take ten times as long,
+/// where a hypervisor has to find the memory first.
 pub fn make_huge_page(start: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -65,7 +65,6 @@ pub fn make_huge_page(start: usize) {
         if unwanted() {
             return;
         }
-        drop(bring_in_huge_page());
         // SAFETY: as in `expect_huge_pages`: the bytes are the same after as before, also for those who use them
         // meanwhile; a range that is not memory, or not the program's own, is refused.
         let _refused =
@@ -73,16 +72,4 @@ pub fn make_huge_page(start: usize) {
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = start;
-}
-
-/// Memory with a huge page in it that the system has brought in, if it had one.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn bring_in_huge_page() -> std::io::Result<memmap2::MmapMut> {
-    let mut memory = memmap2::MmapMut::map_anon(2 * HUGE_PAGE_BYTES)?;
-    let at = memory.as_ptr().align_offset(HUGE_PAGE_BYTES);
-    memory.advise_range(memmap2::Advice::HugePage, at, HUGE_PAGE_BYTES)?;
-    if let Some(byte) = memory.get_mut(at) {
-        *byte = 1;
-    }
-    Ok(memory)
 }

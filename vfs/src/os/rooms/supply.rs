@@ -49,10 +49,12 @@ struct State {
     /// The addresses of those in use that lie on small pages, the newest at the end.
     small: VecDeque<usize>,
     in_use: usize,
-    /// Whether any was taken since the job looked.
-    grew: bool,
-    /// Whether there is a job.
+    /// How many were taken.
+    takes: u64,
+    /// Whether a job is at work.
     tended: bool,
+    /// Whether one waits to give back what nobody takes.
+    waits: bool,
 }
 
 impl State {
@@ -81,7 +83,7 @@ impl Supply {
     /// A region; `None` if the system has no memory to give.
     pub(super) fn take(self: &Arc<Self>) -> Option<Region> {
         let mut state = self.state.lock();
-        state.grew = true;
+        state.takes += 1;
         let region = if let Some(ready) = state.ready.pop() {
             ready
         } else {
@@ -97,7 +99,10 @@ impl Supply {
         {
             state.tended = true;
             drop(state);
-            scheduler.spawn(Lane::Upkeep, Box::new(Tend { supply: Arc::downgrade(self), done: false }));
+            scheduler.spawn(
+                Lane::Upkeep,
+                Box::new(Tend { supply: Arc::downgrade(self), seen: 0, waits: false }),
+            );
         }
         Some(region)
     }
@@ -127,7 +132,10 @@ impl Supply {
 /// Brings regions in, and puts huge pages under those in use, until that is done; then gives back what nobody takes.
 struct Tend {
     supply: Weak<Supply>,
-    done: bool,
+    /// How many regions had been taken when it looked.
+    seen: u64,
+    /// Whether all is done but for giving back.
+    waits: bool,
 }
 
 impl Job for Tend {
@@ -138,9 +146,12 @@ impl Job for Tend {
     fn step(&mut self) -> Progress {
         let Some(supply) = self.supply.upgrade() else { return Progress::Done };
         let mut state = supply.state.lock();
-        if self.done {
-            let unused =
-                if state.grew || state.tended { Vec::new() } else { std::mem::take(&mut state.ready) };
+        if self.waits {
+            if self.sees_growth(state.takes) || state.tended {
+                return Progress::After(KEPT);
+            }
+            state.waits = false;
+            let unused = std::mem::take(&mut state.ready);
             drop(state);
             drop(unused);
             return Progress::Done;
@@ -151,16 +162,18 @@ impl Job for Tend {
             supply.state.lock().ready.push(region);
             return Progress::More;
         }
-        if std::mem::take(&mut state.grew) {
+        if self.sees_growth(state.takes) {
             return Progress::After(LOOK);
         }
         let Some(small) = state.next_small() else {
-            // Should rooms grow meanwhile, another job comes.
+            // Should rooms grow meanwhile, another job comes, and this one waits on.
             state.tended = false;
-            self.done = true;
-            return Progress::After(KEPT);
+            self.waits = !std::mem::replace(&mut state.waits, true);
+            return if self.waits { Progress::After(KEPT) } else { Progress::Done };
         };
         drop(state);
+        // One that was brought in with nobody waiting, and given back, is there for the system to take at once.
+        drop(Region::brought_in());
         // Should the region be gone by now: what is there instead is as good, and stays what it is.
         make_huge_page(small);
         Progress::After(REST)
@@ -171,5 +184,12 @@ impl Job for Tend {
         if let Some(supply) = self.supply.upgrade() {
             supply.end_tending();
         }
+    }
+}
+
+impl Tend {
+    /// Whether any region was taken since this was last asked.
+    fn sees_growth(&mut self, takes: u64) -> bool {
+        std::mem::replace(&mut self.seen, takes) != takes
     }
 }

@@ -146,3 +146,21 @@ fn regions_are_brought_in_ahead_of_growing_rooms() {
     run(&steps);
     assert!(rooms.supply.ready_and_small().0 >= ready, "and comes again");
 }
+
+/// While rooms grow, be it slowly, what is ready stays.
+#[test]
+fn what_is_ready_stays_while_rooms_grow_slowly() {
+    let (steps, left) = (Arc::new(Steps::with_width(1, 1)), Arc::default());
+    let rooms = grown_by(&steps);
+    let mut all = fill(&rooms, &left, 20);
+    run(&steps);
+    let (ready, _) = rooms.supply.ready_and_small();
+    assert!(ready > 0);
+    for _ in 0..20 {
+        all.extend(fill(&rooms, &left, 2));
+        // A quarter of a second.
+        run(&steps);
+        assert!(rooms.supply.ready_and_small().0 >= ready, "it went back");
+        assert!(steps.jobs().len() <= 2, "one job at work, and one that waits");
+    }
+}
