@@ -23,6 +23,7 @@ mod copier;
 #[cfg(not(all(target_os = "linux", not(miri))))]
 #[path = "os/copier_portable.rs"]
 mod copier;
+pub(crate) mod load;
 mod lock;
 mod mapped;
 pub mod memory;

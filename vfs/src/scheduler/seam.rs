@@ -52,4 +52,7 @@ pub trait Scheduler: Send + Sync {
     fn width(&self, lane: Lane) -> usize;
     /// How many threads, callers' and those of lanes, can run at the same moment.
     fn processors(&self) -> usize;
+    /// Whether callers and lanes have left a processor unused, half of the time at least, since this was last asked:
+    /// what nobody waits for may have it.
+    fn spared_a_processor(&self) -> bool;
 }

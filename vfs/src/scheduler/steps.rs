@@ -339,6 +339,11 @@ impl Scheduler for Steps {
     fn processors(&self) -> usize {
         2
     }
+
+    /// Steps run where the caller rests.
+    fn spared_a_processor(&self) -> bool {
+        true
+    }
 }
 
 impl Drop for Steps {

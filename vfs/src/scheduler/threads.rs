@@ -20,6 +20,7 @@ use esker_base::{Error, Result};
 
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};
+use crate::os::load::Load;
 use crate::os::priority;
 use crate::os::process::{self, Process};
 
@@ -32,6 +33,7 @@ pub struct Threads {
     worker_ids: Vec<ThreadId>,
     compaction_width: usize,
     processors: usize,
+    load: Mutex<Load>,
     /// Where the threads are: none of them comes along into a forked child.
     process: Process,
 }
@@ -71,6 +73,7 @@ impl Threads {
             compaction_width: compaction_threads,
             // Where that is not to be learnt, nobody steps back for another.
             processors: std::thread::available_parallelism().map_or(usize::MAX, NonZero::get),
+            load: Mutex::new(Load::now()),
             process: Process::current(),
         };
         // Names fit the 15 bytes that Linux shows.
@@ -257,6 +260,10 @@ impl Scheduler for Threads {
 
     fn processors(&self) -> usize {
         self.processors
+    }
+
+    fn spared_a_processor(&self) -> bool {
+        self.load.lock().spared_one_of(self.processors)
     }
 }
 

@@ -27,9 +27,12 @@ const IN_USE_FOR_READY: usize = 4;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// For so long the job rests after it has put a huge page in the place of small ones, twice as long as that takes at worst:
-/// readers of a full cache may want all processors. A thread that the system prefers less is no answer, for it
-/// could be put aside while page faults wait for it.
+/// page faults wait for it meanwhile.
 const REST: Duration = Duration::from_millis(10);
+
+/// So many rests more it takes while all processors are busy, readers of a full cache among them. A thread that the
+/// system prefers less is no answer, for it could be put aside while page faults wait for it.
+const RESTS_WHILE_BUSY: u32 = 9;
 
 /// What has not been taken for so long goes back to the system.
 const KEPT: Duration = Duration::from_secs(1);
@@ -62,9 +65,14 @@ impl State {
         self.ready.len() < READY_MAX.min(self.in_use / IN_USE_FOR_READY)
     }
 
-    /// The oldest region that is full of small pages. The last one is being filled.
+    /// Whether a region is full of small pages. The last one is being filled.
+    fn has_small(&self) -> bool {
+        self.small.len() > 1
+    }
+
+    /// The oldest region that is full of small pages.
     fn next_small(&mut self) -> Option<usize> {
-        if self.small.len() > 1 { self.small.pop_front() } else { None }
+        if self.has_small() { self.small.pop_front() } else { None }
     }
 }
 
@@ -92,7 +100,7 @@ impl Supply {
             mapped
         };
         state.in_use += 1;
-        let wanted = state.wants_ready() || state.small.len() > 1;
+        let wanted = state.wants_ready() || state.has_small();
         if wanted
             && !state.tended
             && let Some(scheduler) = self.scheduler.get()
@@ -101,7 +109,7 @@ impl Supply {
             drop(state);
             scheduler.spawn(
                 Lane::Upkeep,
-                Box::new(Tend { supply: Arc::downgrade(self), seen: 0, waits: false }),
+                Box::new(Tend { supply: Arc::downgrade(self), seen: 0, rests: 0, waits: false }),
             );
         }
         Some(region)
@@ -115,6 +123,11 @@ impl Supply {
         state.in_use -= 1;
         drop(state);
         drop(region);
+    }
+
+    /// Whether nobody has left a processor to this job.
+    fn is_busy(&self) -> bool {
+        self.scheduler.get().is_some_and(|scheduler| !scheduler.spared_a_processor())
     }
 
     fn end_tending(&self) -> Progress {
@@ -134,6 +147,8 @@ struct Tend {
     supply: Weak<Supply>,
     /// How many regions had been taken when it looked.
     seen: u64,
+    /// How many rests it has taken because all processors were busy.
+    rests: u32,
     /// Whether all is done but for giving back.
     waits: bool,
 }
@@ -165,6 +180,11 @@ impl Job for Tend {
         if self.sees_growth(state.takes) {
             return Progress::After(LOOK);
         }
+        if state.has_small() && self.rests < RESTS_WHILE_BUSY && supply.is_busy() {
+            self.rests += 1;
+            return Progress::After(REST);
+        }
+        self.rests = 0;
         let Some(small) = state.next_small() else {
             // Should rooms grow meanwhile, another job comes, and this one waits on.
             state.tended = false;

@@ -3,8 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use esker_base::gate::Gate;
+
 use super::*;
 use crate::scheduler::steps::Steps;
+use crate::scheduler::{Job, Lane};
 
 /// A head that counts how many of its kind are left.
 struct Counted(Arc<AtomicUsize>);
@@ -85,6 +88,39 @@ fn grown_by(steps: &Arc<Steps>) -> Arc<Rooms> {
     rooms
 }
 
+/// Runs jobs where callers take all processors.
+struct Busy(Arc<Steps>);
+
+impl Scheduler for Busy {
+    fn spawn(&self, lane: Lane, job: Box<dyn Job>) {
+        self.0.spawn(lane, job);
+    }
+
+    fn breathe(&self) {
+        self.0.breathe();
+    }
+
+    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool {
+        self.0.wait(gate, seen, timeout)
+    }
+
+    fn stop(&self) {
+        self.0.stop();
+    }
+
+    fn width(&self, lane: Lane) -> usize {
+        self.0.width(lane)
+    }
+
+    fn processors(&self) -> usize {
+        self.0.processors()
+    }
+
+    fn spared_a_processor(&self) -> bool {
+        false
+    }
+}
+
 /// Let the jobs do what there is to do, but not come to their end.
 fn run(steps: &Steps) {
     for _ in 0..50 {
@@ -115,6 +151,24 @@ fn regions_that_were_filled_come_to_lie_on_huge_pages() {
     assert!(all.iter().all(|room| room.bytes().iter().all(|&byte| byte == 5)));
     drop(all);
     assert_eq!(rooms.supply.ready_and_small().1, 0, "regions in which nothing is left went back");
+}
+
+/// Where readers want all processors, huge pages come in the end, but late.
+#[test]
+fn huge_pages_wait_for_a_processor_but_not_for_ever() {
+    let (steps, left) = (Arc::new(Steps::with_width(1, 1)), Arc::default());
+    let rooms = Arc::new(Rooms::default());
+    rooms.grow_by(Arc::new(Busy(Arc::clone(&steps))));
+    let all = fill(&rooms, &left, 4);
+    let (_, small) = rooms.supply.ready_and_small();
+    for _ in 0..16 {
+        steps.settle();
+        steps.clock().advance(Duration::from_millis(5));
+    }
+    assert_eq!(rooms.supply.ready_and_small().1, small, "somebody else wants the processor");
+    (0..4).for_each(|_| run(&steps));
+    assert_eq!(rooms.supply.ready_and_small().1, 1);
+    drop(all);
 }
 
 #[test]

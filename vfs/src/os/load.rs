@@ -1,0 +1,70 @@
+//! How much of the machine's processors this process takes.
+#![expect(clippy::disallowed_methods, reason = "processors' time is set against the system's clock")]
+
+use std::time::{Duration, Instant};
+
+/// What a process took up to a moment.
+#[derive(Debug)]
+pub(crate) struct Load {
+    at: Instant,
+    taken: Duration,
+}
+
+impl Load {
+    /// Up to now.
+    pub(crate) fn now() -> Load {
+        Load { at: Instant::now(), taken: processor_time() }
+    }
+
+    /// Whether this process has left half of one of `processors` unused since `self`, which is now from here on. That
+    /// others want it is not seen.
+    pub(crate) fn spared_one_of(&mut self, processors: usize) -> bool {
+        let before = std::mem::replace(self, Load::now());
+        let passed = self.at.saturating_duration_since(before.at);
+        let taken = self.taken.saturating_sub(before.taken);
+        let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+        // More of them than a time can be multiplied with are never all taken.
+        passed.checked_mul(processors).is_none_or(|all| all.saturating_sub(passed / 2) >= taken)
+    }
+}
+
+/// What all threads of this process have taken together since it began; nothing where the system does not tell.
+fn processor_time() -> Duration {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        let taken = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Duration::try_from(taken).unwrap_or_default()
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    Duration::ZERO
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Of one processor that was taken nothing is spare, of one that slept all is.
+    #[test]
+    fn what_is_taken_is_not_spare() {
+        let busy = |load: &mut Load| {
+            let begun = load.taken;
+            while processor_time().saturating_sub(begun) < Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+        };
+        let mut load = Load::now();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(load.spared_one_of(usize::MAX));
+        // Other tests of this process may run meanwhile, and other processes: these only make it less.
+        let spared = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            load.spared_one_of(64)
+        });
+        assert!(spared, "64 processors were all taken");
+        let taken = (0..100).any(|_| {
+            busy(&mut load);
+            !load.spared_one_of(1)
+        });
+        assert!(taken, "half of the one processor was never taken");
+    }
+}
