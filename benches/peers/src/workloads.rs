@@ -18,6 +18,7 @@ mod timed;
 mod tombstones;
 mod tuned;
 mod variants;
+mod walk;
 mod ycsb;
 
 use std::collections::BTreeMap;

@@ -9,10 +9,12 @@
 use std::time::{Duration, Instant};
 
 use super::main_sequence::{check, written};
-use super::timed::{self, nanos};
-use super::{Bench, Measure, VALUE_BYTES, emit, fresh, group, put_rows};
+use super::timed::{self, Budget, nanos};
+use super::walk::Walk;
+use super::{Bench, VALUE_BYTES, emit, fresh, group, put_rows};
 use crate::histogram::Histogram;
 use crate::keys::{Draw, Permutation, key};
+use crate::record::Figure;
 use crate::store::{Result, Settings, Store};
 use crate::values::Values;
 
@@ -44,11 +46,48 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
         let rate = capacity * share as f64 / 100.0;
         let puts = puts.min(in_time(rate));
         let measure = bench.measure(&format!("offered: {share} %"))?;
-        let figure = offer(bench, &store, &values, version, puts, rate, measure)?;
-        emit(&figure.with("offered_kps", rate / 1e3))?;
+        // Where an engine is not made for single puts, what arrives is a batch of 1,000.
+        let size = group::<S>() as u64;
+        let mut draw = Draw::new(bench.rows, 142 + version);
+        let offered = offer(puts / size, size as f64 / rate, || {
+            if size == 1 {
+                let row = draw.next();
+                return store.put(&key(row), values.of(row, version));
+            }
+            timed::put_group(&store, &values, version, size, || draw.next())
+        })?;
+        store.settle()?;
+        let figure = measure.done_at(puts / size * size, offered.end)?;
+        emit(&offered.figure(figure).with("offered_kps", rate / 1e3))?;
     }
     check(&store, &values, bench.rows, 0..=3)?;
-    store.close()
+    store.close()?;
+    for share in SHARES {
+        walk(bench, capacity, share)?;
+    }
+    Ok(())
+}
+
+/// Offer a walk through memory, whose operations take as long as the engine's, its share of what it can take.
+fn walk(bench: &Bench, capacity: f64, share: u64) -> Result<()> {
+    let mut walk = Walk::like(Duration::from_secs_f64(1.0 / capacity));
+    let tried = Budget::operations(bench.rows / 5);
+    let begun = Instant::now();
+    timed::repeat(tried, || {
+        walk.operate();
+        Ok(())
+    })?;
+    let rate = tried.operations as f64 / begun.elapsed().as_secs_f64() * share as f64 / 100.0;
+    let measure = bench.measure(&format!("offered: {share} %, a walk through memory"))?;
+    let offered = offer((bench.rows * TIMES).min(in_time(rate)), 1.0 / rate, || {
+        walk.operate();
+        Ok(())
+    })?;
+    emit(
+        &offered
+            .figure(measure.done_at(offered.latencies.count(), offered.end)?)
+            .with("offered_kps", rate / 1e3),
+    )
 }
 
 /// Puts that arrive in [`TIME`].
@@ -57,21 +96,23 @@ fn in_time(rate: f64) -> u64 {
     (rate * TIME.as_secs_f64()) as u64
 }
 
-/// Offer `puts` of random rows at `rate` a second. Where an engine is not made for single puts, what
-/// arrives is a batch of 1,000.
-fn offer<S: Store>(
-    bench: &Bench,
-    store: &S,
-    values: &Values,
-    version: u64,
-    puts: u64,
-    rate: f64,
-    measure: Measure,
-) -> Result<crate::record::Figure> {
-    let size = group::<S>() as u64;
-    let arrivals = puts / size;
-    let spacing = size as f64 / rate;
-    let mut draw = Draw::new(bench.rows, 142 + version);
+/// What came of an offer.
+struct Offered {
+    /// From each arrival to the end of its operation, and from its beginning.
+    latencies: Histogram,
+    calls: Histogram,
+    end: Instant,
+}
+
+impl Offered {
+    /// Waits overlap: how long it stood still is told by the operations alone.
+    fn figure(&self, figure: Figure) -> Figure {
+        figure.with_latencies(&self.latencies).with("stalled_ms", self.calls.stalled() as f64 / 1e6)
+    }
+}
+
+/// Carry out `operation` at each of `arrivals` that are `spacing` seconds apart.
+fn offer(arrivals: u64, spacing: f64, mut operation: impl FnMut() -> Result<()>) -> Result<Offered> {
     let (mut latencies, mut calls) = (Histogram::new(), Histogram::new());
     let begun = Instant::now();
     for arrival in 0..arrivals {
@@ -81,19 +122,10 @@ fn offer<S: Store>(
             std::hint::spin_loop();
             called = Instant::now();
         }
-        if size == 1 {
-            let row = draw.next();
-            store.put(&key(row), values.of(row, version))?;
-        } else {
-            timed::put_group(store, values, version, size, || draw.next())?;
-        }
+        operation()?;
         let done = Instant::now();
         latencies.record(nanos(done - due));
         calls.record(nanos(done - called));
     }
-    let end = Instant::now();
-    store.settle()?;
-    let figure = measure.done_at(arrivals * size, end)?;
-    // Waits overlap: how long the engine stood still is told by its calls.
-    Ok(figure.with_latencies(&latencies).with("stalled_ms", calls.stalled() as f64 / 1e6))
+    Ok(Offered { latencies, calls, end: Instant::now() })
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::main_sequence::expect;
-use super::{Bench, GROUP, emit};
+use super::{Bench, GROUP, emit, timed};
 use crate::histogram::Histogram;
 use crate::keys::{Key, key};
 use crate::record::Figure;
@@ -51,8 +51,8 @@ fn by_range<S: Store>(bench: &Bench, store: &S) -> Result<()> {
         let deleted = deleted - begun;
         deleting += deleted;
         seeking += sought;
-        deletes.record(deleted.as_nanos() as u64);
-        seeks.record(sought.as_nanos() as u64);
+        deletes.record(timed::nanos(deleted));
+        seeks.record(timed::nanos(sought));
     }
     let figure = measure.done(RANGES)?;
     let of = |workload: &str, took: Duration| Figure {
