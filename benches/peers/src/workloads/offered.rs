@@ -2,7 +2,7 @@
 //! do, and a commit's time counts from its arrival. So a stall is seen by all that arrive in it, and not, as
 //! where a writer waits for its own last put, by one.
 //!
-//! Arrivals are equally spaced: whoever waits, waits for the engine (or for the machine: see its jitter).
+//! Arrivals are equally spaced: whoever waits, waits for the engine (or for the machine: see its jitter, and `walk.rs`).
 //! Between arrivals the writer spins. It cannot nap: arrivals are microseconds apart, naps are not; and
 //! `sched_yield` costs a thread its turn for milliseconds if anybody else wants the processor.
 
