@@ -24,12 +24,16 @@ use std::sync::Arc;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
 use esker_base::{InternalKey, Kind, SeqNo};
-use esker_vfs::os::memory::{HUGE_PAGE_BYTES, expect_huge_pages};
+use esker_vfs::os::memory::{HUGE_PAGE_BYTES, expect_huge_pages, prefetch};
 
 use super::spare::SpareChunks;
 
 /// Chunks start on a cache line.
-const CHUNK_ALIGN: usize = 64;
+const CHUNK_ALIGN: usize = LINE_BYTES;
+/// A cache line.
+const LINE_BYTES: usize = 64;
+/// Lines behind a piece that are asked for when it is handed out: those of a next one of 16 + 100 bytes.
+const AHEAD_LINES: usize = 3;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.
@@ -178,6 +182,10 @@ impl ArenaWriter {
         };
         self.free = free;
         self.free_bytes = rest;
+        // Nobody has touched the next piece's memory lately, and a store that waits for its line holds up the next system call.
+        for line in 1..=AHEAD_LINES {
+            prefetch(free.as_ptr().wrapping_add(LINE_BYTES * line));
+        }
         piece
     }
 

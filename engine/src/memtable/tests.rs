@@ -352,6 +352,25 @@ fn a_group_of_nested_range_tombstones_takes_its_share() {
 }
 
 #[test]
+fn keys_in_order_are_copied_only_where_their_heads_are_alike() {
+    type KeyOf = fn(u64) -> Vec<u8>;
+    let numbers: KeyOf = |n| n.to_be_bytes().to_vec();
+    let pairs: KeyOf = |n| [(n / 2).to_be_bytes(), n.to_be_bytes()].concat();
+    let behind_a_prefix: KeyOf = |n| format!("a prefix longer than a head/{n:09}").into_bytes();
+    for (key_of, copied) in [(numbers, false), (pairs, true), (behind_a_prefix, true)] {
+        let (memtable, mut writer) = Memtable::new();
+        for n in 0..10_000 {
+            writer.insert(SPACE, &key_of(n), SeqNo(n + 1), Kind::Put, b"");
+        }
+        assert_eq!(memtable.live_bytes() < memtable.bytes(), copied, "{:?}", key_of(0));
+        for n in 0..10_000 {
+            let seen = memtable.get(SPACE, &key_of(n), SeqNo::MAX).map(|entry| entry.seqno);
+            assert_eq!(seen, Some(SeqNo(n + 1)), "{:?}", key_of(n));
+        }
+    }
+}
+
+#[test]
 fn memory_is_brought_in_ahead_of_a_growing_memtable() {
     let chunk = CHUNK_BYTES_MAX as u64;
     for (kept, ahead) in [(48 * chunk, 6 * chunk), (8 * chunk, 2 * chunk), (3 * chunk, 0)] {

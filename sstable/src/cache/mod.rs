@@ -29,6 +29,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use esker_base::ledger::{Ledger, Purpose};
@@ -153,7 +154,7 @@ impl BlockCache {
 
     fn open(self: &Arc<Self>, blocks: usize, whole: u64) -> CachedTable {
         let slots = Arc::new(Slots {
-            blocks: (0..blocks).map(|_| ArcSwapAny::new(None)).collect(),
+            blocks: (0..blocks).map(|_| ManuallyDrop::new(ArcSwapAny::new(None))).collect(),
             present: Bits::new(blocks),
             missed: Bits::new(blocks),
         });
@@ -214,7 +215,8 @@ const SLOTS_A_LINE: usize = 64 / size_of::<usize>();
 /// The slots of one table.
 #[derive(Debug)]
 struct Slots {
-    blocks: Vec<ArcSwapAny<Option<CachedBlock>>>,
+    /// Not dropped one by one: each would look through all threads' guards, though [`CachedTable`] has emptied it before.
+    blocks: Vec<ManuallyDrop<ArcSwapAny<Option<CachedBlock>>>>,
     /// Which slots hold a block.
     present: Bits,
     /// Which blocks were missed since the hand was there last, while the cache was full.
@@ -280,7 +282,7 @@ impl CachedTable {
     /// Start loading what [`get`](Self::get) and its caller will look at first, or `lines` cache lines if those are
     /// more. Counts as nothing.
     pub(crate) fn prefetch(&self, block: usize, lines: usize) {
-        let slot = self.slots.blocks.get(block).map(ArcSwapAny::load);
+        let slot = self.slots.blocks.get(block).map(|slot| slot.load());
         if let Some(block) = slot.as_ref().and_then(|slot| slot.as_ref()) {
             prefetch_lines(block, 0..lines.max(GET_LINES));
         }

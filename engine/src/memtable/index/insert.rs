@@ -180,8 +180,7 @@ impl IndexWriter {
         let in_order =
             rank == SLOTS && !node.appended() && (node.next().is_none() || order == Order::sorted(SLOTS));
         let new = Item { entry, head: node.head_of(entry.key()), child: None };
-        let heads = (node.head(order, 0), node.head(order, SLOTS - 1));
-        if in_order && prefix_for(node, (start, Some(entry)), heads).is_none() {
+        if in_order && stays(node, order, (start, Some(entry))) {
             let right = self.fill(index, node, (Some(entry), end), &[new]);
             node.set_appended();
             return (Split { left: node, separator: entry, right }, in_order);
@@ -231,10 +230,7 @@ impl IndexWriter {
         let right = self.fill(index, node, (Some(separator), end), &items[cut + 1..]);
         right.set_child(Order::sorted(0), 0, items[cut].child.expect("inner items have children"));
         // A node whose child was replaced cannot stay: it has no slot left to show that in its order.
-        let stays = in_order
-            && split.left == old
-            && prefix_for(node, (start, Some(separator)), (items[0].head, items[cut - 1].head)).is_none();
-        let left = if stays {
+        let left = if in_order && split.left == old && stays(node, order, (start, Some(separator))) {
             node.set_appended();
             node
         } else {
@@ -267,6 +263,15 @@ impl IndexWriter {
         }
         node
     }
+}
+
+/// Whether a full node for the range `bounds` is as good as a copy of it would be: its heads tell its items apart, but for a
+/// few, or no longer prefix could. Nothing comes to a full node any more, so what it holds decides, not what may yet come.
+fn stays(node: NodeRef<'_>, order: Order, bounds: (Option<Entry<'_>>, Option<Entry<'_>>)) -> bool {
+    const ALIKE_MAX: usize = SLOTS / 4;
+    let head = |rank| node.head(order, rank);
+    let alike = (1..SLOTS).filter(|&rank| head(rank - 1) == head(rank)).count();
+    alike <= ALIKE_MAX || prefix_for(node, bounds, (head(0), head(SLOTS - 1))).is_none()
 }
 
 /// The longer prefix that a node with items from `first` to `last`, by their heads in `like`, should have than that,
