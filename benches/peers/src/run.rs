@@ -104,9 +104,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let left = options.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     for round in 0..options.rounds {
         for sequence in &sequences {
-            let mut order = engines.clone();
-            order.rotate_left(round as usize % engines.len());
-            for engine in order {
+            for engine in in_turn(&engines, round) {
                 if record.has(round, &engine, sequence) {
                     continue;
                 }
@@ -129,6 +127,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The engines' order in `round`. What one leaves behind (free memory above all) the next one finds: so over as many rounds
+/// as there are engines, or twice as many if that is odd, each stands at each place, and behind each other one, equally
+/// often. Source: Williams, Experimental designs balanced for the estimation of residual effects of treatments, 1949.
+fn in_turn(engines: &[String], round: u32) -> Vec<String> {
+    let (count, round) = (engines.len(), round as usize);
+    // 0, 1, n - 1, 2, n - 2, …: the steps between neighbours are all different.
+    let zigzag = |place: usize| if place % 2 == 0 { count - place / 2 } else { place.div_ceil(2) };
+    let mut order: Vec<_> =
+        (0..count).map(|place| engines[(zigzag(place) + round) % count].clone()).collect();
+    if count % 2 == 1 && round / count % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 /// Run a child in an empty directory, with nothing of its predecessor's waiting to be written.
@@ -164,5 +177,35 @@ pub(crate) fn child(child: &Child) -> Result<()> {
         #[cfg(feature = "rocksdb")]
         "rocksdb" => workloads::run::<stores::rocksdb::Rocks>(&bench, &child.sequence),
         other => Err(format!("there is no engine {other} in this build").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::in_turn;
+
+    #[test]
+    fn each_engine_stands_at_each_place_and_behind_each_other_equally_often() {
+        for count in 1..=6 {
+            let engines: Vec<String> = (0..count).map(|engine: u32| engine.to_string()).collect();
+            let rounds = if count % 2 == 0 { count } else { 2 * count };
+            let (mut places, mut pairs) = (HashMap::new(), HashMap::new());
+            for round in 0..rounds {
+                let order = in_turn(&engines, round);
+                for (place, engine) in order.iter().enumerate() {
+                    *places.entry((place, engine.clone())).or_insert(0) += 1;
+                }
+                for pair in order.windows(2) {
+                    *pairs.entry(pair.to_vec()).or_insert(0) += 1;
+                }
+            }
+            let each = rounds / count;
+            assert!(places.len() as u32 == count * count && places.values().all(|&times| times == each));
+            assert!(
+                pairs.len() as u32 == count * (count - 1) && pairs.values().all(|&times| times == each)
+            );
+        }
     }
 }
