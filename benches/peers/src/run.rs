@@ -135,10 +135,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn in_turn(engines: &[String], round: u32) -> Vec<String> {
     let (count, round) = (engines.len(), round as usize);
     // 0, 1, n - 1, 2, n - 2, …: the steps between neighbours are all different.
-    let zigzag = |place: usize| if place % 2 == 0 { count - place / 2 } else { place.div_ceil(2) };
+    let zigzag = |place: usize| if place.is_multiple_of(2) { count - place / 2 } else { place.div_ceil(2) };
     let mut order: Vec<_> =
         (0..count).map(|place| engines[(zigzag(place) + round) % count].clone()).collect();
-    if count % 2 == 1 && round / count % 2 == 1 {
+    if !count.is_multiple_of(2) && !(round / count).is_multiple_of(2) {
         order.reverse();
     }
     order
@@ -201,11 +201,9 @@ mod tests {
                     *pairs.entry(pair.to_vec()).or_insert(0) += 1;
                 }
             }
-            let each = rounds / count;
-            assert!(places.len() as u32 == count * count && places.values().all(|&times| times == each));
-            assert!(
-                pairs.len() as u32 == count * (count - 1) && pairs.values().all(|&times| times == each)
-            );
+            let (each, count) = (rounds / count, count as usize);
+            assert!(places.len() == count * count && places.values().all(|&times| times == each));
+            assert!(pairs.len() == count * (count - 1) && pairs.values().all(|&times| times == each));
         }
     }
 }
