@@ -32,8 +32,8 @@ use super::spare::SpareChunks;
 const CHUNK_ALIGN: usize = LINE_BYTES;
 /// A cache line.
 const LINE_BYTES: usize = 64;
-/// Lines behind a piece that are asked for when it is handed out: those of a next one of 16 + 100 bytes.
-const AHEAD_LINES: usize = 3;
+/// Cache lines that an entry of 16 + 100 bytes lies in, at most: as many are asked for ahead of a write or of a walk.
+pub(super) const ENTRY_LINES: usize = 3;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.
@@ -183,7 +183,7 @@ impl ArenaWriter {
         self.free = free;
         self.free_bytes = rest;
         // Nobody has touched the next piece's memory lately, and a store that waits for its line holds up the next system call.
-        for line in 1..=AHEAD_LINES {
+        for line in 1..=ENTRY_LINES {
             prefetch(free.as_ptr().wrapping_add(LINE_BYTES * line));
         }
         piece

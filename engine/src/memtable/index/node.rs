@@ -14,12 +14,10 @@ use esker_base::key::head;
 use esker_base::sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU64};
 use esker_vfs::os::memory::prefetch;
 
-use super::super::arena::{ArenaWriter, Entry};
+use super::super::arena::{ArenaWriter, ENTRY_LINES, Entry};
 
 /// Entries of a leaf, separators of an inner node. Models explore a smaller tree.
 pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 14 };
-/// Cache lines of an entry that a walk asks for: one of 16 + 100 bytes lies in up to three.
-const ENTRY_LINES: usize = 3;
 
 /// How many slots of a node are filled, and which slot has which rank: the count in the lowest four
 /// bits, then four bits a rank.
