@@ -54,13 +54,21 @@ impl<K: Ord, T, I: Iterator<Item = Result<(K, T)>>> OrderedMerge<K, T, I> {
         OrderedMerge { sources, heads, reverse, started: false, behind: None }
     }
 
-    /// Take the next item of source number `source`.
-    fn advance(&mut self, source: usize) -> Result<()> {
-        if let Some(next) = self.sources.get_mut(source).and_then(Iterator::next) {
-            let (key, item) = next?;
-            self.heads.push(Head { key, item, source, reverse: self.reverse });
+    /// The next item of source number `source`.
+    fn head(&mut self, source: usize) -> Result<Option<Head<K, T>>> {
+        let next = self.sources.get_mut(source).and_then(Iterator::next).transpose()?;
+        Ok(next.map(|(key, item)| Head { key, item, source, reverse: self.reverse }))
+    }
+
+    /// The first of `head` and the heap's; the heap keeps the other. One way down the heap, where to push one
+    /// and pop the other takes two.
+    fn first(&mut self, mut head: Head<K, T>) -> Head<K, T> {
+        if let Some(mut top) = self.heads.peek_mut()
+            && *top > head
+        {
+            std::mem::swap(&mut *top, &mut head);
         }
-        Ok(())
+        head
     }
 
     fn step(&mut self) -> Result<Option<(K, T)>> {
@@ -69,14 +77,21 @@ impl<K: Ord, T, I: Iterator<Item = Result<(K, T)>>> OrderedMerge<K, T, I> {
         }
         if !self.started {
             self.started = true;
-            (0..self.sources.len()).try_for_each(|source| self.advance(source))?;
+            for source in 0..self.sources.len() {
+                if let Some(head) = self.head(source)? {
+                    self.heads.push(head);
+                }
+            }
         }
-        if let Some(source) = self.behind.take() {
-            self.advance(source)?;
-        }
-        let Some(head) = self.heads.pop() else { return Ok(None) };
-        self.behind = Some(head.source);
-        Ok(Some((head.key, head.item)))
+        let behind = self.behind.take().map(|source| self.head(source)).transpose()?.flatten();
+        let next = match behind {
+            Some(head) => Some(self.first(head)),
+            None => self.heads.pop(),
+        };
+        Ok(next.map(|head| {
+            self.behind = Some(head.source);
+            (head.key, head.item)
+        }))
     }
 }
 

@@ -171,13 +171,20 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
     /// them: before everything that begins so, or `behind` it.
     fn cut(&self, value: &[u8], fields: &[&[u8]], behind: bool) -> Vec<u8> {
         let (head, rest) = fields.split_at(self.place.min(fields.len()));
-        let parts = || [self.rows.prefix(), value].into_iter().chain(head.iter().copied());
-        let mut at = Vec::with_capacity(parts().map(<[u8]>::len).sum::<usize>() + 1);
-        parts().for_each(|part| at.extend_from_slice(part));
+        let prefix = self.rows.prefix();
+        let fields_len = fields.iter().map(|field| field.len()).sum::<usize>();
+        let mut at = Vec::with_capacity(prefix.len() + value.len() + fields_len + 1);
+        at.extend_from_slice(prefix);
+        at.extend_from_slice(value);
+        for field in head {
+            at.extend_from_slice(field);
+        }
         let past = match rest.split_first() {
             None => behind,
             Some((own, rest)) if *own == value => {
-                at.extend(rest.iter().copied().flatten());
+                for field in rest {
+                    at.extend_from_slice(field);
+                }
                 behind
             }
             // All rows with this head lie on one side of the cut.
@@ -257,7 +264,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
         };
         let ((start, from), (end, to)) = (packed(bounds.start_bound()), packed(bounds.end_bound()));
         let (first, last) = (split_packed(&start)?, split_packed(&end)?);
-        let mut sources = Vec::new();
+        let mut sources = Vec::with_capacity(values.len());
         for value in values {
             let start = self.table.cut(value, &first, !from);
             let range = KeyRange { start, end: Some(self.table.cut(value, &last, to)) };
@@ -267,12 +274,9 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
             }
         }
         let fan_out = sources.len();
-        let source = match sources.pop() {
-            Some(only) if sources.is_empty() => Source::One(only, Scratch::default()),
-            last => {
-                sources.extend(last);
-                Source::Merged(OrderedMerge::new(sources, options.reverse))
-            }
+        let source = match sources.pop_if(|_| fan_out == 1) {
+            Some(only) => Source::One(only, Scratch::default()),
+            None => Source::Merged(OrderedMerge::new(sources, options.reverse)),
         };
         Ok(Rows { fan_out, source, left: Limits::new(options), key: PhantomData })
     }

@@ -50,10 +50,13 @@ impl KvRead for EngineRead {
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {
-        let cursor = || self.reader.cursor_over::<&[u8]>(bounds(&range));
-        let cursor = (!range.is_empty()).then(cursor).transpose()?;
-        let cursor = cursor.map(|cursor| if options.keys_only { cursor.keys_only() } else { cursor });
-        Ok(EngineScan { read: self, cursor, options, left: Limits::new(options), started: false })
+        let mut scan =
+            EngineScan { read: self, cursor: None, options, left: Limits::new(options), started: false };
+        if !range.is_empty() {
+            let cursor = self.reader.cursor_over::<&[u8]>(bounds(&range))?;
+            scan.cursor = Some(if options.keys_only { cursor.keys_only() } else { cursor });
+        }
+        Ok(scan)
     }
 
     fn visit(&self, range: KeyRange, mut visit: impl FnMut(&[u8], &[u8]) -> Result<Go>) -> Result<()> {
@@ -115,8 +118,9 @@ impl EngineScan<'_> {
 
     /// Count what the cursor cost, and let it go.
     fn close(&mut self) {
-        if let Some(mut cursor) = self.cursor.take() {
+        if let Some(cursor) = &mut self.cursor {
             self.read.cost.borrow_mut().add(&cursor.cost());
+            self.cursor = None;
         }
     }
 }

@@ -272,6 +272,7 @@ macro_rules! pack_tuples {
                 $(self.$index.pack_field(out, depth);)+
             }
 
+            #[inline]
             fn pack_each(
                 &self,
                 out: &mut Vec<u8>,
