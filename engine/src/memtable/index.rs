@@ -56,6 +56,9 @@ pub(super) use pending::Pending;
 /// down one, and the last to the entries.
 const LEVELS_APART: u8 = APPROACH_STEPS - 2;
 
+/// So many entries are asked for where a walk begins. Those of later leaves are while it goes through the ones before.
+const ENTRIES_AHEAD: usize = 4;
+
 /// So many versions of a key are stepped over before what lies behind them is searched for.
 const VERSIONS_STEPPED: u64 = 8;
 
@@ -112,14 +115,18 @@ impl Index {
     fn seek<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
         let (leaf, order) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(order, target);
-        if rank == order.count() { first_behind(leaf, target) } else { Some(at(leaf, order, rank)) }
+        let place = if rank == order.count() { first_behind(leaf, target)? } else { at(leaf, order, rank) };
+        place.expect_next();
+        Some(place)
     }
 
     /// The last entry before `target`, on the `way` there.
     fn seek_before<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
         let (leaf, order) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(order, target);
-        if rank == 0 { leaf.previous().map(last_of) } else { Some(at(leaf, order, rank - 1)) }
+        let place = if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, order, rank - 1) };
+        place.expect_prev();
+        Some(place)
     }
 
     /// The first entry.
@@ -243,6 +250,24 @@ impl<'a> Place<'a> {
         self.leaf.head(self.order, self.rank)
     }
 
+    /// A walk begins here: ask for the entries that follow in the leaf, and for the leaf behind it.
+    #[inline]
+    fn expect_next(self) {
+        self.leaf.prefetch_ranks(self.order, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD);
+        if let Some(ahead) = self.leaf.next() {
+            ahead.prefetch_all(0);
+        }
+    }
+
+    /// The same for a walk backwards.
+    #[inline]
+    fn expect_prev(self) {
+        self.leaf.prefetch_ranks(self.order, self.rank.saturating_sub(ENTRIES_AHEAD)..self.rank);
+        if let Some(ahead) = self.leaf.previous() {
+            ahead.prefetch_all(0);
+        }
+    }
+
     /// The following entry.
     #[inline]
     pub(super) fn next(self) -> Option<Place<'a>> {
@@ -334,7 +359,8 @@ impl Pinned {
             None => {
                 if let Some(leaf) = way.leaf() {
                     let order = leaf.order();
-                    leaf.prefetch_around(order, leaf.find(order, target).0);
+                    let (rank, _) = leaf.find(order, target);
+                    leaf.prefetch_ranks(order, rank.saturating_sub(1)..rank + 1);
                 }
             }
         }

@@ -419,10 +419,10 @@ impl<'a> NodeRef<'a> {
         self.prefetch(level);
     }
 
-    /// Ask for the entries of a leaf before and at `rank`, as far as there are.
+    /// Ask for the entries of a leaf at these `ranks`, as far as there are.
     #[inline]
-    pub(super) fn prefetch_around(self, order: Order, rank: usize) {
-        for rank in rank.saturating_sub(1)..(rank + 1).min(order.count()) {
+    pub(super) fn prefetch_ranks(self, order: Order, ranks: Range<usize>) {
+        for rank in ranks.start..ranks.end.min(order.count()) {
             prefetch_entry(&self.node().entries[order.slot(rank)]);
         }
     }
