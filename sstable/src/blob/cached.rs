@@ -2,7 +2,7 @@
 //!
 //! A cached record was checked when it was read, as a cached block was. Slots are found by where in the file a record
 //! lies, in steps of half a record of average length: records that are about equally long have slots of their own, and
-//! of two that share one the last to be read has it. So behind each stands where in the file it lies.
+//! of two that share one the last to be read has it. So before each stands where in the file it lies.
 
 use std::ops::Range;
 
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use esker_base::blob::BlobMeta;
 use esker_base::ledger::{Held, Purpose};
 use esker_base::sync::Guard;
+use esker_vfs::os::memory::prefetch_front;
 
 use super::layout::{FOOTER_BYTES, HEADER_BYTES};
 use crate::block::Label;
@@ -22,8 +23,12 @@ const RECORD_BYTES_MAX: usize = 128 << 10;
 /// Shorter steps would have slots take more than 0.4 % of what they are for.
 const STEP_BYTES_MIN: u64 = 2 << 10;
 
-/// What stands behind a record: its offset.
-const PLACE_BYTES: usize = size_of::<u64>();
+/// Cache lines of a record that are asked for before anything in it is looked at: by the time they are read, the processor
+/// has seen that the following ones will be, too.
+const LINES_AHEAD: usize = 24;
+
+/// What stands before a record, in a line that whoever asks for it reads anyway: its offset.
+pub(super) const PLACE_BYTES: usize = size_of::<u64>();
 
 /// A blob file's part of the cache.
 pub(super) struct CachedRecords {
@@ -49,28 +54,26 @@ impl CachedRecords {
         usize::try_from(offset.saturating_sub(HEADER_BYTES as u64) / self.step).unwrap_or(usize::MAX)
     }
 
-    /// The record of `len` bytes at `offset`, if it is cached.
+    /// The record of `len` bytes at `offset`, if it is cached, behind its place.
     #[inline]
     pub(super) fn get(&self, offset: u64, len: usize) -> Option<CachedBlock> {
         let record = Guard::into_inner(self.slots.get(self.slot(offset), true)?)?;
-        let is_there = record.len == len + PLACE_BYTES
-            && record.bytes().get(len..record.len) == Some(&offset.to_le_bytes()[..]);
+        prefetch_front(record.bytes(), LINES_AHEAD);
+        let is_there = record.len == PLACE_BYTES + len
+            && record.bytes().first_chunk() == Some(&offset.to_le_bytes());
         is_there.then_some(record)
     }
 
-    /// Room for the record of `len` bytes at `offset`, which was missed, if it is to be cached.
+    /// Room for the record of `len` bytes at `offset`, which was missed, behind its place, if it is to be cached.
     pub(super) fn room(&self, offset: u64, len: usize) -> Option<Blank> {
-        let whole = len + PLACE_BYTES;
+        let whole = PLACE_BYTES + len;
         let takes = len <= RECORD_BYTES_MAX && self.slots.takes(self.slot(offset), Fill::Yes, whole);
-        takes.then(|| self.slots.blank(&[], whole))
+        takes.then(|| self.slots.blank(&offset.to_le_bytes(), whole))
     }
 
-    /// Cache the record at `offset`: the first `len` bytes of `blank`, which were checked.
-    pub(super) fn insert(&self, offset: u64, mut blank: Blank, len: usize) -> CachedBlock {
-        if let Some(place) = blank.bytes_mut().get_mut(len..len + PLACE_BYTES) {
-            place.copy_from_slice(&offset.to_le_bytes());
-        }
-        let record = blank.finish(Label::default(), len + PLACE_BYTES);
+    /// Cache the record of `len` bytes at `offset` that `blank` holds, checked.
+    pub(super) fn insert(&self, offset: u64, blank: Blank, len: usize) -> CachedBlock {
+        let record = blank.finish(Label::default(), PLACE_BYTES + len);
         self.slots.insert(self.slot(offset), &record);
         record
     }

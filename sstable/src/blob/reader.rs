@@ -15,7 +15,7 @@ use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, OpCost, Result};
 use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
 
-use super::cached::{CachedRecords, pin};
+use super::cached::{CachedRecords, PLACE_BYTES, pin};
 use super::layout::{
     FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, Record, check, decode_footer, decode_header, fields, lengths,
     record_bytes,
@@ -168,11 +168,14 @@ impl BlobReader {
             self.value_in(key, pointer, &record)?;
             return Ok(record.slice(value));
         }
+        // In a room of the cache.
+        let whole = PLACE_BYTES..PLACE_BYTES + len;
+        let kept = PLACE_BYTES + value.start..whole.end;
         if let Some(record) = self.cached.as_ref().and_then(|cached| cached.get(pointer.offset, len))
-            && self.is_record_of(key, pointer, record.bytes().get(..len).unwrap_or_default())
+            && self.is_record_of(key, pointer, record.bytes().get(whole.clone()).unwrap_or_default())
         {
             cost.blocks_from_cache += 1;
-            return Ok(pin(record, value));
+            return Ok(pin(record, kept));
         }
         cost.bytes_from_disk += len as u64;
         let room =
@@ -182,9 +185,9 @@ impl BlobReader {
             self.value_in(key, pointer, &record)?;
             return Ok(Bytes::from(record).slice(value));
         };
-        self.fill(pointer.offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
-        self.value_in(key, pointer, blank.bytes().get(..len).unwrap_or_default())?;
-        Ok(pin(cached.insert(pointer.offset, blank, len), value))
+        self.fill(pointer.offset, blank.bytes_mut().get_mut(whole.clone()).unwrap_or_default())?;
+        self.value_in(key, pointer, blank.bytes().get(whole).unwrap_or_default())?;
+        Ok(pin(cached.insert(pointer.offset, blank, len), kept))
     }
 
     /// Whether `record`, which was checked when it was read from there, is the one that `pointer` of `key` leads to.
