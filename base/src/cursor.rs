@@ -43,13 +43,15 @@ pub trait Cursor {
     fn next_older(&mut self, _seqno: SeqNo) -> Result<u64> {
         self.next().map(|()| 1)
     }
-    /// Step to the following entry if it is at hand and known to have another user key: no I/O, and it
-    /// cannot fail. `None`, and nothing has moved, if not, or if this is not known.
+    /// Step to the following user key's first entry if that is at hand and known to be it: no I/O, and it cannot fail. What
+    /// lies between, older versions of this key, counts with the cost. `None`, and nothing has moved, if not, or if this is
+    /// not known.
     #[inline]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         None
     }
-    /// The same for the preceding entry, which may be an older version of its key than the one before it.
+    /// Step to the preceding entry, on the same terms, if it has another user key; it may be an older version of that than
+    /// the one before it.
     #[inline]
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         None

@@ -20,14 +20,15 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     keyspace: KeyspaceId,
     position: Pinned,
-    /// Positionings since the cost was last drained.
+    /// Positionings since the cost was last drained, and older versions that steps to another key have passed.
     seeks: u64,
+    passed: u64,
 }
 
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>, keyspace: KeyspaceId) -> Self {
         let position = Pinned::nowhere(Arc::clone(&memtable.arena));
-        MemtableCursor { memtable, keyspace, position, seeks: 0 }
+        MemtableCursor { memtable, keyspace, position, seeks: 0, passed: 0 }
     }
 
     #[inline]
@@ -112,7 +113,7 @@ impl Cursor for MemtableCursor {
     // Not inlined: it would crowd the step of a table beside it.
     #[inline(never)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
-        self.position.next_distinct().map(stepped)
+        self.position.next_distinct(&mut self.passed).map(stepped)
     }
 
     #[inline(never)]
@@ -157,5 +158,6 @@ impl Cursor for MemtableCursor {
 
     fn drain_cost(&mut self, cost: &mut OpCost) {
         cost.seeks += std::mem::take(&mut self.seeks);
+        cost.entries_skipped += std::mem::take(&mut self.passed);
     }
 }

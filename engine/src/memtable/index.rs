@@ -423,25 +423,29 @@ impl Pinned {
         self.place = self.place.and_then(Place::prev);
     }
 
-    /// Go to the following entry if there is one and it has another user key, which entry then is given.
+    /// Go to the first entry of the following user key, if there is one and few versions of this one lie between, which
+    /// `passed` counts. Else nothing has moved.
     #[inline]
-    pub(super) fn next_distinct(&mut self) -> Option<Entry<'_>> {
-        self.step_to_distinct(Place::next)
+    pub(super) fn next_distinct(&mut self, passed: &mut u64) -> Option<Entry<'_>> {
+        let here = self.place?;
+        let mut there = here.next()?;
+        let mut versions = 0;
+        while !there.has_other_key(here) {
+            versions += 1;
+            there = there.next().filter(|_| versions < VERSIONS_STEPPED)?;
+        }
+        if versions > 0 {
+            *passed += versions;
+        }
+        self.place = Some(there);
+        Some(there.entry)
     }
 
-    /// The same for the preceding entry.
+    /// Go to the preceding entry if there is one and it has another user key, which entry then is given.
     #[inline]
     pub(super) fn prev_distinct(&mut self) -> Option<Entry<'_>> {
-        self.step_to_distinct(Place::prev)
-    }
-
-    #[inline]
-    fn step_to_distinct(
-        &mut self,
-        step: impl FnOnce(Place<'static>) -> Option<Place<'static>>,
-    ) -> Option<Entry<'_>> {
         let here = self.place?;
-        let there = step(here).filter(|there| there.has_other_key(here))?;
+        let there = here.prev().filter(|there| there.has_other_key(here))?;
         self.place = Some(there);
         Some(there.entry)
     }

@@ -55,6 +55,24 @@ fn walk_both_ways(cursor: &mut MemtableCursor, model: &Model) {
     assert_eq!(here(cursor), None);
 }
 
+/// From the place where `cursor` stands, to the next key's first entry: over a few versions, which are counted; over many
+/// it does not go.
+fn step_to_next_key(cursor: &mut MemtableCursor, model: &Model) {
+    let Some((key, seqno, ..)) = here(cursor) else { return };
+    let behind = (std::ops::Bound::Excluded((key.clone(), Reverse(seqno))), std::ops::Bound::Unbounded);
+    let versions = model.range(behind.clone()).take_while(|((other, _), _)| *other == key).count();
+    let expected = model.range(behind).nth(versions).filter(|_| versions < 8);
+    let before = here(cursor);
+    cursor.drain_cost(&mut OpCost::default());
+    let stepped = cursor.next_distinct().is_some();
+    assert_eq!(stepped, expected.is_some());
+    let stands = if stepped { of_model(expected) } else { before };
+    assert_eq!(here(cursor), stands);
+    let mut cost = OpCost::default();
+    cursor.drain_cost(&mut cost);
+    assert_eq!(cost.entries_skipped, if stepped { versions as u64 } else { 0 });
+}
+
 /// Keys that collide, share long prefixes, differ only in length or past the first eight bytes.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -147,6 +165,10 @@ proptest! {
                     model.range(..at).next_back()
                 };
                 prop_assert_eq!(here(&cursor), of_model(expected));
+            }
+            cursor.seek(target).expect("moves");
+            for _ in turns {
+                step_to_next_key(&mut cursor, &model);
             }
         }
     }

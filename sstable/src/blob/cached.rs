@@ -59,8 +59,8 @@ impl CachedRecords {
     pub(super) fn get(&self, offset: u64, len: usize) -> Option<CachedBlock> {
         let record = Guard::into_inner(self.slots.get(self.slot(offset), true)?)?;
         prefetch_front(record.bytes(), LINES_AHEAD);
-        let is_there = record.len == PLACE_BYTES + len
-            && record.bytes().first_chunk() == Some(&offset.to_le_bytes());
+        let is_there =
+            record.len == PLACE_BYTES + len && record.bytes().first_chunk() == Some(&offset.to_le_bytes());
         is_there.then_some(record)
     }
 
