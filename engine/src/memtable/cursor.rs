@@ -20,8 +20,9 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     keyspace: KeyspaceId,
     position: Pinned,
-    /// Positionings since the cost was last drained, and older versions that steps to another key have passed.
+    /// Positionings since the cost was last drained.
     seeks: u64,
+    /// Older versions that steps to another key have passed since then.
     passed: u64,
 }
 
