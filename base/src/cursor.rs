@@ -56,6 +56,13 @@ pub trait Cursor {
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         None
     }
+    /// For a walk backwards, to which a key's versions come oldest first: step to the newest put of this user key with a number
+    /// not above `seqno`, if it is at hand: no I/O, and it cannot fail. How many entries were passed, all of them older
+    /// than that put; none, and nothing has moved, if this is not known.
+    #[inline]
+    fn pass_overwritten(&mut self, _seqno: SeqNo) -> u64 {
+        0
+    }
     /// The entry on which the cursor stands, if it is known to be a row ([`Stepped::is_row`]).
     #[inline]
     fn known_row(&self) -> Option<Stepped<'_>> {
@@ -220,6 +227,15 @@ impl Cursor for VecCursor {
         self.at += 1;
         let head = crate::key::head(&next.key);
         Some(Stepped { head, key: &next.key, value: &next.value, is_row: false })
+    }
+    fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
+        let here = &self.entries[self.at];
+        let newer =
+            self.entries[..self.at].iter().rev().take_while(|e| e.key == here.key && e.seqno <= seqno);
+        let newest = newer.zip(1..).filter(|(newer, _)| newer.kind.is_put()).last();
+        let passed = newest.map_or(0, |(_, passed)| passed);
+        self.at -= passed;
+        passed as u64
     }
     fn valid(&self) -> bool {
         self.at < self.entries.len()

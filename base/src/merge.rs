@@ -197,6 +197,18 @@ impl<C: Cursor> Merge<C> {
         (passed, true)
     }
 
+    /// Walking backwards, move the leader past those of its versions of the current user key that a put not above `seqno`
+    /// overwrites, as far as that is at hand; how many were passed. Others that the put overwrites may come behind it.
+    #[inline]
+    pub fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
+        debug_assert!(self.direction == Direction::Backward, "forward, the newest version comes first");
+        let passed = self.leading_mut().pass_overwritten(seqno);
+        if passed > 0 && !self.leads_alone() {
+            self.advance();
+        }
+        passed
+    }
+
     /// Whether the leader's preceding entry is known to have another user key than the current one.
     #[inline]
     pub fn is_behind_distinct(&self) -> bool {

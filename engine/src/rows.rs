@@ -341,13 +341,23 @@ impl Rows {
                 self.lend(Stand::AloneReverse, entry);
                 Run::On
             }
+            RunStep::Leads { .. } => self.run_back_overwritten(),
             RunStep::Ended => self.run_back_elsewhere(),
-            RunStep::Leads { .. } => Run::Ended,
             RunStep::Stays => {
                 self.stand = Stand::AloneReverse;
                 Run::Stays
             }
         }
+    }
+
+    /// The same backwards, on an entry that is not known to be its key's newest.
+    #[inline(never)]
+    fn run_back_overwritten(&mut self) -> Run {
+        if self.pass_overwritten() && self.looks_like_row(Bounds::before_start) {
+            self.lend_entry(Stand::AloneReverse);
+            return Run::On;
+        }
+        Run::Ended
     }
 
     /// The same backwards, where what a newer version hides comes first.

@@ -119,6 +119,10 @@ impl Cursor for Source {
         each!(self, c => c.prev_distinct())
     }
     #[inline]
+    fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
+        each!(self, c => c.pass_overwritten(seqno))
+    }
+    #[inline]
     fn known_row(&self) -> Option<Stepped<'_>> {
         each!(self, c => c.known_row())
     }

@@ -303,6 +303,37 @@ proptest! {
     }
 
     #[test]
+    fn passing_what_is_overwritten_leaves_the_newest_that_is_seen(
+        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        sources in 1usize..9,
+        bound in (0u64..70).prop_map(SeqNo),
+    ) {
+        let (mut merge, mut all) = dealt(rows, sources);
+        merge.seek_last().expect("memory");
+        let (mut last_seen, mut unseen, mut entries) = (Vec::<(Vec<u8>, SeqNo)>::new(), Vec::new(), 0);
+        while merge.valid() {
+            entries += 1 + merge.pass_overwritten(bound);
+            let here = (merge.key().to_vec(), merge.seqno());
+            if here.1 > bound {
+                unseen.push(here);
+            } else {
+                last_seen.retain(|(key, _)| *key != here.0);
+                last_seen.push(here);
+            }
+            merge.prev().expect("memory");
+        }
+        prop_assert_eq!(entries, all.len() as u64);
+        all.sort_by(|a, b| b.internal_key().cmp(&a.internal_key()));
+        let (newer, mut seen): (Vec<_>, Vec<_>) = all.into_iter().partition(|entry| entry.seqno > bound);
+        let pairs = |entries: Vec<OwnedEntry>| entries.into_iter().map(|e| (e.key, e.seqno)).collect::<Vec<_>>();
+        prop_assert_eq!(unseen, pairs(newer));
+        seen.reverse();
+        seen.dedup_by(|older, newer| older.key == newer.key);
+        seen.reverse();
+        prop_assert_eq!(last_seen, pairs(seen));
+    }
+
+    #[test]
     fn passing_what_hides_leaves_the_newest_of_each_other_key(
         rows in prop::collection::vec((key(), 0usize..9), 1..60),
         sources in 1usize..9,

@@ -12,7 +12,7 @@ use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use super::Memtable;
 use super::arena::Entry;
-use super::index::Pinned;
+use super::index::{Pinned, Walked};
 
 /// A cursor over one keyspace's entries, in internal order. `Send`; owns its memtable.
 #[derive(Debug)]
@@ -20,16 +20,14 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     keyspace: KeyspaceId,
     position: Pinned,
-    /// Positionings since the cost was last drained.
-    seeks: u64,
-    /// Older versions that steps to another key have passed since then.
-    passed: u64,
+    /// Since it was last drained.
+    cost: Walked,
 }
 
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>, keyspace: KeyspaceId) -> Self {
         let position = Pinned::nowhere(Arc::clone(&memtable.arena));
-        MemtableCursor { memtable, keyspace, position, seeks: 0, passed: 0 }
+        MemtableCursor { memtable, keyspace, position, cost: Walked::default() }
     }
 
     #[inline]
@@ -52,7 +50,7 @@ fn stepped(entry: Entry<'_>) -> Stepped<'_> {
 
 impl Cursor for MemtableCursor {
     fn seek_first(&mut self) -> Result<()> {
-        self.seeks += 1;
+        self.cost.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
             self.position.first(&found.index);
         }
@@ -60,7 +58,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.seeks += 1;
+        self.cost.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
             self.position.last(&found.index);
         }
@@ -68,7 +66,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
-        self.seeks += 1;
+        self.cost.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
             self.position.seek(&found.index, target);
         }
@@ -76,7 +74,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
-        self.seeks += 1;
+        self.cost.seeks += 1;
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
             self.position.seek_before(&found.index, target);
         }
@@ -100,7 +98,7 @@ impl Cursor for MemtableCursor {
         assert!(self.valid(), "next_older() on a cursor that stands nowhere");
         let found = self.memtable.directory.get(self.keyspace).expect("the keyspace of an entry");
         let (stepped, sought) = self.position.next_older(&found.index, seqno);
-        self.seeks += u64::from(sought);
+        self.cost.seeks += u64::from(sought);
         Ok(stepped)
     }
 
@@ -114,12 +112,19 @@ impl Cursor for MemtableCursor {
     // Not inlined: it would crowd the step of a table beside it.
     #[inline(never)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
-        self.position.next_distinct(&mut self.passed).map(stepped)
+        let found = || self.memtable.directory.get(self.keyspace).map(|found| &found.index);
+        self.position.next_distinct(found, &mut self.cost).map(stepped)
     }
 
     #[inline(never)]
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         self.position.prev_distinct().map(stepped)
+    }
+
+    #[inline(never)]
+    fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
+        let found = || self.memtable.directory.get(self.keyspace).map(|found| &found.index);
+        self.position.pass_overwritten(found, seqno, &mut self.cost)
     }
 
     #[inline]
@@ -158,7 +163,8 @@ impl Cursor for MemtableCursor {
     }
 
     fn drain_cost(&mut self, cost: &mut OpCost) {
-        cost.seeks += std::mem::take(&mut self.seeks);
-        cost.entries_skipped += std::mem::take(&mut self.passed);
+        let Walked { seeks, passed } = std::mem::take(&mut self.cost);
+        cost.seeks += seeks;
+        cost.entries_skipped += passed;
     }
 }

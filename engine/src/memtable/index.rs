@@ -62,6 +62,15 @@ const ENTRIES_AHEAD: usize = 4;
 /// So many versions of a key are stepped over before what lies behind them is searched for.
 const VERSIONS_STEPPED: u64 = 8;
 
+/// What a walk has cost.
+#[derive(Default, Debug)]
+pub(super) struct Walked {
+    /// Positionings.
+    pub(super) seeks: u64,
+    /// Versions of a key that steps to another key have passed.
+    pub(super) passed: u64,
+}
+
 /// The entries of one keyspace, in order.
 #[derive(Debug)]
 pub(super) struct Index {
@@ -268,6 +277,15 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The preceding entry, for one who looks and does not walk on.
+    #[inline]
+    fn before(self) -> Option<Place<'a>> {
+        match self.rank.checked_sub(1) {
+            Some(rank) => Some(at(self.leaf, self.order, rank)),
+            None => self.leaf.previous().map(last_of),
+        }
+    }
+
     /// The following entry.
     #[inline]
     pub(super) fn next(self) -> Option<Place<'a>> {
@@ -423,22 +441,38 @@ impl Pinned {
         self.place = self.place.and_then(Place::prev);
     }
 
-    /// Go to the first entry of the following user key, if there is one and few versions of this one lie between, which
-    /// `passed` counts. Else nothing has moved.
+    /// Go to the first entry of the following user key, if there is one: past older versions of this one step by step, and if
+    /// they are many, by a search in the index; `cost` counts both. Else nothing has moved.
     #[inline]
-    pub(super) fn next_distinct(&mut self, passed: &mut u64) -> Option<Entry<'_>> {
+    pub(super) fn next_distinct<'i>(
+        &mut self,
+        index: impl FnOnce() -> Option<&'i Index>,
+        cost: &mut Walked,
+    ) -> Option<Entry<'_>> {
         let here = self.place?;
         let mut there = here.next()?;
         let mut versions = 0;
         while !there.has_other_key(here) {
             versions += 1;
-            there = there.next().filter(|_| versions < VERSIONS_STEPPED)?;
+            if versions == VERSIONS_STEPPED {
+                there = self.behind_all(index()?, here)?;
+                cost.seeks += 1;
+                break;
+            }
+            there = there.next()?;
         }
         if versions > 0 {
-            *passed += versions;
+            cost.passed += versions;
         }
         self.place = Some(there);
         Some(there.entry)
+    }
+
+    /// The first entry behind all versions of the one at `here`.
+    #[cold]
+    fn behind_all(&self, index: &Index, here: Place<'_>) -> Option<Place<'static>> {
+        let oldest = InternalKey::new(here.entry.key(), SeqNo::ZERO);
+        self.lasting(index).seek(oldest, None).filter(|there| there.has_other_key(here))
     }
 
     /// Go to the preceding entry if there is one and it has another user key, which entry then is given.
@@ -450,14 +484,46 @@ impl Pinned {
         Some(there.entry)
     }
 
+    /// Go to the newest put of the same user key with a number not above `seqno`: step by step, and if that takes many, by a
+    /// search in the index, which `cost` counts. How many versions were passed.
+    #[inline]
+    pub(super) fn pass_overwritten<'i>(
+        &mut self,
+        index: impl FnOnce() -> Option<&'i Index>,
+        seqno: SeqNo,
+        cost: &mut Walked,
+    ) -> u64 {
+        let Some(here) = self.place else { return 0 };
+        let (mut there, mut passed) = (here, 0);
+        for stepped in 1..=VERSIONS_STEPPED {
+            let before = there.before().filter(|before| !before.has_other_key(here));
+            let Some(newer) = before.filter(|newer| newer.entry.seqno() <= seqno) else { return passed };
+            there = newer;
+            if newer.entry.kind().is_put() {
+                self.place = Some(newer);
+                passed = stepped;
+            }
+        }
+        cost.seeks += 1;
+        let newest = index().and_then(|index| self.newest(index, here, seqno));
+        if newest.is_some() {
+            self.place = newest;
+            return VERSIONS_STEPPED;
+        }
+        passed
+    }
+
+    /// The newest version of the entry at `here` with a number not above `seqno`, if it is a put.
+    #[cold]
+    fn newest(&self, index: &Index, here: Place<'_>, seqno: SeqNo) -> Option<Place<'static>> {
+        let there = self.lasting(index).seek(InternalKey::new(here.entry.key(), seqno), None)?;
+        (!there.has_other_key(here) && there.entry.kind().is_put()).then_some(there)
+    }
+
     /// Whether there is a preceding entry, with another user key.
     #[inline]
     pub(super) fn is_behind_distinct(&self) -> bool {
         let Some(here) = self.place else { return false };
-        let before = match here.rank.checked_sub(1) {
-            Some(rank) => Some(at(here.leaf, here.order, rank)),
-            None => here.leaf.previous().map(last_of),
-        };
-        before.is_some_and(|before| before.has_other_key(here))
+        here.before().is_some_and(|before| before.has_other_key(here))
     }
 }

@@ -55,22 +55,53 @@ fn walk_both_ways(cursor: &mut MemtableCursor, model: &Model) {
     assert_eq!(here(cursor), None);
 }
 
-/// From the place where `cursor` stands, to the next key's first entry: over a few versions, which are counted; over many
-/// it does not go.
+/// From the place where `cursor` stands, to the next key's first entry, if there is one: over a few versions step by step,
+/// which are counted, over many with a search.
 fn step_to_next_key(cursor: &mut MemtableCursor, model: &Model) {
     let Some((key, seqno, ..)) = here(cursor) else { return };
     let behind = (std::ops::Bound::Excluded((key.clone(), Reverse(seqno))), std::ops::Bound::Unbounded);
     let versions = model.range(behind.clone()).take_while(|((other, _), _)| *other == key).count();
-    let expected = model.range(behind).nth(versions).filter(|_| versions < 8);
+    let expected = model.range(behind).nth(versions);
     let before = here(cursor);
     cursor.drain_cost(&mut OpCost::default());
     let stepped = cursor.next_distinct().is_some();
     assert_eq!(stepped, expected.is_some());
-    let stands = if stepped { of_model(expected) } else { before };
+    let (stands, passed, seeks) = match expected {
+        Some(_) => (of_model(expected), versions.min(8), versions >= 8),
+        None => (before, 0, false),
+    };
     assert_eq!(here(cursor), stands);
     let mut cost = OpCost::default();
     cursor.drain_cost(&mut cost);
-    assert_eq!(cost.entries_skipped, if stepped { versions as u64 } else { 0 });
+    assert_eq!((cost.entries_skipped, cost.seeks), (passed as u64, u64::from(seeks)));
+}
+
+/// From the place where `cursor` stands, to the newest put of its key not above `seen`, and back to the place: over a few
+/// versions step by step, over more with a search, which is counted.
+fn step_to_newest_put(cursor: &mut MemtableCursor, model: &Model, seen: SeqNo) {
+    let Some((key, seqno, ..)) = here(cursor) else { return };
+    let newer = (key.clone(), Reverse(seen.max(seqno)))..(key.clone(), Reverse(seqno));
+    let newer: Vec<_> = model.range(newer).rev().collect();
+    let place = here(cursor);
+    let newest = newer.iter().rposition(|(_, (kind, _))| *kind == Kind::Put);
+    cursor.drain_cost(&mut OpCost::default());
+    let passed = cursor.pass_overwritten(seen);
+    let reached = newest.map_or(0, |newest| newest as u64 + 1);
+    let many = newer.len() >= 8;
+    if many && reached < newer.len() as u64 {
+        // The search comes to what is no put, and the steps count.
+        let nearest = newer[..8].iter().rposition(|(_, (kind, _))| *kind == Kind::Put);
+        assert_eq!(passed, nearest.map_or(0, |nearest| nearest as u64 + 1));
+        assert_eq!(here(cursor), nearest.map_or(place.clone(), |nearest| of_model(Some(newer[nearest]))));
+    } else {
+        assert_eq!(passed, reached.min(8));
+        assert_eq!(here(cursor), newest.map_or(place.clone(), |newest| of_model(Some(newer[newest]))));
+    }
+    let mut cost = OpCost::default();
+    cursor.drain_cost(&mut cost);
+    assert_eq!((cost.entries_skipped, cost.seeks), (0, u64::from(many)));
+    cursor.seek(InternalKey::new(&key, seqno)).expect("moves");
+    assert_eq!(here(cursor), place);
 }
 
 /// Keys that collide, share long prefixes, differ only in length or past the first eight bytes.
@@ -169,6 +200,13 @@ proptest! {
             cursor.seek(target).expect("moves");
             for _ in turns {
                 step_to_next_key(&mut cursor, &model);
+            }
+            cursor.seek_before(InternalKey::new(key, SeqNo::ZERO)).expect("moves");
+            for &up_to_here in turns {
+                step_to_newest_put(&mut cursor, &model, if up_to_here { upper } else { SeqNo(u64::MAX) });
+                if cursor.valid() {
+                    cursor.prev().expect("moves");
+                }
             }
         }
     }

@@ -46,7 +46,7 @@ impl Rows {
             if dead == dead_max {
                 return Ok(Walk::DeadRun);
             }
-            if !self.has_tombstones && self.merge.is_behind_distinct() {
+            if !self.has_tombstones && (self.merge.is_behind_distinct() || self.pass_overwritten()) {
                 if self.is_overwritten() {
                     self.cost.entries_skipped += 1;
                     self.merge.prev()?;
@@ -64,6 +64,14 @@ impl Rows {
             }
             dead += 1;
         }
+    }
+
+    /// Where there are no range tombstones, pass what the leading source knows to be overwritten by one of its own puts;
+    /// whether the merge then stands on its leader's newest version of a key.
+    pub(super) fn pass_overwritten(&mut self) -> bool {
+        let passed = self.merge.pass_overwritten(self.sight.bound);
+        self.cost.entries_skipped += passed;
+        passed > 0 && self.merge.is_behind_distinct()
     }
 
     /// Whether another source has a put of the merge's key that is seen and, since the walk goes backwards, newer.
