@@ -496,7 +496,7 @@ impl Pinned {
         let Some(here) = self.place else { return 0 };
         let (mut there, mut passed) = (here, 0);
         for stepped in 1..=VERSIONS_STEPPED {
-            let before = there.before().filter(|before| !before.has_other_key(here));
+            let before = there.prev().filter(|before| !before.has_other_key(here));
             let Some(newer) = before.filter(|newer| newer.entry.seqno() <= seqno) else { return passed };
             there = newer;
             if newer.entry.kind().is_put() {
