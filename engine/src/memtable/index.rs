@@ -287,7 +287,7 @@ impl<'a> Place<'a> {
     }
 
     /// The following entry.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(self) -> Option<Place<'a>> {
         let rank = self.rank + 1;
         if rank < self.order.count() {
@@ -455,9 +455,7 @@ impl Pinned {
         while !there.has_other_key(here) {
             versions += 1;
             if versions == VERSIONS_STEPPED {
-                there = self.behind_all(index()?, here)?;
-                cost.seeks += 1;
-                break;
+                return self.seek_distinct(index, cost);
             }
             there = there.next()?;
         }
@@ -468,11 +466,21 @@ impl Pinned {
         Some(there.entry)
     }
 
-    /// The first entry behind all versions of the one at `here`.
+    /// [`Pinned::next_distinct`] over so many versions that the steps have not come to an end.
     #[cold]
-    fn behind_all(&self, index: &Index, here: Place<'_>) -> Option<Place<'static>> {
+    #[inline(never)]
+    fn seek_distinct<'i>(
+        &mut self,
+        index: impl FnOnce() -> Option<&'i Index>,
+        cost: &mut Walked,
+    ) -> Option<Entry<'_>> {
+        let here = self.place?;
         let oldest = InternalKey::new(here.entry.key(), SeqNo::ZERO);
-        self.lasting(index).seek(oldest, None).filter(|there| there.has_other_key(here))
+        let there = self.lasting(index()?).seek(oldest, None).filter(|there| there.has_other_key(here))?;
+        cost.passed += VERSIONS_STEPPED;
+        cost.seeks += 1;
+        self.place = Some(there);
+        Some(there.entry)
     }
 
     /// Go to the preceding entry if there is one and it has another user key, which entry then is given.
