@@ -21,19 +21,26 @@ pub fn zeroed(len: usize, what: &'static str) -> Result<Vec<u8>> {
     if len <= SMALL_BYTES {
         return Ok(vec![0; len]);
     }
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| refused(len, what))?;
+    let mut bytes = reserved(len, what)?;
     bytes.resize(len, 0);
     Ok(bytes)
+}
+
+/// Room for `len` bytes, none of which is there yet, for `what`.
+#[inline]
+pub fn reserved(len: usize, what: &'static str) -> Result<Vec<u8>> {
+    if len <= SMALL_BYTES {
+        return Ok(Vec::with_capacity(len));
+    }
+    let mut room = Vec::new();
+    room.try_reserve_exact(len).map_err(|_| refused(len, what))?;
+    Ok(room)
 }
 
 /// A copy of `bytes`, for `what`.
 #[inline]
 pub fn copied(bytes: &[u8], what: &'static str) -> Result<Vec<u8>> {
-    let mut copy = Vec::new();
-    if bytes.len() > SMALL_BYTES {
-        copy.try_reserve_exact(bytes.len()).map_err(|_| refused(bytes.len(), what))?;
-    }
+    let mut copy = reserved(bytes.len(), what)?;
     copy.extend_from_slice(bytes);
     Ok(copy)
 }

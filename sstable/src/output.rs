@@ -20,7 +20,7 @@ pub(crate) struct Output {
 impl Output {
     /// A new, empty file, whose checksums have this seed.
     pub(crate) fn new(file: Arc<dyn File>, seed: ChecksumSeed) -> Output {
-        Output { file, seed, piece: Vec::with_capacity(PIECE_BYTES + (64 << 10)), written: 0 }
+        Output { file, seed, piece: Vec::with_capacity(PIECE_BYTES), written: 0 }
     }
 
     /// Where the next byte goes.
@@ -29,27 +29,37 @@ impl Output {
         self.written + self.piece.len() as u64
     }
 
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() >= PIECE_BYTES {
-            // A huge value is not copied once more.
-            self.flush()?;
-            self.file.write_at(bytes, self.written)?;
-            self.written += bytes.len() as u64;
-            return Ok(());
+    pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while self.piece.len() + bytes.len() >= PIECE_BYTES {
+            if self.piece.is_empty() {
+                // What is huge is not copied once more.
+                let (whole, rest) = bytes.split_at(bytes.len() / PIECE_BYTES * PIECE_BYTES);
+                self.write(whole)?;
+                bytes = rest;
+            } else {
+                let (fills, rest) = bytes.split_at(PIECE_BYTES - self.piece.len());
+                self.piece.extend_from_slice(fills);
+                self.flush()?;
+                bytes = rest;
+            }
         }
         self.piece.extend_from_slice(bytes);
-        if self.piece.len() >= PIECE_BYTES {
-            self.flush()?;
-        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(bytes, self.written)?;
+        // The device works while the next piece comes together, and the sync at the end has less to wait for.
+        self.file.start_writeback(self.written, bytes.len() as u64);
+        self.written += bytes.len() as u64;
         Ok(())
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
         if !self.piece.is_empty() {
-            self.file.write_at(&self.piece, self.written)?;
-            // The device works while the next piece comes together, and the sync at the end has less to wait for.
-            self.file.start_writeback(self.written, self.piece.len() as u64);
-            self.written += self.piece.len() as u64;
+            let piece = std::mem::take(&mut self.piece);
+            self.write(&piece)?;
+            self.piece = piece;
             self.piece.clear();
         }
         Ok(())

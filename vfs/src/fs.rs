@@ -116,6 +116,15 @@ pub trait File: Send + Sync {
     }
     /// Read up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+    /// Read up to `len` bytes at `offset` onto the end of `buffer`, which need not be written to before, as it is here; fewer
+    /// only at the end of the file. How many.
+    fn read_onto(&self, buffer: &mut Vec<u8>, len: usize, offset: u64) -> Result<usize> {
+        let start = buffer.len();
+        buffer.resize(start + len, 0);
+        let read = self.read_at(buffer.get_mut(start..).unwrap_or_default(), offset);
+        buffer.truncate(start + read.as_ref().copied().unwrap_or_default());
+        read
+    }
     /// Write all of `bytes` at `offset`, growing the file as needed.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
     /// Make the file `len` bytes long, cutting or filling with zeros.
@@ -168,19 +177,24 @@ pub trait MappedRange: Send {
 /// Read exactly `len` bytes at `offset`, which the caller has checked against the file's length; a
 /// file that turns out shorter is [`Error::Corruption`](esker_base::Error::Corruption).
 pub fn read_exact_at(file: &dyn File, offset: u64, len: usize) -> Result<Vec<u8>> {
-    let mut buffer = esker_base::memory::zeroed(len, "a read of a file")?;
-    fill_exact_at(file, offset, &mut buffer)?;
+    let mut buffer = esker_base::memory::reserved(len, "a read of a file")?;
+    let read = file.read_onto(&mut buffer, len, offset)?;
+    check_whole(file, offset, read, len)?;
     Ok(buffer)
 }
 
 /// [`read_exact_at`] that fills `buffer`.
 pub fn fill_exact_at(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result<()> {
     let read = file.read_at(buffer, offset)?;
-    if read < buffer.len() {
+    check_whole(file, offset, read, buffer.len())
+}
+
+fn check_whole(file: &dyn File, offset: u64, read: usize, len: usize) -> Result<()> {
+    if read < len {
         return Err(esker_base::Error::corruption(
             file.path(),
             offset + read as u64,
-            format!("the file ends {} bytes early", buffer.len() - read),
+            format!("the file ends {} bytes early", len - read),
         ));
     }
     Ok(())

@@ -260,6 +260,12 @@ impl File for OsFile {
         self.check("read", transfer::read_fully(buffer, offset, read))
     }
 
+    #[cfg(all(unix, not(miri)))]
+    fn read_onto(&self, buffer: &mut Vec<u8>, len: usize, offset: u64) -> Result<usize> {
+        let read = |room: &mut Vec<u8>, most, at| sys::read_onto(&self.file, room, most, at);
+        self.check("read", transfer::read_onto_fully(buffer, len, offset, read))
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let write = |rest: &[u8], at| sys::write_at(&self.file, rest, at);
         self.check("write", transfer::write_fully(bytes, offset, write))

@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+#[cfg(not(miri))]
+use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 
 /// Do not follow a link in the last component, and do not wait for the other end of a pipe.
@@ -26,6 +28,16 @@ pub(super) fn above_stdio(file: File) -> io::Result<File> {
 /// One read call.
 pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     file.read_at(buffer, offset)
+}
+
+/// One read call, for `most` bytes at most, onto the end of `buffer`, which has room for them.
+#[cfg(not(miri))]
+pub(super) fn read_onto(file: &File, buffer: &mut Vec<u8>, most: usize, offset: u64) -> io::Result<usize> {
+    let end = buffer.len() + most;
+    // It reads into all the room there is.
+    let read = rustix::io::pread(file, spare_capacity(buffer), offset)?;
+    buffer.truncate(end);
+    Ok(read.min(most))
 }
 
 /// One write call.

@@ -20,6 +20,28 @@ pub(super) fn read_fully(
     Ok(filled)
 }
 
+/// Put `len` bytes from `offset` on, or as many as the file has, onto the end of `buffer` by `read`, which is told how many
+/// are missing; how many came.
+#[cfg(all(unix, not(miri)))]
+pub(super) fn read_onto_fully(
+    buffer: &mut Vec<u8>,
+    len: usize,
+    offset: u64,
+    mut read: impl FnMut(&mut Vec<u8>, usize, u64) -> io::Result<usize>,
+) -> io::Result<usize> {
+    buffer.reserve(len);
+    let mut filled = 0;
+    while filled < len {
+        match read(buffer, len - filled, offset.saturating_add(filled as u64)) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(again) if again.kind() == ErrorKind::Interrupted => {}
+            Err(source) => return Err(source),
+        }
+    }
+    Ok(filled)
+}
+
 /// Put all of `bytes` at `offset` by `write`.
 pub(super) fn write_fully(
     bytes: &[u8],
@@ -69,6 +91,17 @@ mod tests {
                 });
                 assert_eq!(read.expect("read"), len);
                 assert_eq!(buffer, content[..len]);
+
+                let mut appended = vec![9; 3];
+                let read = read_onto_fully(&mut appended, len, 0, |buffer, most, offset| {
+                    nth += 1;
+                    let count = answer(style, nth, most)?;
+                    let from = usize::try_from(offset).expect("small");
+                    buffer.extend_from_slice(&content[from..from + count]);
+                    Ok(count)
+                });
+                assert_eq!(read.expect("read"), len);
+                assert_eq!(appended, [&[9; 3], &content[..len]].concat());
 
                 let mut written = vec![0; len];
                 write_fully(&content[..len], 0, |rest, offset| {
