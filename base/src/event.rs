@@ -85,6 +85,9 @@ pub enum SealReason {
 }
 
 /// Receives events. Must not block; a panic is contained and reported as an error of the job.
+///
+/// Mostly called on the engine's threads, which on a small machine are kept off a writer's processor at times (Linux): a
+/// thread that is started from here would inherit that, and keep it.
 pub trait Listener: Send + Sync {
     /// `event` has happened.
     fn on_event(&self, event: &Event);

@@ -3,6 +3,9 @@
 /// Combines operands with a base value. Registered with the database under [`name`], which is stored
 /// with the keyspace and checked at open.
 ///
+/// Called on the engine's threads as well, of which a thread that is started from here would inherit on which processors it
+/// may run: see [`Listener`](crate::event::Listener).
+///
 /// [`name`]: MergeOperator::name
 pub trait MergeOperator: Send + Sync {
     /// The operator's name, stored with every keyspace that uses it.

@@ -27,6 +27,7 @@ pub(crate) mod load;
 mod lock;
 mod mapped;
 pub mod memory;
+pub(crate) mod own_processor;
 pub(crate) mod priority;
 pub mod process;
 pub mod rooms;

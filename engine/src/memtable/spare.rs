@@ -48,8 +48,9 @@ impl SpareChunks {
         (self.chunks.lock().len() * CHUNK_BYTES_MAX) as u64
     }
 
-    /// One of them. Its content is whatever was written last.
+    /// One of them, for a writer who fills one after another. Its content is whatever was written last.
     pub(super) fn take(self: &Arc<Self>) -> Option<Chunk> {
+        self.scheduler.note_writing();
         self.taken.store(true, Ordering::Relaxed);
         let chunk = self.chunks.lock().pop();
         if self.are_few() && !self.coming.swap(true, Ordering::Relaxed) {

@@ -13,7 +13,7 @@ pub(crate) struct Load {
 impl Load {
     /// Up to now.
     pub(crate) fn now() -> Load {
-        Load { at: Instant::now(), taken: processor_time() }
+        Load { at: Instant::now(), taken: process_time() }
     }
 
     /// Whether this process has left half of one of `processors` unused since `self`, which is now from here on. That
@@ -29,25 +29,62 @@ impl Load {
 }
 
 /// What all threads of this process have taken together since it began; nothing where the system does not tell.
+pub(crate) fn process_time() -> Duration {
+    system::process_time()
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) use system::{ThreadClock, thread_clock};
+
 #[cfg(all(target_os = "linux", not(miri)))]
 #[expect(
     unsafe_code,
-    reason = "a call of the C library that std has no form for; at rustix's, programs end under valgrind"
+    reason = "calls of the C library that std has no form for; at rustix's, programs end under valgrind"
 )]
-fn processor_time() -> Duration {
-    // SAFETY: zeros are a valid time.
-    let mut taken: libc::timespec = unsafe { std::mem::zeroed() };
-    // SAFETY: it is this function's own, and lives as long as the call.
-    let outcome = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut taken) };
-    match (u64::try_from(taken.tv_sec), u32::try_from(taken.tv_nsec)) {
-        (Ok(seconds), Ok(nanos)) if outcome == 0 => Duration::new(seconds, nanos),
-        _ => Duration::ZERO,
+mod system {
+    use std::time::Duration;
+
+    pub(super) fn process_time() -> Duration {
+        time(libc::CLOCK_PROCESS_CPUTIME_ID)
+    }
+
+    /// What one thread takes of processors.
+    pub(crate) struct ThreadClock(libc::clockid_t);
+
+    impl ThreadClock {
+        /// Since the thread began; nothing once it has ended.
+        pub(crate) fn taken(&self) -> Duration {
+            time(self.0)
+        }
+    }
+
+    /// The calling thread's clock.
+    pub(crate) fn thread_clock() -> Option<ThreadClock> {
+        let mut clock: libc::clockid_t = 0;
+        // SAFETY: the thread is the calling one; the clock is this function's own, and lives as long as the call.
+        let outcome = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        (outcome == 0).then_some(ThreadClock(clock))
+    }
+
+    fn time(clock: libc::clockid_t) -> Duration {
+        // SAFETY: zeros are a valid time.
+        let mut taken: libc::timespec = unsafe { std::mem::zeroed() };
+        // SAFETY: it is this function's own, and lives as long as the call.
+        let outcome = unsafe { libc::clock_gettime(clock, &raw mut taken) };
+        match (u64::try_from(taken.tv_sec), u32::try_from(taken.tv_nsec)) {
+            (Ok(seconds), Ok(nanos)) if outcome == 0 => Duration::new(seconds, nanos),
+            _ => Duration::ZERO,
+        }
     }
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn processor_time() -> Duration {
-    Duration::ZERO
+mod system {
+    use std::time::Duration;
+
+    pub(super) fn process_time() -> Duration {
+        Duration::ZERO
+    }
 }
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
@@ -59,7 +96,7 @@ mod tests {
     fn what_is_taken_is_not_spare() {
         let busy = |load: &mut Load| {
             let begun = load.taken;
-            while processor_time().saturating_sub(begun) < Duration::from_millis(20) {
+            while process_time().saturating_sub(begun) < Duration::from_millis(20) {
                 std::hint::spin_loop();
             }
         };

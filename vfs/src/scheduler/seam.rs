@@ -55,4 +55,7 @@ pub trait Scheduler: Send + Sync {
     /// Whether callers and lanes have left a processor unused, half of the time at least, since this was last asked:
     /// what nobody waits for may have it.
     fn spared_a_processor(&self) -> bool;
+    /// The calling thread writes; one that goes on without a pause says so every few milliseconds. If processors are few,
+    /// the lanes' threads leave it its own, unless other callers want processors too or wait for the lanes.
+    fn note_writing(&self);
 }

@@ -344,6 +344,8 @@ impl Scheduler for Steps {
     fn spared_a_processor(&self) -> bool {
         true
     }
+
+    fn note_writing(&self) {}
 }
 
 impl Drop for Steps {

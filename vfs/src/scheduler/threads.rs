@@ -21,6 +21,7 @@ use esker_base::{Error, Result};
 use super::contain::{discard, step};
 use super::{Job, Lane, Progress, Scheduler};
 use crate::os::load::Load;
+use crate::os::own_processor::OwnProcessor;
 use crate::os::priority;
 use crate::os::process::{self, Process};
 
@@ -34,6 +35,7 @@ pub struct Threads {
     compaction_width: usize,
     processors: usize,
     load: Mutex<Load>,
+    own_processor: Arc<OwnProcessor>,
     /// Where the threads are: none of them comes along into a forked child.
     process: Process,
 }
@@ -64,6 +66,8 @@ impl Threads {
     /// was forked while such threads ran.
     pub fn new(compaction_threads: usize) -> Result<Threads> {
         let compaction_threads = compaction_threads.max(1);
+        // Where that is not to be learnt, nobody steps back for another.
+        let processors = std::thread::available_parallelism().map_or(usize::MAX, NonZero::get);
         let mut threads = Threads {
             flush: Arc::default(),
             compaction: Arc::default(),
@@ -71,9 +75,10 @@ impl Threads {
             workers: Mutex::default(),
             worker_ids: Vec::new(),
             compaction_width: compaction_threads,
-            // Where that is not to be learnt, nobody steps back for another.
-            processors: std::thread::available_parallelism().map_or(usize::MAX, NonZero::get),
+            processors,
             load: Mutex::new(Load::now()),
+            // The flush's and the compactions'.
+            own_processor: Arc::new(OwnProcessor::new(1 + compaction_threads, processors)),
             process: Process::current(),
         };
         // Names fit the 15 bytes that Linux shows.
@@ -95,12 +100,14 @@ impl Threads {
         queue.state.lock().workers += 1;
         let handle = thread::Builder::new().name(name.clone()).spawn({
             let queue = Arc::clone(&queue);
+            let own_processor = Arc::clone(&self.own_processor);
             move || {
+                own_processor.begin_worker();
                 // Nobody waits for it for as long as level 0 has room, and a put takes a microsecond.
                 if lane == Lane::Compaction {
                     priority::go_behind_others();
                 }
-                work(&queue);
+                work(&queue, &own_processor);
             }
         });
         match handle {
@@ -131,8 +138,9 @@ impl Threads {
 }
 
 /// A worker's life.
-fn work(queue: &Queue) {
+fn work(queue: &Queue, own_processor: &OwnProcessor) {
     while let Some(mut job) = next(queue) {
+        own_processor.note_work();
         let outcome = step(&mut *job);
         let mut state = queue.state.lock();
         match outcome {
@@ -157,6 +165,7 @@ fn work(queue: &Queue) {
         drop(state);
         discard(job);
     }
+    own_processor.end_worker();
     queue.state.lock().workers -= 1;
     queue.ended.notify_all();
 }
@@ -212,6 +221,7 @@ impl Scheduler for Threads {
     fn breathe(&self) {}
 
     fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool {
+        self.own_processor.note_waiting();
         if let Some(timeout) = timeout {
             return gate.wait_for(seen, timeout);
         }
@@ -264,6 +274,10 @@ impl Scheduler for Threads {
 
     fn spared_a_processor(&self) -> bool {
         self.load.lock().spared_one_of(self.processors)
+    }
+
+    fn note_writing(&self) {
+        self.own_processor.note_writing();
     }
 }
 

@@ -119,6 +119,8 @@ impl Scheduler for Busy {
     fn spared_a_processor(&self) -> bool {
         false
     }
+
+    fn note_writing(&self) {}
 }
 
 /// Let the jobs do what there is to do, but not come to their end.
