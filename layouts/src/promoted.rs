@@ -124,16 +124,13 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
         })
     }
 
-    /// Turn `packed`, the stored key of a row behind the table's prefix, into the key that was given: the
-    /// promoted field, `promoted` bytes, goes back to its place. Fields behind that are still to be checked.
-    fn put_back(&self, packed: &mut [u8], promoted: usize) -> Result<(), KeyError> {
-        let mut fields = Fields::starting_at(packed, promoted.min(packed.len()));
+    /// Where in `stored`, the key of a row behind the table's prefix, the promoted field, its first `promoted` bytes, has its
+    /// place: behind the fields that were before it in the key that was given. Fields behind that are still to be checked.
+    #[inline]
+    fn place_in(&self, stored: &[u8], promoted: usize) -> Result<usize, KeyError> {
+        let mut fields = Fields::starting_at(stored, promoted.min(stored.len()));
         (0..self.place).try_for_each(|_| fields.skip())?;
-        let head = fields.position();
-        if let Some(head) = packed.get_mut(..head) {
-            head.rotate_left(promoted.min(head.len()));
-        }
-        Ok(())
+        Ok(fields.position())
     }
 
     /// Set the row of `key`: one blind write.
@@ -169,6 +166,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
 
     /// Where, among the rows of the promoted value `value`, the key that begins with `fields` would divide
     /// them: before everything that begins so, or `behind` it.
+    #[inline]
     fn cut(&self, value: &[u8], fields: &[&[u8]], behind: bool) -> Vec<u8> {
         let (head, rest) = fields.split_at(self.place.min(fields.len()));
         let prefix = self.rows.prefix();
@@ -303,10 +301,15 @@ impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> ValueScan
     /// The next row, its key unpacked with the help of `packed`.
     fn decoded(&mut self, packed: &mut Vec<u8>) -> Result<Option<(K, Bytes)>> {
         let Some((at, value)) = self.scan.next().transpose()? else { return Ok(None) };
+        let stored = at.get(self.table.rows.prefix().len()..).unwrap_or_default();
+        let place = self.table.place_in(stored, self.promoted).map_err(Self::foreign(&at))?;
+        let (head, behind) = stored.split_at(place.min(stored.len()));
+        let (own, before) = head.split_at(self.promoted.min(head.len()));
         packed.clear();
-        packed.extend_from_slice(at.get(self.table.rows.prefix().len()..).unwrap_or_default());
-        let key = self.table.put_back(packed, self.promoted).and_then(|()| unpack(packed));
-        Ok(Some((key.map_err(Self::foreign(&at))?, value)))
+        for part in [before, own, behind] {
+            packed.extend_from_slice(part);
+        }
+        Ok(Some((unpack(packed).map_err(Self::foreign(&at))?, value)))
     }
 }
 
@@ -322,8 +325,11 @@ impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator
             let start = self.table.rows.prefix().len();
             // Nobody else has these bytes, unless the store keeps them: then they are copied.
             let mut key = BytesMut::from(at);
-            let put_back = self.table.put_back(key.get_mut(start..).unwrap_or_default(), self.promoted);
-            put_back.map_err(Self::foreign(&key))?;
+            let stored = key.get(start..).unwrap_or_default();
+            let place = self.table.place_in(stored, self.promoted).map_err(Self::foreign(&key))?;
+            if let Some(head) = key.get_mut(start..start + place) {
+                head.rotate_left(self.promoted.min(place));
+            }
             let mut key = key.freeze();
             key.advance(start.min(key.len()));
             Ok((key, value))

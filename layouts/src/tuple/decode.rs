@@ -181,7 +181,7 @@ impl<'a> Fields<'a> {
 
     /// The content of a byte string or text after its code, unless it holds escaped zeros or is reversed: then
     /// [`escaped_or_reversed`](Self::escaped_or_reversed) reads it.
-    #[inline]
+    #[inline(always)]
     fn unescaped(&mut self) -> Option<&'a [u8]> {
         if self.mask != 0 {
             return None;
@@ -310,7 +310,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field, a text, borrowed unless it holds escaped zeros.
-    #[inline]
+    #[inline(always)]
     pub fn text(&mut self) -> Result<Cow<'a, str>, KeyError> {
         self.expect(code::TEXT, "text")?;
         let start = self.at;
