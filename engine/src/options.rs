@@ -113,7 +113,8 @@ pub struct DatabaseOptions {
     /// signal instead of an error.
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, which helps with large compactions while
-    /// no flush is due and somebody waits for them, and one for upkeep).
+    /// no flush is due and somebody waits for them, and one for upkeep). Where these and the flush's are as many as there are
+    /// processors, or more, they keep off the one of a thread that writes on and on while no other works beside it (Linux).
     pub compaction_threads: usize,
     /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
     /// seconds; while flushes follow one another, when it is four times as many (or
