@@ -56,9 +56,9 @@ pub trait Cursor {
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         None
     }
-    /// For a walk backwards, to which a key's versions come oldest first: step to the newest put of this user key with a number
-    /// not above `seqno`, if it is at hand: no I/O, and it cannot fail. How many entries were passed, all of them older
-    /// than that put; none, and nothing has moved, if this is not known.
+    /// For a walk backwards, to which a key's versions come oldest first: step to a newer version of this user key that is a put
+    /// with a number not above `seqno`, the newest that is at hand: no I/O, and it cannot fail. How many entries were passed,
+    /// all of them older than that put; none, and nothing has moved, if there is none or this is not known.
     #[inline]
     fn pass_overwritten(&mut self, _seqno: SeqNo) -> u64 {
         0

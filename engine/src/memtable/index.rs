@@ -492,8 +492,9 @@ impl Pinned {
         Some(there.entry)
     }
 
-    /// Go to the newest put of the same user key with a number not above `seqno`: step by step, and if that takes many, by a
-    /// search in the index, which `cost` counts. How many versions were passed.
+    /// Go to the last of the puts that precede as versions of the same user key, with numbers not above `seqno`: step by step,
+    /// and where they are many, to the newest version if a search in the index, which `cost` counts, finds that it is one. How
+    /// many versions were passed.
     #[inline]
     pub(super) fn pass_overwritten<'i>(
         &mut self,
@@ -502,23 +503,21 @@ impl Pinned {
         cost: &mut Walked,
     ) -> u64 {
         let Some(here) = self.place else { return 0 };
-        let (mut there, mut passed) = (here, 0);
-        for stepped in 1..=VERSIONS_STEPPED {
-            let before = there.prev().filter(|before| !before.has_other_key(here));
-            let Some(newer) = before.filter(|newer| newer.entry.seqno() <= seqno) else { return passed };
+        let mut there = here;
+        for passed in 0..VERSIONS_STEPPED {
+            let overwrites =
+                |newer: &Place<'_>| newer.entry.seqno() <= seqno && newer.entry.kind().is_put();
+            let before = there.prev().filter(|before| !before.has_other_key(here)).filter(overwrites);
+            let Some(newer) = before else {
+                self.place = Some(there);
+                return passed;
+            };
             there = newer;
-            if newer.entry.kind().is_put() {
-                self.place = Some(newer);
-                passed = stepped;
-            }
         }
         cost.seeks += 1;
         let newest = index().and_then(|index| self.newest(index, here, seqno));
-        if newest.is_some() {
-            self.place = newest;
-            return VERSIONS_STEPPED;
-        }
-        passed
+        self.place = newest.or(Some(there));
+        VERSIONS_STEPPED
     }
 
     /// The newest version of the entry at `here` with a number not above `seqno`, if it is a put.

@@ -76,30 +76,25 @@ fn step_to_next_key(cursor: &mut MemtableCursor, model: &Model) {
     assert_eq!((cost.entries_skipped, cost.seeks), (passed as u64, u64::from(seeks)));
 }
 
-/// From the place where `cursor` stands, to the newest put of its key not above `seen`, and back to the place: over a few
-/// versions step by step, over more with a search, which is counted.
-fn step_to_newest_put(cursor: &mut MemtableCursor, model: &Model, seen: SeqNo) {
+/// From the place where `cursor` stands, over the puts that overwrite it and are seen, and back to the place: up to
+/// eight step by step, over more with a search, which is counted.
+fn step_over_overwritten(cursor: &mut MemtableCursor, model: &Model, seen: SeqNo) {
     let Some((key, seqno, ..)) = here(cursor) else { return };
     let newer = (key.clone(), Reverse(seen.max(seqno)))..(key.clone(), Reverse(seqno));
     let newer: Vec<_> = model.range(newer).rev().collect();
     let place = here(cursor);
-    let newest = newer.iter().rposition(|(_, (kind, _))| *kind == Kind::Put);
+    let is_put = |(_, (kind, _)): &(&ModelKey, &ModelValue)| *kind == Kind::Put;
+    let puts = newer.iter().take_while(|version| is_put(version)).count();
+    let found = match newer.last() {
+        Some(newest) if puts >= 8 && is_put(newest) => Some(*newest),
+        _ => newer.get(..puts.min(8)).and_then(<[_]>::last).copied(),
+    };
     cursor.drain_cost(&mut OpCost::default());
-    let passed = cursor.pass_overwritten(seen);
-    let reached = newest.map_or(0, |newest| newest as u64 + 1);
-    let many = newer.len() >= 8;
-    if many && reached < newer.len() as u64 {
-        // The search comes to what is no put, and the steps count.
-        let nearest = newer[..8].iter().rposition(|(_, (kind, _))| *kind == Kind::Put);
-        assert_eq!(passed, nearest.map_or(0, |nearest| nearest as u64 + 1));
-        assert_eq!(here(cursor), nearest.map_or(place.clone(), |nearest| of_model(Some(newer[nearest]))));
-    } else {
-        assert_eq!(passed, reached.min(8));
-        assert_eq!(here(cursor), newest.map_or(place.clone(), |newest| of_model(Some(newer[newest]))));
-    }
+    assert_eq!(cursor.pass_overwritten(seen), puts.min(8) as u64);
+    assert_eq!(here(cursor), found.map_or(place.clone(), |found| of_model(Some(found))));
     let mut cost = OpCost::default();
     cursor.drain_cost(&mut cost);
-    assert_eq!((cost.entries_skipped, cost.seeks), (0, u64::from(many)));
+    assert_eq!((cost.entries_skipped, cost.seeks), (0, u64::from(puts >= 8)));
     cursor.seek(InternalKey::new(&key, seqno)).expect("moves");
     assert_eq!(here(cursor), place);
 }
@@ -203,7 +198,7 @@ proptest! {
             }
             cursor.seek_before(InternalKey::new(key, SeqNo::ZERO)).expect("moves");
             for &up_to_here in turns {
-                step_to_newest_put(&mut cursor, &model, if up_to_here { upper } else { SeqNo(u64::MAX) });
+                step_over_overwritten(&mut cursor, &model, if up_to_here { upper } else { SeqNo(u64::MAX) });
                 if cursor.valid() {
                     cursor.prev().expect("moves");
                 }

@@ -92,17 +92,6 @@ mod tests {
                 assert_eq!(read.expect("read"), len);
                 assert_eq!(buffer, content[..len]);
 
-                let mut appended = vec![9; 3];
-                let read = read_onto_fully(&mut appended, len, 0, |buffer, most, offset| {
-                    nth += 1;
-                    let count = answer(style, nth, most)?;
-                    let from = usize::try_from(offset).expect("small");
-                    buffer.extend_from_slice(&content[from..from + count]);
-                    Ok(count)
-                });
-                assert_eq!(read.expect("read"), len);
-                assert_eq!(appended, [&[9; 3], &content[..len]].concat());
-
                 let mut written = vec![0; len];
                 write_fully(&content[..len], 0, |rest, offset| {
                     nth += 1;
@@ -137,5 +126,26 @@ mod tests {
         assert_eq!(failed.expect_err("full").kind(), ErrorKind::StorageFull);
         let stuck = write_fully(&buffer, 0, |_, _| Ok(0)).expect_err("no progress");
         assert_eq!(stuck.kind(), ErrorKind::WriteZero);
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn what_comes_in_parts_is_put_onto_the_end() {
+        let content: Vec<u8> = (0..=255).collect();
+        for style in 0..4 {
+            for len in [0, 1, 2, 100, 256] {
+                let mut nth = 0;
+                let mut appended = vec![9; 3];
+                let read = read_onto_fully(&mut appended, len, 0, |buffer, most, offset| {
+                    nth += 1;
+                    let count = answer(style, nth, most)?;
+                    let from = usize::try_from(offset).expect("small");
+                    buffer.extend_from_slice(&content[from..from + count]);
+                    Ok(count)
+                });
+                assert_eq!(read.expect("read"), len);
+                assert_eq!(appended, [&[9; 3], &content[..len]].concat());
+            }
+        }
     }
 }
