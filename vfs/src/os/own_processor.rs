@@ -35,13 +35,13 @@ pub(crate) struct OwnProcessor {
 struct State {
     workers: Vec<Worker>,
     writer: Option<Writer>,
-    /// Where the workers might run before they were sent off, while they are.
+    /// Where the workers might run before they were sent off `processor`, while they are.
     kept: Vec<Affinity>,
+    processor: usize,
 }
 
 /// The writer that was heard of last.
 struct Writer {
-    processor: usize,
     heard: Instant,
     /// What the process and its workers had taken, and when.
     looked: Instant,
@@ -96,7 +96,8 @@ impl OwnProcessor {
     }
 
     /// The calling thread writes, and has done so much of it that this is called every few milliseconds if it goes on. Takes
-    /// some microseconds each [`LOOK`].
+    /// some microseconds each [`LOOK`], and where the system has moved the writer to the workers' processor: they make room
+    /// at once.
     pub(crate) fn note_writing(&self) {
         if !self.are_few {
             return;
@@ -104,16 +105,17 @@ impl OwnProcessor {
         let Some(mut state) = self.state.try_lock() else { return };
         let (now, processor) = (Instant::now(), system::processor());
         let State { workers, writer, .. } = &mut *state;
-        let goes_on = writer
-            .as_mut()
-            .filter(|writer| writer.processor == processor && now.duration_since(writer.heard) <= IDLE);
+        let goes_on = writer.as_mut().filter(|writer| now.duration_since(writer.heard) <= IDLE);
         let Some(writer) = goes_on else {
-            *writer = Some(Writer { processor, heard: now, looked: now, taken: Taken::now(workers) });
+            *writer = Some(Writer { heard: now, looked: now, taken: Taken::now(workers) });
             return self.give_up(&mut state);
         };
         writer.heard = now;
         let passed = now.duration_since(writer.looked);
         if passed < LOOK {
+            if !state.kept.is_empty() {
+                self.keep(&mut state, processor);
+            }
             return;
         }
         let before = std::mem::replace(&mut writer.taken, Taken::now(workers));
@@ -149,7 +151,9 @@ impl OwnProcessor {
     }
 
     fn keep(&self, state: &mut State, processor: usize) {
-        if state.kept.is_empty() {
+        if state.kept.is_empty() || state.processor != processor {
+            self.give_up(state);
+            state.processor = processor;
             state.kept.extend(state.workers.iter().filter_map(|worker| worker.keep_off(processor)));
             self.is_kept.store(true, Ordering::Relaxed);
         }
@@ -277,7 +281,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread::JoinHandle;
 
-    use rustix::thread::{CpuSet, sched_getaffinity};
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     use super::*;
 
@@ -344,17 +348,22 @@ mod tests {
         let Some(all) = all() else { return };
         let own = Arc::new(OwnProcessor::new(1, 1));
         let workers = [Asked::start(&own), Asked::start(&own)];
-        let first = (0..CpuSet::MAX_CPU).find(|&at| all.is_set(at)).expect("there are two");
+        let first = first_of(&all);
+        let mut rest = all;
+        rest.unset(first);
         {
             let mut state = own.state.lock();
             let now = Instant::now();
             let taken = Taken::now(&state.workers);
-            state.writer = Some(Writer { processor: first, heard: now, looked: now, taken });
-            own.keep(&mut state, first);
+            state.writer = Some(Writer { heard: now, looked: now, taken });
         }
-        let mut others = all;
-        others.unset(first);
-        assert!(workers.iter().all(|worker| worker.processors() == others));
+        // The system may move the writer, and they make room again.
+        for processor in [first, first_of(&rest)] {
+            own.keep(&mut own.state.lock(), processor);
+            let mut others = all;
+            others.unset(processor);
+            assert!(workers.iter().all(|worker| worker.processors() == others));
+        }
         own.note_waiting();
         assert!(workers.iter().all(|worker| worker.processors() == all));
         own.keep(&mut own.state.lock(), first);
@@ -363,20 +372,39 @@ mod tests {
         assert!(state.workers.is_empty() && state.kept.is_empty());
     }
 
+    /// The first processor of a set.
+    fn first_of(set: &CpuSet) -> usize {
+        (0..CpuSet::MAX_CPU).find(|&at| set.is_set(at)).expect("not empty")
+    }
+
     /// Other tests of this process take processors as well, for a while.
     #[test]
-    fn a_thread_that_writes_on_has_its_processor_until_it_pauses() {
+    fn a_thread_that_writes_on_has_its_processor_wherever_it_is_moved_until_it_pauses() {
         let Some(all) = all() else { return };
         let own = Arc::new(OwnProcessor::new(2, 2));
         let worker = Asked::start(&own);
         let begun = Instant::now();
-        while worker.processors() == all {
+        loop {
             assert!(begun.elapsed() < Duration::from_secs(100), "it never had a processor for itself");
             let noted = Instant::now();
             while noted.elapsed() < Duration::from_millis(5) {
                 std::hint::spin_loop();
             }
             own.note_writing();
+            let left_to_workers = worker.processors();
+            if left_to_workers == all {
+                continue;
+            }
+            // Where the workers are the system puts the writer.
+            let (mut here, moved_to) = (CpuSet::new(), first_of(&left_to_workers));
+            here.set(moved_to);
+            sched_setaffinity(None, &here).expect("moved");
+            own.note_writing();
+            let mut others = all;
+            others.unset(moved_to);
+            if worker.processors() == others {
+                break;
+            }
         }
         std::thread::sleep(IDLE + LOOK);
         assert_eq!(worker.processors(), all);
