@@ -152,7 +152,8 @@ impl OwnProcessor {
 
     fn keep(&self, state: &mut State, processor: usize) {
         if state.kept.is_empty() || state.processor != processor {
-            self.give_up(state);
+            // Not given up in between, as whoever comes to wait for the workers would think.
+            state.kept.drain(..).for_each(Affinity::restore);
             state.processor = processor;
             state.kept.extend(state.workers.iter().filter_map(|worker| worker.keep_off(processor)));
             self.is_kept.store(true, Ordering::Relaxed);
