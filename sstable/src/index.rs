@@ -12,6 +12,7 @@ use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::key::{behind, head, shared_prefix};
 use esker_base::{Error, InternalKey, Result, SeqNo};
+use esker_vfs::os::memory::prefetch;
 
 use crate::stored::TRAILER_BYTES;
 use heads::Heads;
@@ -110,6 +111,15 @@ impl Index {
     #[inline]
     pub(crate) fn offset(&self, block: usize) -> u64 {
         self.offsets.get(block).copied().unwrap_or_default()
+    }
+
+    /// Start loading where `count` blocks from `first` on start, of which some need not be there: two lines' worth at most.
+    #[inline]
+    pub(crate) fn expect_offsets(&self, first: usize, count: usize) {
+        let offset = self.offsets.as_ptr().wrapping_add(first);
+        for at in [0, count / 2, count] {
+            prefetch(offset.wrapping_add(at));
+        }
     }
 
     /// The stored length of block `block`, trailer included.

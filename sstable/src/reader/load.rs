@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use esker_base::sync::Guard;
 use esker_base::{OpCost, Result};
+use esker_vfs::os::memory::prefetch_front;
 
 use super::TableReader;
 use crate::block::{Block, Label, Layout, View, view_of};
@@ -13,6 +14,9 @@ use crate::stored::{Codec, Place, check, split};
 
 /// Cache lines of a block that a cursor asks for when it enters it: columns and keys of some 40 short rows.
 pub(crate) const CURSOR_LINES: usize = 10;
+
+/// Cache lines of a mapped block that whoever comes to it asks for at once: columns and heads of some 40 short rows.
+const MAPPED_LINES: usize = 6;
 
 /// Longer groups of blocks are not read at once, in bytes: whoever missed one of them waits for all.
 const GROUP_BYTES_MAX: usize = 128 << 10;
@@ -51,13 +55,23 @@ impl TableReader {
     /// One of [`NEAR_BLOCKS`] blocks from `first` on is looked for: start loading what says where it is cached.
     #[inline]
     pub(crate) fn expect_blocks(&self, first: usize) {
+        if self.source.mapping().is_some() {
+            self.index.expect_offsets(first, NEAR_BLOCKS);
+        }
         self.cached.expect(first, NEAR_BLOCKS);
     }
 
-    /// Start loading block `block`, if it is cached, of which the first `lines` cache lines will be looked at, or fewer:
+    /// Start loading block `block`, if it is cached or lies checked in the mapping, of which the first `lines` cache lines will be looked at, or fewer:
     /// a walk will come to it.
     pub(crate) fn prefetch_block(&self, block: usize, lines: usize) {
-        self.cached.prefetch(block, lines);
+        match self.source.mapping() {
+            Some(mapping) if mapping.is_checked(block) => {
+                if let Some(stored) = self.stored_in(&mapping.bytes, block) {
+                    prefetch_front(stored, lines.max(MAPPED_LINES));
+                }
+            }
+            _ => self.cached.prefetch(block, lines),
+        }
     }
 
     /// Put block `block` into `held`, if it can be had without reading the file; whether it is there.
@@ -91,21 +105,22 @@ impl TableReader {
         cost: &mut OpCost,
     ) -> Result<Option<(&'a [u8], Layout)>> {
         let place = self.place(block);
-        let stored = usize::try_from(place.offset)
-            .ok()
-            .and_then(|start| mapping.get(start..start + self.index.stored_len(block)));
-        let Some(stored) = stored else { return Err(place.damaged(0, "the block lies outside the file")) };
+        let Some(stored) = self.stored_in(mapping, block) else {
+            return Err(place.damaged(0, "the block lies outside the file"));
+        };
         let Some((payload, [codec, ..])) = split(stored) else {
             return Err(place.damaged(0, "the block is too short"));
         };
-        // The codec may be damaged as long as the block is unchecked: whoever reads the block then finds it.
-        if codec != Codec::None as u8 {
-            return Ok(None);
-        }
+        // One that was checked is not compressed: what says so, at its end, need not come near.
         if self.source.mapping().is_some_and(|mapping| mapping.is_checked(block)) {
+            prefetch_front(payload, MAPPED_LINES);
             cost.blocks_from_cache += 1;
             let layout = Layout::parse(payload).map_err(|e| place.undecodable("block", e))?;
             return Ok(Some((payload, layout)));
+        }
+        // The codec may be damaged as long as the block is unchecked: whoever reads the block then finds it.
+        if codec != Codec::None as u8 {
+            return Ok(None);
         }
         check(place, "block", stored)?;
         let layout = Layout::parse(payload).map_err(|e| place.undecodable("block", e))?;
@@ -116,6 +131,13 @@ impl TableReader {
         cost.blocks_from_disk += 1;
         cost.bytes_from_disk += stored.len() as u64;
         Ok(Some((payload, layout)))
+    }
+
+    /// The stored bytes of block `block` in `mapping`, if they lie there.
+    #[inline]
+    fn stored_in<'a>(&self, mapping: &'a Bytes, block: usize) -> Option<&'a [u8]> {
+        let start = usize::try_from(self.index.offset(block)).ok()?;
+        mapping.get(start..start + self.index.stored_len(block))
     }
 
     /// Read block `block` from the file, and cache it as `fill` says.
