@@ -27,7 +27,7 @@ pub enum Error {
         source: Arc<std::io::Error>,
     },
     /// Bytes on disk are not what was written. The message says which file and where.
-    #[error("{} is damaged at byte {offset}: {what}; restore it from a checkpoint, or salvage what is readable", path.display())]
+    #[error("{} is damaged at byte {offset}: {what}; restore it from a backup, or salvage what is readable", path.display())]
     Corruption {
         /// The damaged file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum Error {
         what: String,
     },
     /// A file that the database needs is not there.
-    #[error("{} is missing: {why}; restore it from a checkpoint, or salvage what is readable", path.display())]
+    #[error("{} is missing: {why}; restore it from a backup, or salvage what is readable", path.display())]
     MissingFile {
         /// The missing file.
         path: PathBuf,
@@ -160,7 +160,8 @@ pub enum Error {
         /// What it refused.
         why: String,
     },
-    /// A callback of the user's (merge operator, listener) panicked; the call had no effect.
+    /// A merge operator panicked. A read had no effect; as the cause of [`Error::InDoubt`] or [`Error::Poisoned`] it means
+    /// what they mean. A listener's panic is none: it is counted.
     #[error("{callback} panicked: {message}")]
     CallbackPanicked {
         /// Which callback.

@@ -84,7 +84,7 @@ pub enum SealReason {
     LogFailed,
 }
 
-/// Receives events. Must not block; a panic is contained and reported as an error of the job.
+/// Receives events. Must not block; a panic is contained and counted, and changes nothing else.
 ///
 /// Mostly called on the engine's threads, which on a small machine are kept off a writer's processor at times (Linux): a
 /// thread that is started from here would inherit that, and keep it.

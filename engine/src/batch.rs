@@ -151,7 +151,9 @@ pub(crate) fn decode_op<'a>(d: &mut Decoder<'a>) -> Result<Option<Op<'a>>, Decod
     Ok(Some(Op { keyspace: KeyspaceId(keyspace), kind, key, value }))
 }
 
-/// Writes that take effect together or not at all, across keyspaces, in the order they were added.
+/// Writes that take effect together or not at all, across keyspaces, in the order they were added. At most 2 GiB, encoded.
+///
+/// A keyspace of another database is a programmer's mistake: it panics.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

@@ -589,7 +589,7 @@ fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut 
             }
             seqno = SeqNo(seqno.0 + 1);
         });
-        core.metrics().count_commit(work.ops(), work.bytes() as u64);
+        core.metrics().count_commit(work.ops(), work.user_bytes());
         results[index] = Some(Ok(Committed { position }));
     }
     drop(writes);

@@ -183,6 +183,12 @@ impl Core {
         }
     }
 
+    /// For whoever has stopped writes, once nobody waits for it any more: a listener may call back.
+    fn tell_that_writes_stopped(&self, cause: &Error) {
+        self.progress.open();
+        self.emit(&Event::WritesStopped { error: cause.clone() });
+    }
+
     /// [`Core::stop_writes`] for a caller that holds a lock: it tells the event, if there is one, later.
     pub(crate) fn stop_writes_quietly(&self, cause: &Error) -> Option<Event> {
         let first = self.health.poison(cause);
@@ -247,6 +253,11 @@ impl Core {
             return Ok(());
         }
         if let Some(error) = self.health.forked() {
+            turn.events.extend(self.stop_writes_quietly(&error));
+            return Err(error);
+        }
+        if let Some(error) = self.displaced()? {
+            // A log that is made in another directory would be missed where the database is.
             turn.events.extend(self.stop_writes_quietly(&error));
             return Err(error);
         }
@@ -361,11 +372,15 @@ impl Core {
 
     /// Return when everything in the logs up to `position` is durable.
     pub(crate) fn wait_durable(&self, position: LogPosition) -> Result<()> {
-        self.sync_lane.wait(position, &|reached| {
+        let waited = self.sync_lane.wait(position, &|reached| {
             let known = self.versions.current().marks().durable_log;
             if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
-        })?;
-        Ok(())
+        });
+        let Err(failed) = waited else { return Ok(()) };
+        if failed.stopped_writes {
+            self.tell_that_writes_stopped(&failed.error);
+        }
+        Err(failed.error)
     }
 
     /// Have the manifest know that the log of `position` is durable so far: should the log be gone at the next
@@ -382,11 +397,12 @@ impl Core {
         if planted::is(Planted::NoWitness) || edit(self.versions.current().marks()).is_none() {
             return Ok(());
         }
-        self.check_in_place()?;
-        let committed =
-            self.versions.commit_with(|version| Ok(edit(version.marks()).into_iter().collect()));
+        let committed = self.check_in_place().and_then(|()| {
+            let committed =
+                self.versions.commit_with(|version| Ok(edit(version.marks()).into_iter().collect()));
+            committed.map(drop).inspect_err(|error| self.note_manifest_failure(error))
+        });
         let Err(error) = committed else { return Ok(()) };
-        self.note_manifest_failure(&error);
         if matches!(error, Error::Aborted { .. }) && self.versions.poisoned().is_none() {
             return Ok(());
         }
@@ -400,13 +416,14 @@ impl Core {
         let _waiting = self.jobs.wait_for_flush();
         let (waiting_for, events) = {
             let mut turn = self.lane.turn();
-            self.rotate(&mut turn, reason)?;
+            let rotated = self.rotate(&mut turn, reason);
             self.jobs.remove_later(self.spare_log.give_up().map(FileName::Log));
-            (turn.log_number, std::mem::take(&mut turn.events))
+            (rotated.map(|()| turn.log_number), std::mem::take(&mut turn.events))
         };
         for event in &events {
             self.emit(event);
         }
+        let waiting_for = waiting_for?;
         loop {
             let seen = self.progress.epoch();
             if self.current.load_full().sealed.iter().all(|m| m.log >= waiting_for) {

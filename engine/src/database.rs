@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 /// An open database: keyspaces, batches, snapshots and transactions over one directory.
 ///
 /// A cheap handle: clone it, share it between threads. The database closes when [`Database::close`] is
-/// called or the last handle (keyspaces, snapshots and batches hold one) is dropped; `close` tells
+/// called or the last handle (keyspaces, readers, snapshots, batches and transactions hold one; scans do not) is dropped; `close` tells
 /// whether that went well.
 ///
 /// A child made by `fork` may read through the handle it inherits; whatever writes, and `close`, errs there with
@@ -101,8 +101,8 @@ impl Database {
     /// The keyspace `name`, created with `options` if there is none.
     ///
     /// # Errors
-    /// [`Error::OptionMismatch`] if it exists with other options; [`Error::InvalidArgument`] for a bad
-    /// name (empty, or longer than 255 bytes) or option.
+    /// [`Error::OptionMismatch`] if it exists with other options; [`Error::InvalidArgument`] for an empty name or a bad
+    /// option; [`Error::TooLarge`] for a name of more than 255 bytes; [`Error::ReadOnly`].
     pub fn keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         let core = self.core();
         core.health.check_open()?;
@@ -150,8 +150,8 @@ impl Database {
         names
     }
 
-    /// Drop the keyspace `name` and everything in it, in a time that does not depend on its size. Handles
-    /// to it err from now on; scans under way go on. A new keyspace of the same name starts empty.
+    /// Drop the keyspace `name` and everything in it, in a time that does not depend on its size. Reads
+    /// and writes through handles to it err from now on; scans under way go on. A new keyspace of the same name starts empty.
     ///
     /// The drop is durable when this returns, in every mode, and so is everything acknowledged before:
     /// what was copied elsewhere before its keyspace was dropped is not lost with the power.
@@ -215,8 +215,21 @@ impl Database {
         self.core().verify()
     }
 
-    /// Make a copy of the database, as it is now, in the new directory `dir`, by hard links where the
-    /// filesystem has them. The copy is a database of its own; writes go on meanwhile.
+    /// Make a copy of the database, as it is now, in the new directory `dir`: a database of its own. Writes go on meanwhile.
+    ///
+    /// Tables and blob files are hard links, or copies where there are none to be had (on another filesystem). What
+    /// is linked is shared: damage to a file is damage to both databases. A backup is a copy of a checkpoint on another device.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if `dir` exists; [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`];
+    /// [`Error::Io`], after which what was made of it is removed again.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path().join("db"))?;
+    /// db.checkpoint(dir.path().join("copy"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         self.core().checkpoint(dir.as_ref())
     }
@@ -290,17 +303,21 @@ impl Core {
 
     /// Err, and stop writes, if the directory or its lock file is not where this handle has locked it any more
     /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
-    /// Asked before each commit of the manifest.
+    /// Asked before each commit of the manifest, and before a table or a log is made.
     pub(crate) fn check_in_place(&self) -> Result<()> {
-        let in_place = self.lock.lock().as_ref().map_or(Ok(true), |lock| lock.still_in_place())?;
-        if in_place {
-            return Ok(());
-        }
+        let Some(displaced) = self.displaced()? else { return Ok(()) };
+        self.stop_writes(&displaced);
+        Err(displaced)
+    }
+
+    /// What [`Core::check_in_place`] would err with, if anything, for a caller that holds a lock. Not to know is
+    /// [`Error::Aborted`]: whoever asks has written nothing yet.
+    pub(crate) fn displaced(&self) -> Result<Option<Error>> {
+        let in_place = self.lock.lock().as_ref().map_or(Ok(true), |lock| lock.still_in_place());
+        let in_place = in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })?;
         let why =
             "its directory was moved or replaced, or this is a forked child; open it again where it is";
-        let error = Error::Poisoned { cause: Box::new(Error::Closed { why }) };
-        self.stop_writes(&error);
-        Err(error)
+        Ok((!in_place).then(|| Error::Poisoned { cause: Box::new(Error::Closed { why }) }))
     }
 
     fn wait_until_settled(&self) -> Result<()> {

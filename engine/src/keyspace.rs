@@ -73,6 +73,12 @@ impl Keyspace {
     }
 
     /// Set `key` to `value`.
+    ///
+    /// # Errors
+    /// Nothing was written: [`Error::TooLarge`] (a key of more than 65,535 bytes, a value of more than 1 GiB), [`Error::WouldStall`],
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], [`Error::NoSuchKeyspace`], [`Error::OutOfMemory`]. The commit failed:
+    /// [`Error::Aborted`] (it will never appear), [`Error::InDoubt`] (it may appear, whole, after the next open; this handle
+    /// takes no more writes).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), &mut OpCost::default())
     }
@@ -87,7 +93,7 @@ impl Keyspace {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), cost)
     }
 
-    /// Delete `key`; Ok also if there is none.
+    /// Delete `key`; Ok also if there is none. Errs as [`Keyspace::put`] does.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(Kind::Delete, key.as_ref(), &[], &mut OpCost::default())
     }
@@ -97,7 +103,7 @@ impl Keyspace {
         self.write(Kind::Delete, key.as_ref(), &[], cost)
     }
 
-    /// Delete every key in `range`, in constant time. An unbounded end deletes to the end.
+    /// Delete every key in `range`, in constant time. An unbounded end deletes to the end. Errs as [`Keyspace::put`] does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -268,12 +274,19 @@ impl Keyspace {
     }
 
     /// The keyspace as `snapshot` sees it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKeyspace`] if it has been dropped since; [`Error::Closed`].
+    ///
+    /// # Panics
+    /// If the snapshot is one of another database.
     pub fn at(&self, snapshot: &Snapshot) -> Result<Reader> {
         self.check_belongs_to(snapshot.core());
         Reader::at(self, snapshot)
     }
 
-    /// Set `key` to `new` if its value is `expected` (`None`: if it has none); whether it was.
+    /// Set `key` to `new` (`None`: delete it) if its value is `expected` (`None`: if it has none); whether it was. A
+    /// [transaction](Database::transact), so it errs as that does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -311,6 +324,15 @@ impl Keyspace {
 
     /// Compact everything in `range` down to its last level, dropping what is dead, and return when
     /// it is done. Flushes the memtable first.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// users.compact_range("a".."b")?;
+    /// users.compact_range::<&[u8]>(..)?; // all of it
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         self.core().compact_range(self.id(), &crate::scan::bounds_of(&range))
     }

@@ -96,6 +96,7 @@ impl Core {
         }
         self.check_writable()?;
         self.flush(SealReason::Asked)?;
+        self.check_in_place()?;
         // Tables alone are a prefix of commit order: memtables become tables whole and in order.
         let version = self.versions.current();
         fs.create_dir(target)?;
@@ -119,10 +120,7 @@ impl Core {
         LogWriter::create(&**fs, target, identity, None, 0)?.syncer().sync()?;
         fs.sync_dir(target)?;
         write_checkpoint(&**fs, target, self.database, version)?;
-        match target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => fs.sync_dir(parent),
-            None => Ok(()),
-        }
+        make_name_durable(&**fs, target)
     }
 
     /// See [`Keyspace::compact_range`](crate::Keyspace::compact_range).
@@ -169,6 +167,17 @@ impl Core {
                 }
             }
         }
+    }
+}
+
+/// Make the name of the new directory `dir` durable.
+pub(crate) fn make_name_durable(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    let Some(parent) = dir.parent() else { return Ok(()) };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    match fs.sync_dir(parent) {
+        // Somebody made the directory for us where we may not look.
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
     }
 }
 

@@ -219,7 +219,7 @@ impl Metrics {
     }
 }
 
-/// What has happened since the database was opened. Bytes unless said.
+/// What has happened since the database was opened: counts, and bytes where the name says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Point lookups.
@@ -236,9 +236,9 @@ pub struct Counters {
     pub commits: u64,
     /// Operations in them.
     pub operations: u64,
-    /// Keys and values in them, as encoded in batches.
+    /// Bytes of the keys and values in them.
     pub user_bytes: u64,
-    /// Transactions tried again.
+    /// How often [`Database::transact`](crate::Database::transact) tried again.
     pub conflicts: u64,
     /// Written to logs.
     pub log_bytes: u64,

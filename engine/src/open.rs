@@ -30,6 +30,7 @@ use crate::dead_ranges::DeadRanges;
 use crate::deletes::Deletes;
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
+use crate::maintenance::make_name_durable;
 use crate::memtable::{Memtable, SpareChunks};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
@@ -240,7 +241,8 @@ impl Opening {
         }
         if !self.options.read_only {
             if !exists {
-                self.make_name_durable()?;
+                // This open may have made the directory, or one before that came no further.
+                make_name_durable(fs, &self.dir)?;
             }
             return fs.lock(&lock).map(Some);
         }
@@ -252,20 +254,6 @@ impl Opening {
                 Err(Error::Io { .. }) => Ok(None),
                 Err(locked) => Err(locked),
             },
-        }
-    }
-
-    /// Make the directory's own name durable before a database is created in it: this open may have created
-    /// it, or one before that came no further.
-    fn make_name_durable(&self) -> Result<()> {
-        let Some(parent) = self.dir.parent() else { return Ok(()) };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        match self.env.fs.sync_dir(parent) {
-            // Somebody made the directory for us where we may not look.
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                Ok(())
-            }
-            synced => synced,
         }
     }
 

@@ -21,7 +21,7 @@ pub use esker_sstable::Compression;
 pub enum Durability {
     /// A commit returns after its log record is on the device.
     Sync,
-    /// A commit returns after the system has its log record; the log is synced every so often.
+    /// A commit returns after the system has its log record; the log is synced every so often. 1 ms … 1 hour.
     Interval(Duration),
     /// A commit returns after the system has its log record. The default, as in most engines.
     Os,
@@ -56,9 +56,9 @@ pub enum LogWrites {
     /// By a call of the system for each group of commits. The default.
     ///
     /// Where it is safe (Linux; ext2 to ext4, XFS and tmpfs) the call copies the record into memory that is mapped to the
-    /// file, which takes about half as long as `write(2)`; that does it elsewhere, while no memory is ready, where syncs
-    /// follow one another within a MiB of log, and in mode `Sync`. What a crash may take is the same either way, and what
-    /// fails is an error.
+    /// file, which takes about half as long as `write(2)`. That does it elsewhere, while no memory is ready, for groups of
+    /// commits of more than 16 KiB on the average, in a stretch of the log that follows a sync (256 KiB to 2 MiB), and in mode `Sync`.
+    /// What a crash may take is the same either way, and what fails is an error.
     Called,
     /// Without a call, wherever [`LogWrites::Called`] would copy: this process stores into that memory itself. What a
     /// crash may take is the same.
@@ -68,14 +68,16 @@ pub enum LogWrites {
     Mapped,
 }
 
-/// What a write does when it would have to wait for flushes or compactions.
+/// What a write does where it has to stop for flushes or compactions: at `sealed_memtables_max` and `l0_tables_stop`.
+///
+/// From `l0_tables_slowdown` on writes are delayed by up to 10 ms each, whatever this says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStalled {
     /// Wait as long as it takes. The default.
     Wait,
-    /// Fail at once with [`Error::WouldStall`].
+    /// Fail with [`Error::WouldStall`] instead.
     Fail,
-    /// Wait up to this long, then fail with [`Error::WouldStall`].
+    /// Stop for up to this long, then fail with [`Error::WouldStall`].
     WaitFor(Duration),
 }
 
@@ -84,7 +86,8 @@ pub enum WhenStalled {
 pub struct DatabaseOptions {
     /// Create the database if the directory holds none. Default: true.
     pub create_if_missing: bool,
-    /// Open without changing a byte: no log, no flush, no compaction. Default: false.
+    /// Open without changing a byte: no log, no flush, no compaction. It takes the database's lock all the same: [`Error::Locked`] while
+    /// anybody has it open, another reader too. To read beside a writer, open a [`checkpoint`](crate::Database::checkpoint). Default: false.
     pub read_only: bool,
     /// See [`Durability`]. Default: [`Durability::Os`].
     pub durability: Durability,
@@ -94,8 +97,8 @@ pub struct DatabaseOptions {
     pub when_stalled: WhenStalled,
     /// A memtable is sealed and flushed when its entries and its index take this much; keyspaces share it.
     /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
-    /// larger level-0 tables and a longer log to replay. 64 KiB … 4 GiB in earnest, tests go down to 1 KiB.
-    /// As much again, at most, of memtables that were flushed is kept for the next ones, until two to four seconds have passed
+    /// larger level-0 tables and a longer log to replay. 1 KiB … 64 GiB, of which 64 KiB … 4 GiB are sensible.
+    /// Memtables that were flushed leave up to one and a half times as much to the next ones, until two to four seconds have passed
     /// without any being needed. Default: 64 MiB.
     pub memtable_bytes_max: u64,
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
@@ -104,11 +107,12 @@ pub struct DatabaseOptions {
     /// different lengths its memory may be a third larger, more after most blocks have changed their length; and while it
     /// grows up to 16 MiB, or a quarter of what it takes if that is less, are brought in ahead, and given back a second after.
     /// What flushes and compactions write comes into it, as far as there is room, where most of what was there before is
-    /// cached. Default: 256 MiB.
+    /// cached. 0 (nothing is cached) … 16 TiB. Default: 256 MiB.
     pub cache_bytes: u64,
     /// Where table blocks are read from. Default: [`TableSource::Buffered`].
     ///
-    /// `Mapped` suits data that fits in memory; long values then take no room in the cache. Its hazards: an
+    /// `Mapped` suits data that fits in memory; long values then take no room in the cache. Gets and seeks of short rows that are
+    /// cached take longer by it than from the cache. Its hazards: an
     /// I/O error under a mapping, or another process that cuts a table short, ends this process with a
     /// signal instead of an error.
     pub table_source: TableSource,
@@ -120,16 +124,17 @@ pub struct DatabaseOptions {
     /// seconds; while flushes follow one another, when it is four times as many (or
     /// `l0_tables_slowdown`, if that is less), so that more of them share a merge. 1 … 64. Default: 4.
     pub l0_tables_trigger: usize,
-    /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. Default: 24.
+    /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. `l0_tables_trigger` … 1000.
+    /// Default: 24.
     pub l0_tables_slowdown: usize,
-    /// Writers wait when this many level-0 tables lie over one key. Default: 40.
+    /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 40.
     pub l0_tables_stop: usize,
     /// The smallest size worth a level of its own between level 0 and the last: larger makes fewer levels.
-    /// Default: 64 MiB.
+    /// 1 KiB … 16 TiB. Default: 64 MiB.
     pub level_base_bytes: u64,
     /// Each further level is this many times larger. 2 … 100. Default: 10.
     pub level_fanout: u64,
-    /// Tables are cut at this size. Default: 32 MiB.
+    /// Tables are cut at this size. 1 KiB … 16 GiB. Default: 32 MiB.
     pub table_bytes: u64,
     /// A scan that passes this many deleted rows in a row asks whether the range is known to be dead, and
     /// after four times as many has it remembered: the next one crosses it at once. 1 … 1,000,000.
@@ -203,8 +208,8 @@ pub struct KeyspaceOptions {
     pub block_bytes: u32,
     /// Bits a key in the bloom filters; 0 for none. 0 … 32. Default: 10.
     pub filter_bits_per_key: u8,
-    /// Compression of each level's tables, level 0 first; levels beyond the list use its last entry.
-    /// Default: none on every level.
+    /// Compression of each level's tables, level 0 first; levels beyond the list use its last entry. 1 to 7 entries;
+    /// levels of zstd are -7 … 22. Default: none on every level.
     pub compression: Vec<Compression>,
     /// Name of the merge operator that [`Keyspace::merge`](crate::Keyspace::merge) uses, or `None`.
     /// Built in: `add-i64`, `add-u64`, `min`, `max`, `append`; others are registered with the builder.
@@ -215,8 +220,7 @@ pub struct KeyspaceOptions {
     /// 128 KiB. 0 for never; else 16 … 1 GiB. Default: 4096. Larger keeps more values in the tables, where they lie in key order.
     ///
     /// Blob files are not compressed: a keyspace with [`compression`](Self::compression) on any level keeps its
-    /// values in its tables, whatever this says. A keyspace from before there was this option has the default;
-    /// what it holds is converted as it is compacted.
+    /// values in its tables, whatever this says.
     pub blob_bytes_min: u32,
 }
 

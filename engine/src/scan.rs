@@ -127,7 +127,7 @@ pub(crate) fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
 /// Rows in key order, from either end or both at once, read lazily: nothing is opened before the
 /// first call, and a row is read when it is asked for. Sees the moment it was made.
 ///
-/// After an error it yields that error once more at most and then ends.
+/// An error is yielded once, and ends it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

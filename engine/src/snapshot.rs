@@ -11,6 +11,9 @@ use crate::snapshot_list::Pin;
 /// One moment of all keyspaces. Reads through [`Keyspace::at`](crate::Keyspace::at) see every commit
 /// before it, whole, and none after it. A cheap handle; while it lives, compaction keeps what it sees.
 ///
+/// A keyspace that is dropped afterwards is gone for it too: `at` errs with [`Error::NoSuchKeyspace`](crate::Error::NoSuchKeyspace),
+/// while a [`Reader`](crate::Reader) or scan that was made before goes on.
+///
 /// ```
 /// # let dir = tempfile::tempdir()?;
 /// # let db = esker::Database::open(dir.path())?;

@@ -19,7 +19,7 @@ use esker_base::gate::Gate;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::sync::{Mutex, give_way};
-use esker_base::{FileNumber, Result};
+use esker_base::{Error, FileNumber, Result};
 use esker_vfs::Env;
 use esker_wal::LogSyncer;
 
@@ -72,6 +72,20 @@ pub(crate) struct SyncLane {
     pub(crate) times: Histogram,
 }
 
+/// Why somebody waited in vain.
+#[derive(Debug)]
+pub(crate) struct SyncFailed {
+    pub(crate) error: Error,
+    /// Writes have stopped because of it, and nobody was told yet.
+    pub(crate) stopped_writes: bool,
+}
+
+impl From<Error> for SyncFailed {
+    fn from(error: Error) -> Self {
+        SyncFailed { error, stopped_writes: false }
+    }
+}
+
 impl SyncLane {
     pub(crate) fn new(env: Env, dir: PathBuf, health: Arc<Health>) -> Self {
         let durable = LogPosition { log: FileNumber(0), offset: 0 };
@@ -112,11 +126,14 @@ impl SyncLane {
 
     /// Return when everything up to `position` is durable. How many syncs this call made. `witness` makes
     /// the manifest know a log that is durable so far, or finds that it does.
+    ///
+    /// # Errors
+    /// A sync that failed has stopped writes; whoever made it hears whether that was the first failure to do so.
     pub(crate) fn wait(
         &self,
         position: LogPosition,
         witness: &dyn Fn(LogPosition) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<u64, SyncFailed> {
         let mut syncs = 0;
         let mut counted = false;
         loop {
@@ -146,11 +163,10 @@ impl SyncLane {
             let took = self.env.clock.monotonic().saturating_sub(began);
             self.times.record(took);
             // Poisoned first: whoever finds nobody syncing must not try again and be told Ok.
-            if let Err(error) = &outcome
-                && !planted::is(Planted::SyncTriedAgain)
-            {
-                self.health.poison(error);
-            }
+            let stopped_writes = match &outcome {
+                Err(error) if !planted::is(Planted::SyncTriedAgain) => self.health.poison(error),
+                _ => false,
+            };
             if planted::is(Planted::WokenEarly) {
                 self.synced.open();
             }
@@ -163,7 +179,7 @@ impl SyncLane {
             if !planted::is(Planted::WokenEarly) {
                 self.synced.open();
             }
-            outcome?;
+            outcome.map_err(|error| SyncFailed { error, stopped_writes })?;
             syncs += 1;
         }
     }

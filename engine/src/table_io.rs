@@ -63,6 +63,7 @@ pub(crate) struct Output {
 impl Output {
     /// Output into `level` of `keyspace`, or `None` if it was dropped.
     pub(crate) fn new(core: &Arc<Core>, keyspace: KeyspaceId, level: u8) -> Result<Option<Self>> {
+        core.check_in_place()?;
         let Some(options) = core.keyspace_options(keyspace)? else { return Ok(None) };
         let version = core.versions.current();
         let Some(state) = version.keyspace(keyspace) else { return Ok(None) };

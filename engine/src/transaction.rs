@@ -507,7 +507,7 @@ impl Database {
         Transaction::begin(self)
     }
 
-    /// Run `body` in a transaction and commit it, trying again on a conflict, a bounded number of
+    /// Run `body` in a transaction and commit it, trying again on a conflict, up to 256
     /// times; other calls of this method let one that keeps losing go first. `body` may run several times: it
     /// must not have effects of its own. If it errs, the transaction is rolled back and the error handed on.
     ///

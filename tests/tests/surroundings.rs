@@ -92,6 +92,58 @@ fn a_directory_that_was_replaced_is_left_alone() {
     assert_eq!(map.get("a").expect("read").as_deref(), Some(&b"1"[..]));
 }
 
+/// Row 16: what was acknowledged before writes stopped is where the database is, and nothing of it in the new directory.
+#[test]
+fn a_directory_that_was_replaced_gets_no_logs_and_no_tables() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (place, moved) = (dir.path().join("db"), dir.path().join("moved"));
+    let db = Database::builder(&place).options(options()).open().expect("opened");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    map.put("first", "1").expect("put");
+    std::fs::rename(&place, &moved).expect("moved");
+    std::fs::create_dir(&place).expect("made");
+    let put = |n: u32| map.put(n.to_be_bytes(), vec![7; 200]);
+    let acknowledged = (0..10_000u32).take_while(|n| put(*n).is_ok()).count();
+    assert!(acknowledged < 10_000 && matches!(put(0), Err(Error::Poisoned { .. })));
+    assert!(db.close().is_err());
+    drop(map);
+    assert_eq!(std::fs::read_dir(&place).expect("there").count(), 0, "the new directory is empty still");
+    let db = Database::open(&moved).expect("opened where it is");
+    let map = db.existing_keyspace("map").expect("there");
+    assert_eq!(map.iter().count(), acknowledged + 1, "a kill would have lost nothing");
+}
+
+/// Row 16: a checkpoint that takes the directory's place has files of the same names, which others need.
+#[test]
+fn a_checkpoint_in_the_place_of_its_database_loses_no_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (place, moved, copy) = (dir.path().join("db"), dir.path().join("moved"), dir.path().join("copy"));
+    let db = Database::builder(&place).options(options()).open().expect("opened");
+    fill(&db);
+    let map = db.existing_keyspace("map").expect("there");
+    db.flush().expect("flushed");
+    db.wait_for_compactions().expect("settled");
+    db.checkpoint(&copy).expect("made");
+    let names = |dir: &Path| {
+        let names = std::fs::read_dir(dir).expect("there").map(|entry| entry.expect("read").file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let copied = names(&copy);
+    // A cursor holds on to tables that are compacted away.
+    let mut cursor = map.cursor().expect("made");
+    assert!(cursor.seek_first().expect("sought"));
+    fill(&db);
+    map.compact_range::<&[u8]>(..).expect("compacted");
+    std::fs::rename(&place, &moved).expect("moved");
+    std::fs::rename(&copy, &place).expect("put in its place");
+    drop(cursor);
+    assert!(db.close().is_err());
+    drop(map);
+    assert_eq!(names(&place), copied);
+    let db = Database::open(&place).expect("opened");
+    assert_eq!(db.existing_keyspace("map").expect("there").iter().count(), 300);
+}
+
 /// Row 17: an open for reading makes no call that changes anything (it takes the lock that is there).
 #[test]
 fn an_open_for_reading_changes_nothing() {

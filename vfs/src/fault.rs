@@ -260,11 +260,25 @@ impl Fs for FaultFs {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.control.run(Operation::Lock, path, || self.inner.lock(path))
+        let inner = self.control.run(Operation::Lock, path, || self.inner.lock(path))?;
+        Ok(Box::new(FaultLock { inner, path: path.to_path_buf(), control: Arc::clone(&self.control) }))
     }
 
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         self.control.run(Operation::FreeSpace, dir, || self.inner.free_space(dir))
+    }
+}
+
+/// A lock whose look at its place is counted and fails as planned.
+struct FaultLock {
+    inner: Box<dyn FileLock>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl FileLock for FaultLock {
+    fn still_in_place(&self) -> Result<bool> {
+        self.control.run(Operation::StillInPlace, &self.path, || self.inner.still_in_place())
     }
 }
 

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, Result, SeqNo};
-use esker_compaction::{Chain, JobId, Load, MergeRun, Plan, RunOutput, discard};
+use esker_compaction::{Chain, JobId, Load, MergeRun, Plan, RunOutput};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
+use super::garbage::remove_written;
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::are_cached;
@@ -72,23 +73,22 @@ impl Carrying {
         core.check_in_place()?;
         let written = output.map(|output| output.tables.as_slice()).unwrap_or_default();
         let blobs = output.map(|output| output.blobs.as_slice()).unwrap_or_default();
+        // Asked within the commit: right behind it the keyspace may be dropped, while readers have what was put in.
+        let mut put_in = false;
         let committed = core.versions.commit_with(|version| {
             // A keyspace dropped meanwhile took its tables with it.
-            Ok(if version.keyspace(plan.keyspace).is_some() {
-                plan.edits(written, blobs)
-            } else {
-                Vec::new()
-            })
+            put_in = version.keyspace(plan.keyspace).is_some();
+            Ok(if put_in { plan.edits(written, blobs) } else { Vec::new() })
         });
         let version = committed.inspect_err(|error| {
             core.note_manifest_failure(error);
             // In doubt, the next open may need them.
             if !matches!(error, Error::InDoubt { .. }) {
-                discard(&core.table_context(), written, blobs);
+                remove_written(core, written, blobs);
             }
         })?;
-        if version.keyspace(plan.keyspace).is_none() {
-            discard(&core.table_context(), written, blobs);
+        if !put_in {
+            remove_written(core, written, blobs);
             return Ok(());
         }
         core.current.install(|| core.versions.current(), None);

@@ -19,6 +19,7 @@ use esker_compaction::MergeRun;
 use esker_manifest::{Edit, TableHandle, Version};
 use esker_vfs::scheduler::{Job, Progress};
 
+use super::garbage::remove_written;
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::{are_cached, warm};
@@ -248,12 +249,6 @@ fn warm_too(version: &Version, tables: &[TableMeta]) -> Vec<Arc<TableHandle>> {
         }
     }
     warm
-}
-
-/// Remove what was written and will not be installed.
-fn remove_written(core: &Core, tables: &[TableMeta], blobs: &[BlobMeta]) {
-    let tables = tables.iter().map(|table| FileName::Table(table.number));
-    remove_files(core, tables.chain(blobs.iter().map(|blob| FileName::Blob(blob.number))));
 }
 
 impl MemtableAndLog {

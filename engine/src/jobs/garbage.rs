@@ -9,7 +9,9 @@
 use std::sync::{Arc, Weak};
 
 use esker_base::Result;
+use esker_base::blob::BlobMeta;
 use esker_base::filename::FileName;
+use esker_base::table_meta::TableMeta;
 use esker_vfs::scheduler::{Job, Lane, Progress};
 
 use super::Jobs;
@@ -80,11 +82,21 @@ pub(crate) fn collect_garbage_now(core: &Core) {
     remove_files(core, waste.into_iter().chain(core.versions.take_garbage()));
 }
 
-/// Remove these files, of which nobody needs a byte any more.
+/// Remove these files, of which nobody needs a byte any more; none if the directory may be another one by now, where
+/// somebody may need files of these names.
 pub(crate) fn remove_files(core: &Core, names: impl IntoIterator<Item = FileName>) {
     for name in names {
+        if !matches!(core.displaced(), Ok(None)) {
+            return;
+        }
         let _ = core.env.fs.remove(&core.dir.join(name.to_string()));
     }
+}
+
+/// Remove what was written and will not be installed.
+pub(super) fn remove_written(core: &Core, tables: &[TableMeta], blobs: &[BlobMeta]) {
+    let tables = tables.iter().map(|table| FileName::Table(table.number));
+    remove_files(core, tables.chain(blobs.iter().map(|blob| FileName::Blob(blob.number))));
 }
 
 /// See the module.

@@ -57,9 +57,10 @@ impl Job for Upkeep {
         if matches!(core.options.durability, Durability::Interval(_))
             && let Err(error) = core.persist()
         {
-            // `persist` has stopped writes; the next writer hears why.
-            core.emit(&Event::JobFailed { job: "upkeep", error, will_retry: false });
-            return Progress::Done;
+            // If that has stopped writes, the next writer hears why.
+            let will_retry = core.health.check().is_ok();
+            core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
+            return if will_retry { Progress::After(self.every) } else { Progress::Done };
         }
         core.jobs.collect_garbage();
         let now = core.env.clock.monotonic();

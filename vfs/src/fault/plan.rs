@@ -25,6 +25,7 @@ pub enum Operation {
     OpenDir,
     SyncDir,
     Lock,
+    StillInPlace,
     FreeSpace,
     Len,
     Read,
@@ -37,7 +38,7 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Operation; 22] = [
+    pub const ALL: [Operation; 23] = [
         Operation::Create,
         Operation::Open,
         Operation::OpenWritable,
@@ -52,6 +53,7 @@ impl Operation {
         Operation::OpenDir,
         Operation::SyncDir,
         Operation::Lock,
+        Operation::StillInPlace,
         Operation::FreeSpace,
         Operation::Len,
         Operation::Read,
@@ -72,6 +74,7 @@ impl Operation {
                 | Operation::List
                 | Operation::Stat
                 | Operation::OpenDir
+                | Operation::StillInPlace
                 | Operation::FreeSpace
                 | Operation::Len
                 | Operation::Read
@@ -95,7 +98,7 @@ impl Operation {
             Operation::CreateDir => "create directory",
             Operation::RemoveDir => "remove directory",
             Operation::List => "list",
-            Operation::Stat => "look up",
+            Operation::Stat | Operation::StillInPlace => "look up",
             Operation::OpenDir => "open directory",
             Operation::SyncDir => "sync directory",
             Operation::Lock => "lock",
