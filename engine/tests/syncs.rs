@@ -1,0 +1,97 @@
+//! Syncs: timed ones go on, listeners hear of one that failed, and a checkpoint's name is synced wherever it is.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use esker::event::{Event, Listener};
+use esker::vfs::fault::{Fault, FaultFs, Operation};
+use esker::vfs::mem::Policy;
+use esker::vfs::sim::Simulation;
+use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+
+const DIR: &str = "/db";
+
+/// A world, and its disk, which fails as planned.
+fn failing() -> (Simulation, FaultFs) {
+    let world = Simulation::new(1);
+    let faults = FaultFs::over(&world.disk, Arc::clone(&world.clock));
+    (world, faults)
+}
+
+/// A look at the directory that fails once does not end the timed syncs.
+#[test]
+fn timed_syncs_go_on_after_a_look_at_the_directory_has_failed() {
+    let (world, faults) = failing();
+    let every = Duration::from_millis(50);
+    let options = DatabaseOptions { durability: Durability::Interval(every), ..DatabaseOptions::default() };
+    let env = world.env_over(Arc::new(faults.clone()));
+    let db = Database::builder(DIR).options(options).env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let put_and_wait = |key: &str| {
+        map.put(key, "value").unwrap();
+        world.clock.advance(every * 2);
+        world.steps.settle();
+    };
+    put_and_wait("before");
+    faults.plan(Fault::when(|call| call.operation == Operation::StillInPlace).sticky());
+    put_and_wait("meanwhile");
+    assert!(!faults.fired().is_empty());
+    faults.clear();
+    put_and_wait("after");
+    let left = world.disk.image_at(world.disk.trace_len(), Policy::Strict, 0);
+    let env = Simulation::on(left, 2).env();
+    let db = Database::builder(DIR).env(env).open().unwrap();
+    let map = db.existing_keyspace("map").unwrap();
+    for key in ["before", "meanwhile", "after"] {
+        assert_eq!(map.get(key).unwrap().as_deref(), Some(&b"value"[..]), "{key}");
+    }
+}
+
+#[derive(Default)]
+struct Stops(Mutex<Vec<Error>>);
+
+impl Listener for Stops {
+    fn on_event(&self, event: &Event) {
+        if let Event::WritesStopped { error } = event {
+            self.0.lock().expect("nobody panics with it").push(error.clone());
+        }
+    }
+}
+
+/// Listeners hear that a sync which failed has stopped writes, once.
+#[test]
+fn a_failed_sync_is_told_to_listeners() {
+    let (world, faults) = failing();
+    let stops = Arc::new(Stops::default());
+    let options = DatabaseOptions { durability: Durability::Sync, ..DatabaseOptions::default() };
+    let builder = Database::builder(DIR).options(options).env(world.env_over(Arc::new(faults.clone())));
+    let db = builder.listener(stops.clone()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    assert!(stops.0.lock().unwrap().is_empty());
+    faults.plan(Fault::when(|call| call.operation == Operation::SyncData).sticky());
+    assert!(matches!(map.put("b", "2"), Err(Error::InDoubt { .. })));
+    assert!(matches!(map.put("c", "3"), Err(Error::Poisoned { .. })));
+    let told = stops.0.lock().unwrap();
+    assert!(matches!(&told[..], [Error::Io { .. }]), "{told:?}");
+}
+
+/// The name of a checkpoint is made durable where it is relative, too.
+#[test]
+fn the_name_of_a_checkpoint_in_the_present_directory_is_synced() {
+    let (world, faults) = failing();
+    let db = Database::builder(DIR).env(world.env_over(Arc::new(faults.clone()))).open().unwrap();
+    let synced = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&synced);
+    faults.plan(Fault::when(move |call| {
+        if call.operation == Operation::SyncDir {
+            seen.lock().unwrap().push(call.path.to_path_buf());
+        }
+        false
+    }));
+    // The simulated disk has no present directory: what counts is that its name is asked for.
+    let _ = db.checkpoint("copy");
+    let last = synced.lock().unwrap().last().cloned();
+    assert_eq!(last.as_deref(), Some(Path::new(".")));
+}
