@@ -320,7 +320,7 @@ pub struct DatabaseMetrics {
     pub counters: Counters,
     /// Every keyspace.
     pub keyspaces: Vec<KeyspaceMetrics>,
-    /// Memory held, in bytes, by purpose.
+    /// Memory held, in bytes, by purpose: memtables, cache, table metadata, compaction, commit.
     pub memory: Vec<(&'static str, u64)>,
     /// Memtables that wait for their flush.
     pub sealed_memtables: u64,
