@@ -11,8 +11,8 @@
 //! | `health` | the first fatal failure, `close` | every write |
 //!
 //! Locks are taken one at a time, with these exceptions: the commit lane's `turn` may be held while
-//! `current`'s install lock, the sync lane's state lock, the spare log's or the backlog's is taken for a rotation, and while
-//! the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
+//! `current`'s install lock, the sync lane's state lock, the spare log's, the backlog's or the jobs' is taken for a rotation, and the directory's `lock` is asked
+//! where it lies, and while the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -256,7 +256,9 @@ impl Core {
             turn.events.extend(self.stop_writes_quietly(&error));
             return Err(error);
         }
-        if let Some(error) = self.displaced()? {
+        if turn.log.is_some()
+            && let Some(error) = self.displaced()?
+        {
             // A log that is made in another directory would be missed where the database is.
             turn.events.extend(self.stop_writes_quietly(&error));
             return Err(error);

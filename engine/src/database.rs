@@ -221,7 +221,7 @@ impl Database {
     /// is linked is shared: damage to a file is damage to both databases. A backup is a copy of a checkpoint on another device.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `dir` exists; [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`];
+    /// [`Error::InvalidArgument`] if `dir` exists; [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], [`Error::Aborted`];
     /// [`Error::Io`], after which what was made of it is removed again.
     ///
     /// ```
@@ -303,7 +303,7 @@ impl Core {
 
     /// Err, and stop writes, if the directory or its lock file is not where this handle has locked it any more
     /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
-    /// Asked before each commit of the manifest, and before a table or a log is made.
+    /// Asked before each commit of the manifest, and before each table, blob file and log is made.
     pub(crate) fn check_in_place(&self) -> Result<()> {
         let Some(displaced) = self.displaced()? else { return Ok(()) };
         self.stop_writes(&displaced);

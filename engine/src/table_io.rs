@@ -63,7 +63,6 @@ pub(crate) struct Output {
 impl Output {
     /// Output into `level` of `keyspace`, or `None` if it was dropped.
     pub(crate) fn new(core: &Arc<Core>, keyspace: KeyspaceId, level: u8) -> Result<Option<Self>> {
-        core.check_in_place()?;
         let Some(options) = core.keyspace_options(keyspace)? else { return Ok(None) };
         let version = core.versions.current();
         let Some(state) = version.keyspace(keyspace) else { return Ok(None) };
@@ -140,6 +139,7 @@ impl Output {
             bytes_min: self.options.blob_threshold(),
             file_bytes: BLOB_FILE_TABLES * self.core.options.table_bytes,
             make: Box::new(move || {
+                core.check_in_place()?;
                 let number = core.versions.allocate();
                 let identity = TableIdentity { database: core.database, number, keyspace };
                 BlobWriter::create(&core.env.fs, &core.dir, identity)
@@ -158,6 +158,7 @@ impl Output {
         };
         Box::new(move || {
             let core = &self.core;
+            core.check_in_place()?;
             let number = core.versions.allocate();
             let identity = TableIdentity { database: core.database, number, keyspace: self.keyspace };
             let now = core.env.clock.wall_millis();

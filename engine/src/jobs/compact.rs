@@ -69,10 +69,10 @@ impl Carrying {
     /// Put the outputs in the inputs' place; a trivial move has none.
     fn install(&mut self, output: Option<&RunOutput>) -> Result<()> {
         let (core, plan) = (&self.core, &self.plan);
-        // What was written goes with the directory it was written to.
-        core.check_in_place()?;
         let written = output.map(|output| output.tables.as_slice()).unwrap_or_default();
         let blobs = output.map(|output| output.blobs.as_slice()).unwrap_or_default();
+        // What was written goes with the directory it was written to; if only that could not be found out, another try writes anew.
+        core.check_in_place().inspect_err(|_| remove_written(core, written, blobs))?;
         // Asked within the commit: right behind it the keyspace may be dropped, while readers have what was put in.
         let mut put_in = false;
         let committed = core.versions.commit_with(|version| {
