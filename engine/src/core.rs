@@ -11,8 +11,8 @@
 //! | `health` | the first fatal failure, `close` | every write |
 //!
 //! Locks are taken one at a time, with these exceptions: the commit lane's `turn` may be held while
-//! `current`'s install lock, the sync lane's state lock, the spare log's, the backlog's or the jobs' is taken for a rotation, and the directory's `lock` is asked
-//! where it lies, and while the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
+//! `current`'s install lock, the sync lane's state lock, the spare log's, the backlog's or the jobs' is taken for a rotation, while
+//! `lock` is for a look whether the directory is still in place, and while the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
