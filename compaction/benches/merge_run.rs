@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use esker_base::filename::FileName;
 use esker_base::ledger::Ledger;
 use esker_base::merge::Merge;
 use esker_base::table_meta::TableMeta;
@@ -151,6 +152,7 @@ impl Bench {
             outputs: self.maker(),
             blobs: BlobRules::none(),
             context: self.context.clone(),
+            remove: Box::new(|_| ()),
         });
         while !run.step(1 << 20).unwrap() {}
         run.finish().unwrap().tables
@@ -171,7 +173,10 @@ impl Bench {
     }
 
     fn remove(&self, tables: &[TableMeta]) {
-        esker_compaction::discard(&self.context, tables, &[]);
+        for table in tables {
+            let path = self.context.dir.join(FileName::Table(table.number).to_string());
+            self.context.fs.remove(&path).unwrap();
+        }
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Blobs {
     /// Each with whether it is to be collected.
     sources: BTreeMap<FileNumber, (Arc<BlobHandle>, bool)>,
     writer: Option<BlobWriter>,
+    /// Every file that was begun.
+    begun: Vec<FileName>,
     finished: Vec<BlobMeta>,
     /// How many of `finished` belong to tables that are finished.
     settled: usize,
@@ -79,6 +81,7 @@ impl Blobs {
                 })
                 .collect(),
             writer: None,
+            begun: Vec::new(),
             finished: Vec::new(),
             settled: 0,
             moved: 0,
@@ -130,7 +133,11 @@ impl Blobs {
         }
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            none => none.insert((self.make)()?),
+            none => {
+                let writer = none.insert((self.make)()?);
+                self.begun.push(FileName::Blob(writer.number()));
+                writer
+            }
         };
         self.moved += value.len() as u64;
         writer.add(key, value)
@@ -157,12 +164,16 @@ impl Blobs {
         &self.finished
     }
 
-    /// Remove what is not finished and hand out what is.
-    pub(crate) fn give_up(&mut self) -> Vec<BlobMeta> {
-        if let Some(writer) = self.writer.take() {
-            writer.abandon();
-        }
+    /// Hand out the finished files, which are the caller's from now on.
+    pub(crate) fn take_finished(&mut self) -> Vec<BlobMeta> {
+        self.begun.clear();
         std::mem::take(&mut self.finished)
+    }
+
+    /// Close what is not finished, and name every file that was begun.
+    pub(crate) fn give_up(&mut self) -> Vec<FileName> {
+        self.writer = None;
+        std::mem::take(&mut self.begun)
     }
 
     /// Bytes of values read and written since the last call.

@@ -58,7 +58,7 @@ pub use outputs::{Cut, MakeWriter};
 pub use pick::pick;
 pub use plan::{Plan, Reason};
 pub use range::{RangeRequest, RangeStep, plan_range};
-pub use run::{MergeRun, RunInput, RunOutput, RunSource, discard};
+pub use run::{MergeRun, RemoveFile, RunInput, RunOutput, RunSource};
 pub use score::{Score, score};
 pub use settings::{Load, Settings};
 pub use subcompaction::Part;

@@ -71,6 +71,8 @@ pub(crate) struct Outputs {
     /// Head of the next boundary or fragment start, `u64::MAX` if there is none: keys with a smaller
     /// head have nothing to pass.
     next_event: u64,
+    /// Every table's file that was begun.
+    begun_files: Vec<FileName>,
     finished: Vec<TableMeta>,
     blobs: Blobs,
 }
@@ -90,6 +92,7 @@ impl Outputs {
             begun: Vec::new(),
             begun_bytes: 0,
             next_event: 0,
+            begun_files: Vec::new(),
             finished: Vec::new(),
             blobs,
         };
@@ -130,12 +133,29 @@ impl Outputs {
         self.end_table(None)
     }
 
-    /// Remove what is not finished and hand out what is.
-    pub(crate) fn give_up(&mut self) -> (Vec<TableMeta>, Vec<BlobMeta>) {
+    /// Hand out the finished tables and blob files, which are the caller's from now on.
+    pub(crate) fn take_finished(&mut self) -> (Vec<TableMeta>, Vec<BlobMeta>) {
+        self.begun_files.clear();
+        (std::mem::take(&mut self.finished), self.blobs.take_finished())
+    }
+
+    /// Close what is not finished, and name every file that was begun.
+    pub(crate) fn give_up(&mut self) -> Vec<FileName> {
+        self.writer = None;
+        let mut files = std::mem::take(&mut self.begun_files);
+        files.append(&mut self.blobs.give_up());
+        files
+    }
+
+    /// The writer of the table under way, or of the next.
+    #[inline]
+    fn writer(&mut self) -> Result<TableWriter> {
         if let Some(writer) = self.writer.take() {
-            writer.abandon();
+            return Ok(writer);
         }
-        (std::mem::take(&mut self.finished), self.blobs.give_up())
+        let writer = (self.make)()?;
+        self.begun_files.push(FileName::Table(writer.number()));
+        Ok(writer)
     }
 
     #[inline]
@@ -213,23 +233,11 @@ impl Outputs {
         if self.writer.is_none() && fragments.is_empty() {
             return Ok(());
         }
-        let mut writer = match self.writer.take() {
-            Some(writer) => writer,
-            None => (self.make)()?,
-        };
+        let mut writer = self.writer()?;
         for fragment in &fragments {
-            if let Err(error) = writer.add_tombstone(fragment) {
-                writer.abandon();
-                return Err(error);
-            }
+            writer.add_tombstone(fragment)?;
         }
-        let blobs = match self.blobs.finish_table() {
-            Ok(blobs) => blobs,
-            Err(error) => {
-                writer.abandon();
-                return Err(error);
-            }
-        };
+        let blobs = self.blobs.finish_table()?;
         let meta = writer.finish()?;
         let complete = blobs.iter().all(|blob| {
             let part = meta.blobs.iter().find(|part| part.number == blob.number);
@@ -292,7 +300,8 @@ impl Outputs {
         if let Some(writer) = &mut self.writer {
             return writer.add_hashed(key, seqno, kind, value, hash);
         }
-        self.writer.insert((self.make)()?).add_hashed(key, seqno, kind, value, hash)
+        let writer = self.writer()?;
+        self.writer.insert(writer).add_hashed(key, seqno, kind, value, hash)
     }
 
     /// A put whose value goes to a blob file.

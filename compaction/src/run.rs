@@ -12,7 +12,7 @@
 //! Then [`MergeRun::finish`] hands the tables out, if each input gave as many entries, with the same content
 //! hash, as its description says: to this run, or to it and the runs over other parts of the keys
 //! ([`subcompaction`](crate::subcompaction)) together. On any error the inputs are untouched and the
-//! outputs are worthless: drop the run (or [`MergeRun::abandon`] it), and it removes what it wrote.
+//! outputs are worthless: drop the run (or [`MergeRun::abandon`] it), and it has what it wrote removed ([`RunInput::remove`]).
 //!
 //! Durability order: each output is synced before it is read back; its name becomes durable with the
 //! manifest commit that installs it; only after that commit may inputs or logs go.
@@ -112,9 +112,15 @@ pub struct RunInput<C> {
     pub outputs: MakeWriter,
     /// What is done with values in blob files.
     pub blobs: BlobRules,
-    /// Where the outputs lie, to read them back and to remove them.
+    /// Where the outputs lie, to read them back.
     pub context: TableContext,
+    /// Removes a file of the run's when the run is given up: only the directory's owner knows whether the file of that
+    /// name there is the run's still. Best effort: what is left is removed when the database is opened again.
+    pub remove: RemoveFile,
 }
+
+/// See [`RunInput::remove`].
+pub type RemoveFile = Box<dyn FnMut(FileName) + Send>;
 
 /// What a run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,6 +157,7 @@ pub struct MergeRun<C: Cursor> {
     /// How many outputs were read back.
     proved: usize,
     context: TableContext,
+    remove: RemoveFile,
     totals: RunOutput,
     phase: Phase,
 }
@@ -190,6 +197,7 @@ impl<C: Cursor> MergeRun<C> {
             readback: None,
             proved: 0,
             context: input.context,
+            remove: input.remove,
             totals: RunOutput { range_tombstones_dropped, ..RunOutput::default() },
             phase: Phase::New,
         }
@@ -222,7 +230,7 @@ impl<C: Cursor> MergeRun<C> {
         let mut all = RunOutput::default();
         for run in &mut runs {
             let totals = std::mem::take(&mut run.totals);
-            let (tables, blobs) = run.outputs.give_up();
+            let (tables, blobs) = run.outputs.take_finished();
             all.tables.extend(tables);
             all.blobs.extend(blobs);
             all.entries_in += totals.entries_in;
@@ -374,18 +382,8 @@ impl<C: Cursor> Drop for MergeRun<C> {
     fn drop(&mut self) {
         // Closed before they are removed.
         self.readback = None;
-        let (tables, blobs) = self.outputs.give_up();
-        discard(&self.context, &tables, &blobs);
-    }
-}
-
-/// Remove tables and blob files that were written and will not be installed, best effort: what is left is removed when
-/// the database is opened again.
-pub fn discard(context: &TableContext, tables: &[TableMeta], blobs: &[BlobMeta]) {
-    let tables = tables.iter().map(|table| FileName::Table(table.number));
-    for name in tables.chain(blobs.iter().map(|blob| FileName::Blob(blob.number))) {
-        let path = context.dir.join(name.to_string());
-        // Nobody waits for this and nothing depends on it.
-        drop(context.fs.remove(&path));
+        for file in self.outputs.give_up() {
+            (self.remove)(file);
+        }
     }
 }

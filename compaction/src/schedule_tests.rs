@@ -189,6 +189,7 @@ impl World {
             outputs: self.lab.maker(),
             blobs: self.lab.blobs(BLOB_BYTES_MIN, Vec::new(), &[]),
             context: self.lab.context.clone(),
+            remove: self.lab.remover(),
         });
         drive(&mut run, 1000).expect("memory");
         let output = run.finish().expect("the inputs are as described");
@@ -231,6 +232,7 @@ impl World {
                 outputs: self.lab.maker(),
                 blobs: self.lab.blobs(BLOB_BYTES_MIN, plan.blobs(), &plan.collect),
                 context: self.lab.context.clone(),
+                remove: self.lab.remover(),
             })
         });
         self.jobs.push(Job { plan, id, run });

@@ -22,7 +22,7 @@ use esker_vfs::mem::MemFs;
 use crate::blobs::BlobRules;
 use crate::chain::Chain;
 use crate::outputs::MakeWriter;
-use crate::run::{MergeRun, RunSource};
+use crate::run::{MergeRun, RemoveFile, RunSource};
 
 /// A directory in memory.
 #[derive(Clone)]
@@ -74,6 +74,13 @@ impl Lab {
             let id = TableIdentity { database: lab.context.database, number, keyspace: KeyspaceId(1) };
             let options = TableOptions { block_bytes: 64, ..TableOptions::default() };
             TableWriter::create(&lab.context.fs, &lab.context.dir, id, options, 0)
+        })
+    }
+
+    pub(crate) fn remover(&self) -> RemoveFile {
+        let context = self.context.clone();
+        Box::new(move |file| {
+            context.fs.remove(&context.dir.join(file.to_string())).expect("it was written");
         })
     }
 

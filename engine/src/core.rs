@@ -367,7 +367,7 @@ impl Core {
         let position = self.lane.turn().position();
         if let Some(position) = position {
             self.wait_durable(position)?;
-            self.witness(position)?;
+            self.witness(position).inspect_err(|error| self.note_manifest_failure(error))?;
         }
         Ok(())
     }
@@ -389,7 +389,9 @@ impl Core {
     /// open, or end earlier, nothing else may tell. A sync of the manifest, unless it knows already.
     ///
     /// A commit of the manifest that fails and leaves nothing behind, on a full disk perhaps, is let pass: what
-    /// was promised is durable without it, and the next sync of a new log, or `persist`, tries again.
+    /// was promised is durable without it, and the next sync of a new log, or `persist`, tries again. Whatever it errs
+    /// with has to stop writes: that is left to the caller, since others wait for the sync lane meanwhile, and a listener
+    /// that is told may wait for them.
     fn witness(&self, position: LogPosition) -> Result<()> {
         let edit = |marks: &Marks| {
             let edit = Edit::DurableLog { number: position.log, len: position.offset };
@@ -399,10 +401,12 @@ impl Core {
         if planted::is(Planted::NoWitness) || edit(self.versions.current().marks()).is_none() {
             return Ok(());
         }
-        let committed = self.check_in_place().and_then(|()| {
-            let committed =
-                self.versions.commit_with(|version| Ok(edit(version.marks()).into_iter().collect()));
-            committed.map(drop).inspect_err(|error| self.note_manifest_failure(error))
+        let committed = self.displaced().and_then(|displaced| match displaced {
+            Some(error) => Err(error),
+            None => self
+                .versions
+                .commit_with(|version| Ok(edit(version.marks()).into_iter().collect()))
+                .map(drop),
         });
         let Err(error) = committed else { return Ok(()) };
         if matches!(error, Error::Aborted { .. }) && self.versions.poisoned().is_none() {

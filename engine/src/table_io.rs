@@ -7,14 +7,15 @@ use std::sync::Arc;
 use esker_base::blob::BlobPointer;
 use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, Result, SeqNo};
 use esker_compaction::{
-    Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RunInput, RunSource, Settings, flush_cut,
-    subcompaction,
+    Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RemoveFile, RunInput, RunSource, Settings,
+    flush_cut, subcompaction,
 };
 use esker_manifest::{BlobHandle, TableHandle, Tree};
 use esker_sstable::{BlobWriter, TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};
 use esker_vfs::scheduler::Lane;
 
 use crate::core::Core;
+use crate::jobs::remove_files;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{DatabaseOptions, KeyspaceOptions};
 
@@ -127,9 +128,16 @@ impl Output {
             operator: self.operator.clone(),
             cut,
             context: self.core.table_context(),
+            remove: self.remover(),
             blobs,
             outputs: self.make_writer(),
         }
+    }
+
+    /// Removes what a run that is given up has written.
+    fn remover(&self) -> RemoveFile {
+        let core = Arc::clone(&self.core);
+        Box::new(move |file| remove_files(&core, [file]))
     }
 
     /// What a run does with values in blob files, whose inputs refer to `sources`.

@@ -1,7 +1,8 @@
 //! Syncs: timed ones go on, listeners hear of one that failed, and a checkpoint's name is synced wherever it is.
+#![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use esker::event::{Event, Listener};
@@ -75,6 +76,54 @@ fn a_failed_sync_is_told_to_listeners() {
     assert!(matches!(map.put("c", "3"), Err(Error::Poisoned { .. })));
     let told = stops.0.lock().unwrap();
     assert!(matches!(&told[..], [Error::Io { .. }]), "{told:?}");
+}
+
+/// Waits, once told that writes have stopped, until so many writers have their answer.
+struct Patient {
+    writers: usize,
+    answers: Mutex<mpsc::Receiver<()>>,
+    all_answered: OnceLock<bool>,
+}
+
+impl Listener for Patient {
+    fn on_event(&self, event: &Event) {
+        if matches!(event, Event::WritesStopped { .. }) {
+            let answers = self.answers.lock().expect("nobody panics with it");
+            let long = Duration::from_secs(20);
+            let all = (0..self.writers).all(|_| answers.recv_timeout(long).is_ok());
+            self.all_answered.set(all).expect("writes stop once");
+        }
+    }
+}
+
+/// A sync may find that the directory was moved: whoever makes it tells so when nobody waits for that sync any more.
+#[test]
+fn a_listener_may_wait_for_those_who_waited_for_the_sync() {
+    const WRITERS: usize = 8;
+    let (dir, (answer, answers)) = (tempfile::tempdir().unwrap(), mpsc::channel());
+    let (place, moved) = (dir.path().join("db"), dir.path().join("moved"));
+    let patient =
+        Patient { writers: WRITERS - 1, answers: Mutex::new(answers), all_answered: OnceLock::new() };
+    let patient = Arc::new(patient);
+    let options = DatabaseOptions { durability: Durability::Sync, ..DatabaseOptions::default() };
+    let builder = Database::builder(&place).options(options).listener(Arc::<Patient>::clone(&patient));
+    let db = builder.open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    // The manifest does not know of the new log yet, so that the next sync looks whether it may tell it.
+    db.flush().unwrap();
+    std::fs::rename(&place, &moved).unwrap();
+    let together = Barrier::new(WRITERS);
+    std::thread::scope(|scope| {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                together.wait();
+                assert!(map.put("b", "2").is_err());
+                answer.send(()).unwrap();
+            });
+        }
+    });
+    assert_eq!(patient.all_answered.get(), Some(&true));
 }
 
 /// The name of a checkpoint is made durable where it is relative, too.

@@ -16,7 +16,7 @@ use esker_base::format::TABLE_VERSION;
 use esker_base::key::compare;
 use esker_base::range_tombstone::Fragment;
 use esker_base::table_meta::TableMeta;
-use esker_base::{Error, InternalKey, Kind, Result, SeqNo, limits};
+use esker_base::{Error, FileNumber, InternalKey, Kind, Result, SeqNo, limits};
 use esker_vfs::fs::Fs;
 
 use crate::block::{BlockBuilder, fit_u32, tag};
@@ -35,9 +35,9 @@ use crate::totals::Totals;
 /// Writes one table.
 ///
 /// Entries come in ascending internal order; range tombstones, ascending and not overlapping, at any
-/// time in between. After an error only [`TableWriter::abandon`] makes sense.
+/// time in between. After an error it is of no more use. A writer that is dropped, or that could not finish, leaves its
+/// file where it is, for whoever owns the directory to remove.
 pub struct TableWriter {
-    fs: Arc<dyn Fs>,
     identity: TableIdentity,
     options: TableOptions,
     output: Output,
@@ -94,7 +94,6 @@ impl TableWriter {
         let file = fs.create(&dir.join(FileName::Table(identity.number).to_string()))?;
         let seed = ChecksumSeed::new(identity.database, identity.number);
         Ok(TableWriter {
-            fs: Arc::clone(fs),
             identity,
             options,
             output: Output::new(file, seed),
@@ -223,18 +222,14 @@ impl TableWriter {
         self.totals.entries
     }
 
-    /// Write what is left, sync the file and describe the table; a file of which that fails is removed. Panics if
-    /// nothing was added.
-    pub fn finish(mut self) -> Result<TableMeta> {
-        assert!(self.totals.entries > 0 || !self.fragments.is_empty(), "a table holds something");
-        let finished = self.complete();
-        if finished.is_err() {
-            self.abandon();
-        }
-        finished
+    /// Its file's number.
+    pub fn number(&self) -> FileNumber {
+        self.identity.number
     }
 
-    fn complete(&mut self) -> Result<TableMeta> {
+    /// Write what is left, sync the file and describe the table. Panics if nothing was added.
+    pub fn finish(mut self) -> Result<TableMeta> {
+        assert!(self.totals.entries > 0 || !self.fragments.is_empty(), "a table holds something");
         if !self.block.is_empty() {
             self.finish_block()?;
         }
@@ -276,16 +271,6 @@ impl TableWriter {
         self.output.flush()?;
         self.output.file.sync()?;
         Ok(properties.meta)
-    }
-
-    /// Give the table up and remove its file. A file that cannot be removed stays behind, unnamed by
-    /// any manifest.
-    pub fn abandon(self) {
-        let path = self.output.file.path().to_path_buf();
-        let fs = Arc::clone(&self.fs);
-        drop(self);
-        // Nobody will read the file, so a failure here changes nothing for the caller.
-        let _ = fs.remove(&path);
     }
 
     /// Encode the block, write it, and leave it to the index until the next key is known.

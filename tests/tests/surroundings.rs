@@ -2,11 +2,14 @@
 //! or lies. Each test is a row of the fault model.
 #![expect(clippy::disallowed_methods, reason = "real files and processes around a database")]
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions, MergeOperator};
 use esker_tests::crash::record;
 use esker_tests::kill;
 use esker_tests::setup::{Mode, Setup};
@@ -27,6 +30,10 @@ fn fill(db: &Database) {
     for n in 0..300u32 {
         map.put(n.to_be_bytes(), vec![7; 200]).expect("put");
     }
+}
+
+fn names(dir: &Path) -> BTreeSet<OsString> {
+    std::fs::read_dir(dir).expect("there").map(|entry| entry.expect("read").file_name()).collect()
 }
 
 /// Row 14: files that are not the database's are left alone.
@@ -124,10 +131,6 @@ fn a_checkpoint_in_the_place_of_its_database_loses_no_file() {
     db.flush().expect("flushed");
     db.wait_for_compactions().expect("settled");
     db.checkpoint(&copy).expect("made");
-    let names = |dir: &Path| {
-        let names = std::fs::read_dir(dir).expect("there").map(|entry| entry.expect("read").file_name());
-        names.collect::<std::collections::BTreeSet<_>>()
-    };
     let copied = names(&copy);
     // A cursor holds on to tables that are compacted away.
     let mut cursor = map.cursor().expect("made");
@@ -142,6 +145,65 @@ fn a_checkpoint_in_the_place_of_its_database_loses_no_file() {
     assert_eq!(names(&place), copied);
     let db = Database::open(&place).expect("opened");
     assert_eq!(db.existing_keyspace("map").expect("there").iter().count(), 300);
+}
+
+/// Puts another directory in the database's place in the middle of a compaction, with a file of each name there, and panics.
+struct Mover {
+    place: PathBuf,
+    moved: PathBuf,
+    armed: AtomicBool,
+}
+
+impl MergeOperator for Mover {
+    fn name(&self) -> &'static str {
+        "mover"
+    }
+
+    fn fold(&self, _key: &[u8], _base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        if self.armed.swap(false, Ordering::SeqCst) {
+            std::fs::rename(&self.place, &self.moved).expect("moved");
+            std::fs::create_dir(&self.place).expect("made");
+            for name in names(&self.moved) {
+                std::fs::write(self.place.join(name), "another's").expect("written");
+            }
+            panic!("the run is to be given up");
+        }
+        Ok(operands.concat())
+    }
+}
+
+/// Row 16: a compaction that is given up removes what it has written, and no files of these names in the new directory.
+#[test]
+fn a_compaction_that_is_given_up_removes_nothing_in_a_new_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (place, moved) = (dir.path().join("db"), dir.path().join("moved"));
+    let mover = Mover { place: place.clone(), moved: moved.clone(), armed: AtomicBool::new(false) };
+    let mover = Arc::new(mover);
+    let builder = Database::builder(&place).options(options()).merge_operator(Arc::<Mover>::clone(&mover));
+    let db = builder.open().expect("opened");
+    let merging = KeyspaceOptions::default().with_merge_operator("mover");
+    let map = db.keyspace("map", merging).expect("created");
+    for operand in ["a", "b"] {
+        for n in 0..100u32 {
+            map.put(n.to_be_bytes(), vec![7; 200]).expect("put");
+        }
+        // Behind the others, so that tables are finished and one is begun by then.
+        map.merge([0xFF; 4], operand).expect("merged");
+        db.flush().expect("flushed");
+    }
+    db.wait_for_compactions().expect("settled");
+    map.merge([0xFF; 4], "c").expect("merged");
+    map.put(7u32.to_be_bytes(), "anew").expect("put");
+    db.flush().expect("flushed");
+    let before = names(&place);
+    mover.armed.store(true, Ordering::SeqCst);
+    let refused = map.compact_range::<&[u8]>(..);
+    assert!(refused.is_err() && !mover.armed.load(Ordering::SeqCst), "{refused:?}");
+    let there = names(&moved);
+    assert!(there.len() > before.len(), "the run had begun some files: {before:?}, {there:?}");
+    assert!(db.close().is_err());
+    drop(map);
+    assert_eq!(names(&place), there, "of another database by now");
 }
 
 /// Row 17: an open for reading makes no call that changes anything (it takes the lock that is there).

@@ -23,6 +23,7 @@ fn input(lab: &Lab, contents: &[Content], snapshots: &[u64]) -> RunInput<Chain<T
         outputs: lab.maker(),
         blobs: BlobRules::none(),
         context: lab.context.clone(),
+        remove: lab.remover(),
     }
 }
 
@@ -157,7 +158,17 @@ fn an_input_that_gives_less_than_promised_is_damage() {
         let source =
             RunSource { cursor: VecCursor::new(rows()), tombstones: vec![], tables: vec![meta.clone()] };
         let RunInput {
-            snapshots, below, output_level, part, operator, cut, outputs, blobs, context, ..
+            snapshots,
+            below,
+            output_level,
+            part,
+            operator,
+            cut,
+            outputs,
+            blobs,
+            context,
+            remove,
+            ..
         } = input(&lab, &[], &[9]);
         let mut run = MergeRun::new(RunInput {
             sources: vec![source],
@@ -170,6 +181,7 @@ fn an_input_that_gives_less_than_promised_is_damage() {
             outputs,
             blobs,
             context,
+            remove,
         });
         drive(&mut run, 1 << 20).expect("nothing else is wrong");
         let error = run.finish().expect_err("the description is wrong");
@@ -219,8 +231,19 @@ fn a_source_out_of_order_is_damage() {
         fn drain_cost(&mut self, _: &mut OpCost) {}
     }
     let lab = Lab::new();
-    let RunInput { snapshots, below, output_level, part, operator, cut, outputs, blobs, context, .. } =
-        input(&lab, &[], &[9]);
+    let RunInput {
+        snapshots,
+        below,
+        output_level,
+        part,
+        operator,
+        cut,
+        outputs,
+        blobs,
+        context,
+        remove,
+        ..
+    } = input(&lab, &[], &[9]);
     let cursor = Twice(VecCursor::new(vec![entry("a", 2, Kind::Put, "x")]), false);
     let sources = vec![RunSource::of_memtable(cursor, None)];
     let mut run = MergeRun::new(RunInput {
@@ -234,6 +257,7 @@ fn a_source_out_of_order_is_damage() {
         outputs,
         blobs,
         context,
+        remove,
     });
     let error = drive(&mut run, 1 << 20).expect_err("twice the same").to_string();
     assert!(error.contains("not in order"), "{error}");

@@ -49,6 +49,7 @@ impl Told {
             outputs: lab.maker(),
             blobs: BlobRules::none(),
             context: lab.context.clone(),
+            remove: lab.remover(),
         })
     }
 

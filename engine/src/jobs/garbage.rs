@@ -82,11 +82,13 @@ pub(crate) fn collect_garbage_now(core: &Core) {
     remove_files(core, waste.into_iter().chain(core.versions.take_garbage()));
 }
 
-/// Remove these files, of which nobody needs a byte any more; none if the directory may be another one by now, where
-/// somebody may need files of these names.
+/// Remove these files, of which nobody needs a byte any more; none if the directory may be another one by now or
+/// somebody else's (its lock was given up), where somebody may need files of these names.
 pub(crate) fn remove_files(core: &Core, names: impl IntoIterator<Item = FileName>) {
     for name in names {
-        if !matches!(core.displaced(), Ok(None)) {
+        let locked =
+            core.lock.lock().as_ref().is_some_and(|lock| matches!(lock.still_in_place(), Ok(true)));
+        if !locked {
             return;
         }
         let _ = core.env.fs.remove(&core.dir.join(name.to_string()));

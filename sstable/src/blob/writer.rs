@@ -10,16 +10,16 @@ use std::sync::Arc;
 use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::ChecksumSeed;
 use esker_base::filename::FileName;
-use esker_base::{Result, limits};
+use esker_base::{FileNumber, Result, limits};
 use esker_vfs::fs::Fs;
 
 use super::layout::{FOOTER_BYTES, encode_footer, encode_header, record_start};
 use crate::options::TableIdentity;
 use crate::output::Output;
 
-/// Writes one blob file. After an error only [`BlobWriter::abandon`] makes sense.
+/// Writes one blob file. After an error it is of no more use. A writer that is dropped, or that could not finish, leaves its
+/// file where it is, for whoever owns the directory to remove.
 pub struct BlobWriter {
-    fs: Arc<dyn Fs>,
     identity: TableIdentity,
     output: Output,
     values: u64,
@@ -45,7 +45,7 @@ impl BlobWriter {
         let file = fs.create(&dir.join(FileName::Blob(identity.number).to_string()))?;
         let seed = ChecksumSeed::new(identity.database, identity.number);
         let output = Output::new(file, seed);
-        let mut writer = BlobWriter { fs: Arc::clone(fs), identity, output, values: 0, value_bytes: 0 };
+        let mut writer = BlobWriter { identity, output, values: 0, value_bytes: 0 };
         writer.output.put(&encode_header(identity, seed))?;
         Ok(writer)
     }
@@ -71,16 +71,13 @@ impl BlobWriter {
         self.output.offset() + FOOTER_BYTES as u64
     }
 
-    /// Write what is left, sync the file and describe it; a file of which that fails is removed.
-    pub fn finish(mut self) -> Result<BlobMeta> {
-        let finished = self.complete();
-        if finished.is_err() {
-            self.abandon();
-        }
-        finished
+    /// Its file's number.
+    pub fn number(&self) -> FileNumber {
+        self.identity.number
     }
 
-    fn complete(&mut self) -> Result<BlobMeta> {
+    /// Write what is left, sync the file and describe it.
+    pub fn finish(mut self) -> Result<BlobMeta> {
         let meta = BlobMeta {
             number: self.identity.number,
             keyspace: self.identity.keyspace,
@@ -92,14 +89,5 @@ impl BlobWriter {
         self.output.flush()?;
         self.output.file.sync()?;
         Ok(meta)
-    }
-
-    /// Give the file up and remove it. One that cannot be removed stays behind, unnamed by any manifest.
-    pub fn abandon(self) {
-        let path = self.output.file.path().to_path_buf();
-        let fs = Arc::clone(&self.fs);
-        drop(self);
-        // Nobody will read the file, so a failure here changes nothing for the caller.
-        let _ = fs.remove(&path);
     }
 }

@@ -70,16 +70,6 @@ fn the_estimate_is_near_the_size() {
 }
 
 #[test]
-fn an_abandoned_table_leaves_no_file() {
-    let fs = memory();
-    let mut writer =
-        TableWriter::create(&fs, &dir(), IDENTITY, TableOptions::default(), 0).expect("memory");
-    writer.add(b"k", SeqNo(1), Kind::Put, b"v").expect("memory");
-    writer.abandon();
-    assert_eq!(fs.stat(&path()).expect("memory"), None);
-}
-
-#[test]
 fn a_number_is_written_once() {
     let fs = memory();
     write(&fs, TableOptions::default(), &[entry("a", 1, Kind::Put, "")], &[]).expect("memory");
