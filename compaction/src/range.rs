@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use esker_base::table_meta::KeyBounds;
-use esker_base::{FileNumber, KeyspaceId};
+use esker_base::table_meta::{KeyBounds, TableMeta};
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use esker_manifest::{TableHandle, Tree};
 
 use crate::busy::Busy;
@@ -28,6 +28,9 @@ pub struct RangeRequest {
     /// file number allocated when the request begins. It makes the request end even while snapshots pin
     /// garbage.
     pub before: FileNumber,
+    /// The newest sequence number when the request begins. What is written later need not be compacted, so that the
+    /// request ends beside somebody who writes into the range on and on.
+    pub upto: SeqNo,
 }
 
 /// What comes next.
@@ -46,6 +49,12 @@ impl RangeRequest {
         let ends_before_start = bounds.ends_before(&self.start);
         let starts_behind = self.end.as_ref().is_some_and(|end| bounds.smallest >= *end);
         !ends_before_start && !starts_behind
+    }
+
+    /// Whether a table that does not lie in the deepest level may hold what is to be brought there. One that was made
+    /// since with numbers that became zero had nothing below it, as it is meant to be.
+    fn asks_for(&self, meta: &TableMeta) -> bool {
+        meta.number < self.before || meta.smallest_seqno > SeqNo::ZERO && meta.smallest_seqno <= self.upto
     }
 }
 
@@ -67,11 +76,18 @@ pub fn plan_range(
     };
     let levels: Vec<u8> =
         (0u8..).take(tree.levels.len()).filter(|&level| !overlapping(level).is_empty()).collect();
-    let (Some(&top), Some(&deepest)) = (levels.first(), levels.last()) else { return RangeStep::Done };
-    let plan = if top == 0 {
-        picker.level0_within(&overlapping(0))
-    } else if top < deepest {
-        picker.push_down(top, within_job(overlapping(top), settings), Reason::Asked)
+    let Some(&deepest) = levels.last() else { return RangeStep::Done };
+    let asked_for = |level: u8| -> Vec<Arc<TableHandle>> {
+        overlapping(level).into_iter().filter(|table| request.asks_for(&table.meta)).collect()
+    };
+    let above = levels.into_iter().take_while(|level| *level < deepest.max(1));
+    let top = above.map(|level| (level, asked_for(level))).find(|(_, tables)| !tables.is_empty());
+    let plan = if let Some((0, tables)) = &top {
+        picker.level0_within(tables)
+    } else if let Some((level, tables)) = top {
+        picker.push_down(level, within_job(tables, settings), Reason::Asked)
+    } else if deepest == 0 {
+        return RangeStep::Done;
     } else {
         let dirty = run_of_dirty(overlapping(deepest), request, settings);
         if dirty.is_empty() {

@@ -290,7 +290,7 @@ impl World {
 
     fn compact_range(&mut self, start: Vec<u8>, end: Option<Vec<u8>>) {
         let before = self.lab.next_number();
-        let request = RangeRequest { start, end, before };
+        let request = RangeRequest { start, end, before, upto: SeqNo::MAX };
         for _ in 0..500 {
             match plan_range(&self.tree(), KEYSPACE, &self.settings, &self.busy, &request) {
                 RangeStep::Done => return,

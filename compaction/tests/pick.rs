@@ -15,7 +15,7 @@
 //! | `start [snapshot=N]` | | picks, and the plan's job runs from now on |
 //! | `end` | | the oldest job ends without having changed anything |
 //! | `settle [snapshot=N]` | | picks and carries out (tables become one table, tombstones vanish at the bottom) until there is nothing to do |
-//! | `range START-END [before=N]` | | the next step of compacting a range (`-` alone for everything) |
+//! | `range START-END [before=N] [upto=SEQNO]` | | the next step of compacting a range (`-` alone for everything) |
 #![expect(clippy::disallowed_methods, reason = "the scenes are files")]
 
 use std::fmt::Write as _;
@@ -236,6 +236,7 @@ impl Scene {
             start: start.into(),
             end: (!end.is_empty()).then(|| end.into()),
             before: FileNumber(option(words, "before").map_or(u64::MAX, number)),
+            upto: option(words, "upto").map_or(SeqNo::MAX, |text| SeqNo(number(text))),
         };
         match plan_range(&self.tree(), KEYSPACE, &self.settings, &self.busy, &request) {
             RangeStep::Run(plan) => self.show_plan(&plan),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use esker_base::event::SealReason;
 use esker_base::limits::{self, KEYSPACE_NAME_BYTES_MAX};
 use esker_base::sync::atomic::Ordering;
-use esker_base::{Error, Result};
+use esker_base::{Error, KeyspaceId, Result};
 use esker_manifest::Edit;
 
 use crate::batch::Batch;
@@ -119,16 +119,29 @@ impl Database {
         if let Some(operator) = &options.merge_operator {
             core.operators.find(operator)?;
         }
-        let changing = core.keyspace_changes.lock();
-        if self.stored_options(name)?.is_none() {
-            core.check_in_place()?;
-            let id = core.versions.current().next_keyspace();
-            let edit = Edit::CreateKeyspace { id, name: name.to_string(), options: options.encode() };
-            core.versions.commit(vec![edit]).inspect_err(|e| core.note_manifest_failure(e))?;
-            core.current.install(|| core.versions.current(), None);
-        }
-        drop(changing);
+        // Listeners hear of a failure once the lock is gone: they may call back.
+        let created = {
+            let _changing = core.keyspace_changes.lock();
+            self.create_keyspace(name, &options)
+        };
+        created.inspect_err(|error| core.note_manifest_failure(error))?;
         self.keyspace(name, options)
+    }
+
+    /// Create the keyspace `name` unless somebody else just has. Under the lock of keyspaces' changes.
+    fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<()> {
+        let core = self.core();
+        if self.stored_options(name)?.is_some() {
+            return Ok(());
+        }
+        if let Some(displaced) = core.displaced()? {
+            return Err(displaced);
+        }
+        let id = core.versions.current().next_keyspace();
+        let edit = Edit::CreateKeyspace { id, name: name.to_string(), options: options.encode() };
+        core.versions.commit(vec![edit])?;
+        core.current.install(|| core.versions.current(), None);
+        Ok(())
     }
 
     /// The keyspace `name` with the options it was created with.
@@ -158,20 +171,20 @@ impl Database {
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         let core = self.core();
         core.check_writable()?;
-        let _changing = core.keyspace_changes.lock();
-        let id = match core.versions.current().by_name(name) {
-            Some(state) => state.id,
-            None => return Err(Error::NoSuchKeyspace { name: name.to_string() }),
+        let find = || match core.versions.current().by_name(name) {
+            Some(state) => Ok(state.id),
+            None => Err(Error::NoSuchKeyspace { name: name.to_string() }),
         };
+        find()?;
         core.check_in_place()?;
         // The manifest is ahead of the log: what came before the drop must not be lost without it.
         core.persist()?;
-        core.versions
-            .commit(vec![Edit::DropKeyspace { id }])
-            .inspect_err(|e| core.note_manifest_failure(e))?;
-        core.keyspace_dropped.store(true, Ordering::Release);
-        core.current.install(|| core.versions.current(), None);
-        core.forget_operator(id);
+        // Listeners, who may call back, were told of that flush before the lock, and hear of a failure behind it.
+        let dropped = {
+            let _changing = core.keyspace_changes.lock();
+            find().and_then(|id| core.drop_keyspace(id))
+        };
+        dropped.inspect_err(|error| core.note_manifest_failure(error))?;
         collect_garbage_now(core);
         core.note_progress();
         Ok(())
@@ -308,6 +321,18 @@ impl Core {
         let Some(displaced) = self.displaced()? else { return Ok(()) };
         self.stop_writes(&displaced);
         Err(displaced)
+    }
+
+    /// Under the lock of keyspaces' changes.
+    fn drop_keyspace(&self, id: KeyspaceId) -> Result<()> {
+        if let Some(displaced) = self.displaced()? {
+            return Err(displaced);
+        }
+        self.versions.commit(vec![Edit::DropKeyspace { id }])?;
+        self.keyspace_dropped.store(true, Ordering::Release);
+        self.current.install(|| self.versions.current(), None);
+        self.forget_operator(id);
+        Ok(())
     }
 
     /// What [`Core::check_in_place`] would err with, if anything, for a caller that holds a lock. Not to know is

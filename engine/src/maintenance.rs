@@ -138,7 +138,8 @@ impl Core {
             Bound::Excluded(key) => Some(key.clone()),
             Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
         };
-        let request = RangeRequest { start, end, before: self.versions.allocate() };
+        let upto = self.current.load_full().bound(self.snapshots());
+        let request = RangeRequest { start, end, before: self.versions.allocate(), upto };
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;

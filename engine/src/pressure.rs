@@ -81,6 +81,7 @@ impl Core {
         let clock = &self.env().clock;
         let began = clock.monotonic();
         let mut owed = true;
+        let mut has_waited = false;
         loop {
             let seen = self.progress().epoch();
             self.health().check()?;
@@ -112,6 +113,10 @@ impl Core {
                 (None, None) => None,
             };
             self.env().scheduler.wait(self.progress(), seen, timeout);
+            has_waited = true;
+        }
+        if !has_waited {
+            return Ok(());
         }
         let waited = clock.monotonic().saturating_sub(began);
         self.metrics().count_stall(waited);

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use esker_base::coding::Decoder;
 use esker_base::filename::FileName;
 use esker_base::{DatabaseId, Error, FileNumber, Result, SeqNo};
-use esker_manifest::limits::SEQNO_END;
+use esker_manifest::limits::{SEQNO_END, may_be_ours};
 use esker_manifest::{Marks, Version};
 use esker_vfs::Env;
 use esker_vfs::fs::Fs;
@@ -218,6 +218,7 @@ impl Replay<'_> {
         for entry in self.env.fs.list(self.dir)? {
             if let Some(FileName::Log(number)) = FileName::parse(&entry.name)
                 && number >= marks.first_log
+                && may_be_ours(number)
             {
                 numbers.push(number);
             }

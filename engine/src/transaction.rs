@@ -20,6 +20,7 @@ use esker_base::memory;
 use esker_base::merge::Merge;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
+use esker_base::sync::atomic::Ordering;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use crate::batch::{Op, Ops};
@@ -113,11 +114,17 @@ impl ReadSet {
     pub(crate) fn check(&self, core: &Core) -> Result<()> {
         let superversion = core.current.load_full();
         let bound = superversion.bound(core.snapshots());
-        if bound == self.seqno {
-            return Ok(());
-        }
         let seen = self.seen.lock();
         let conflict = || Err(Error::Conflict { attempts: 1 });
+        if bound == self.seqno {
+            // To drop a keyspace takes no number.
+            let is_gone = |keyspace: &KeyspaceId| superversion.version.keyspace(*keyspace).is_none();
+            let keys = seen.keys.iter().map(|(keyspace, _)| keyspace);
+            let ranges = seen.ranges.iter().filter(|(_, bounds)| !bounds.are_nothing());
+            let dropped = core.keyspace_dropped.load(Ordering::Acquire)
+                && keys.chain(ranges.map(|(keyspace, _)| keyspace)).any(is_gone);
+            return if dropped { conflict() } else { Ok(()) };
+        }
         for (keyspace, key) in &seen.keys {
             let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
             let view = View {

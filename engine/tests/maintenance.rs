@@ -2,11 +2,12 @@
 #![expect(clippy::disallowed_methods, reason = "tests bring their own threads and clocks")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::time::Duration;
 
+use esker::event::{Event, Listener};
 use esker::vfs::Env;
-use esker::{Database, KeyspaceOptions, MergeOperator};
+use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions, MergeOperator};
 
 /// Stands still in the middle of a compaction.
 struct Slow {
@@ -69,4 +70,37 @@ fn range_deletions_seal_a_memtable() {
     // One more than this flush: how many more depends on how far the flushes lag behind.
     db.flush().unwrap();
     assert!(db.metrics().counters.flushes.count >= 2, "range tombstones seal memtables");
+}
+
+/// Creates a keyspace when a memtable is sealed, on the thread that has sealed it.
+#[derive(Default)]
+struct Auditor {
+    db: OnceLock<Database>,
+}
+
+impl Listener for Auditor {
+    fn on_event(&self, event: &Event) {
+        if let (Event::MemtableSealed { .. }, Some(db)) = (event, self.db.get()) {
+            db.keyspace("audit", KeyspaceOptions::default()).unwrap();
+        }
+    }
+}
+
+/// To drop a keyspace of a database without a log flushes it first: whoever hears of that may change keyspaces.
+#[test]
+fn a_listener_may_create_a_keyspace_while_another_is_dropped() {
+    let auditor = Arc::new(Auditor::default());
+    let options = DatabaseOptions { durability: Durability::NoLog, ..DatabaseOptions::default() };
+    let builder = Database::builder("/db").options(options).env(Env::memory().unwrap());
+    let db = builder.listener(Arc::<Auditor>::clone(&auditor)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", "value").unwrap();
+    assert!(auditor.db.set(db.clone()).is_ok());
+    let (done, finished) = mpsc::channel();
+    std::thread::spawn({
+        let db = db.clone();
+        move || done.send(db.drop_keyspace("map"))
+    });
+    finished.recv_timeout(Duration::from_secs(20)).expect("it waits for itself").unwrap();
+    assert_eq!(db.keyspaces(), ["audit"]);
 }

@@ -49,6 +49,28 @@ fn timed_syncs_go_on_after_a_look_at_the_directory_has_failed() {
     }
 }
 
+/// An interval longer than that of other upkeep is kept too: no sync comes before it is over, and one does then.
+#[test]
+fn a_long_interval_is_kept() {
+    let (world, faults) = failing();
+    let every = Duration::from_millis(4_500);
+    let options = DatabaseOptions { durability: Durability::Interval(every), ..DatabaseOptions::default() };
+    let env = world.env_over(Arc::new(faults.clone()));
+    let db = Database::builder(DIR).options(options).env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", "value").unwrap();
+    let syncs = || faults.count(Operation::SyncData);
+    let before = syncs();
+    let step = Duration::from_millis(250);
+    let passed = (1u32..).map(|steps| {
+        world.clock.advance(step);
+        world.steps.settle();
+        step * steps
+    });
+    let first = passed.take(40).find(|_| syncs() > before).unwrap();
+    assert!(first >= every && first <= every + step, "{first:?}");
+}
+
 #[derive(Default)]
 struct Stops(Mutex<Vec<Error>>);
 

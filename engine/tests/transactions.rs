@@ -56,10 +56,12 @@ fn a_range_without_keys_conflicts_with_nothing() {
 fn a_scan_that_was_not_asked_has_read_nothing() {
     let db = Database::in_memory().unwrap();
     let old = db.keyspace("old", KeyspaceOptions::default()).unwrap();
-    for asked in [false, true] {
+    for (asked, others_write) in [(false, true), (true, true), (false, false), (true, false)] {
         let doomed = db.keyspace("doomed", KeyspaceOptions::default()).unwrap();
         let mut tx = db.begin().unwrap();
-        old.put("of somebody else", "value").unwrap();
+        if others_write {
+            old.put("of somebody else", "value").unwrap();
+        }
         let mut scan = tx.range::<&[u8]>(&doomed, ..);
         if asked {
             assert!(scan.next().is_none());
@@ -70,4 +72,17 @@ fn a_scan_that_was_not_asked_has_read_nothing() {
         let outcome = tx.commit();
         assert_eq!(matches!(outcome, Err(Error::Conflict { .. })), asked, "asked: {asked}, {outcome:?}");
     }
+}
+
+/// A key that was read conflicts with the drop of its keyspace, whether or not anybody has written meanwhile.
+#[test]
+fn a_key_of_a_keyspace_that_was_dropped_conflicts() {
+    let db = Database::in_memory().unwrap();
+    let old = db.keyspace("old", KeyspaceOptions::default()).unwrap();
+    let doomed = db.keyspace("doomed", KeyspaceOptions::default()).unwrap();
+    let mut tx = db.begin().unwrap();
+    assert_eq!(tx.get(&doomed, "key").unwrap(), None);
+    db.drop_keyspace("doomed").unwrap();
+    tx.put(&old, "key", "value").unwrap();
+    assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
 }

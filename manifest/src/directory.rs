@@ -7,7 +7,7 @@ use esker_base::filename::FileName;
 use esker_base::{FileNumber, Result};
 use esker_vfs::fs::{DirEntry, EntryKind, Fs};
 
-use crate::limits::FILE_NUMBER_END;
+use crate::limits::may_be_ours;
 
 /// The files of a database's making in one directory. Every other name is left alone, and so are numbers
 /// that no database reaches.
@@ -52,7 +52,7 @@ impl Directory {
             | FileName::Blob(n)
             | FileName::Temporary(n) => n,
         };
-        if number.0 >= FILE_NUMBER_END / 2 {
+        if !may_be_ours(number) {
             return;
         }
         self.greatest = self.greatest.max(number.0);

@@ -3,12 +3,18 @@
 //! No database in this world reaches them. Their use: whatever bytes a directory holds, no number, sum or
 //! successor that the engine computes from them overflows.
 
-use esker_base::SeqNo;
+use esker_base::{FileNumber, SeqNo};
 
 /// Levels of a tree, level 0 included.
 pub const LEVELS: usize = 7;
 /// File numbers stay below this.
 pub const FILE_NUMBER_END: u64 = 1 << 48;
+/// Whether a file of this number in the directory may be the database's own: a number that no handle comes to is somebody else's,
+/// and is passed over.
+pub fn may_be_ours(number: FileNumber) -> bool {
+    number.0 < FILE_NUMBER_END / LEFT_AT_OPEN
+}
+
 /// Keyspace ids stay below this.
 pub const KEYSPACE_ID_END: u32 = 1 << 31;
 /// Keyspaces that a database may have at a time; a commit that creates more is refused.

@@ -10,7 +10,7 @@ use esker_vfs::scheduler::{Job, Progress};
 use crate::core::Core;
 use crate::options::Durability;
 
-/// How often garbage is looked for when no interval is given.
+/// How often garbage is looked for, unless the log is synced more often.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Memory for memtables, and the space of a log, that were not needed for so long are given back.
@@ -19,7 +19,8 @@ const SPARE: Duration = Duration::from_secs(2);
 /// See the module.
 pub(super) struct Upkeep {
     core: Weak<Core>,
-    every: Duration,
+    /// The log is to be synced this often, if there is an interval, and that is due then.
+    sync: Option<(Duration, Duration)>,
     rested: bool,
     /// Since when neither was looked at.
     spare_since: Duration,
@@ -31,12 +32,18 @@ impl Upkeep {
         if core.options.read_only {
             return None;
         }
-        let every = match core.options.durability {
-            Durability::Interval(every) => every.min(EVERY),
-            _ => EVERY,
+        let now = core.env.clock.monotonic();
+        let sync = match core.options.durability {
+            Durability::Interval(every) => Some((every, now.saturating_add(every))),
+            _ => None,
         };
-        let spare_since = core.env.clock.monotonic();
-        Some(Upkeep { core: Arc::downgrade(core), every, rested: false, spare_since })
+        Some(Upkeep { core: Arc::downgrade(core), sync, rested: false, spare_since: now })
+    }
+
+    /// Come again when the next thing is due.
+    fn rest(&self, now: Duration) -> Progress {
+        let sync = self.sync.map_or(EVERY, |(_, due)| due.saturating_sub(now));
+        Progress::After(sync.min(EVERY))
     }
 }
 
@@ -47,23 +54,26 @@ impl Job for Upkeep {
 
     fn step(&mut self) -> Progress {
         let Some(core) = self.core.upgrade() else { return Progress::Done };
+        let now = core.env.clock.monotonic();
         if !self.rested {
             self.rested = true;
-            return Progress::After(self.every);
+            return self.rest(now);
         }
         if core.health.check().is_err() {
             return Progress::Done;
         }
-        if matches!(core.options.durability, Durability::Interval(_))
-            && let Err(error) = core.persist()
+        if let Some((every, due)) = &mut self.sync
+            && *due <= now
         {
-            // If that has stopped writes, the next writer hears why.
-            let will_retry = core.health.check().is_ok();
-            core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
-            return if will_retry { Progress::After(self.every) } else { Progress::Done };
+            *due = now.saturating_add(*every);
+            if let Err(error) = core.persist() {
+                // If that has stopped writes, the next writer hears why.
+                let will_retry = core.health.check().is_ok();
+                core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
+                return if will_retry { self.rest(now) } else { Progress::Done };
+            }
         }
         core.jobs.collect_garbage();
-        let now = core.env.clock.monotonic();
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
             core.spare.rest();
@@ -73,7 +83,7 @@ impl Job for Upkeep {
         }
         // A snapshot that was dropped may have left garbage to clean up.
         core.jobs.start_compactions();
-        Progress::After(self.every)
+        self.rest(core.env.clock.monotonic())
     }
 
     fn panicked(&mut self, message: &str) {

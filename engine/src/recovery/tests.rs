@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use esker_base::FileNumber;
 use esker_base::filename::FileName;
+use esker_base::{FileNumber, Kind};
 use esker_vfs::fs::{Fs, read_exact_at};
 use esker_vfs::mem::{MemFs, Policy};
 use esker_vfs::sim::Simulation;
+use esker_wal::{LogIdentity, LogKind, LogWriter};
 
 use super::copy::LogCopy;
+use crate::batch::Op;
 use crate::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
 
 const DIR: &str = "/db";
@@ -257,4 +259,36 @@ fn a_copy_follows_the_reader() {
         (None, Some(3 * PIECE as u64 + 17)),
         "all is as it was"
     );
+}
+
+/// A log with a number that no handle comes to is somebody else's, however well it is made, and stays where it is.
+#[test]
+fn a_log_with_a_number_beyond_every_handle_is_passed_over() {
+    for number in [1 << 47, (1 << 48) - 1, 1 << 48, u64::MAX] {
+        let disk = MemFs::simulated();
+        let db = open(&disk, Durability::Sync);
+        let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+        map.put("key", "value").expect("put");
+        db.flush().expect("flushed");
+        let identity = LogIdentity {
+            database: db.core().database,
+            number: FileNumber(number),
+            kind: LogKind::WriteAhead,
+        };
+        let mut forged = LogWriter::create(&disk, Path::new(DIR), identity, None, 0).expect("made");
+        let op = Op { keyspace: map.id(), kind: Kind::Put, key: b"forged", value: b"" };
+        forged.stage_with(1000, |out| op.encode(out));
+        forged.write().expect("written");
+        forged.syncer().sync().expect("synced");
+        drop(forged);
+        db.close().expect("closed");
+        let before = logs(&disk).len();
+        for _ in 0..2 {
+            let db = open(&disk, Durability::Sync);
+            assert_eq!(keys(&db, "map"), [b"key".to_vec()], "{number}");
+            db.existing_keyspace("map").expect("there").put("key", "anew").expect("put");
+            db.close().expect("closed");
+        }
+        assert_eq!(logs(&disk).len(), before, "the forged one and the latest");
+    }
 }
