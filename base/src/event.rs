@@ -80,8 +80,6 @@ pub enum SealReason {
     Asked,
     /// The database is closing.
     Closing,
-    /// The log had failed and a new one was begun.
-    LogFailed,
 }
 
 /// Receives events. Must not block; a panic is contained and counted, and changes nothing else.

@@ -1,4 +1,5 @@
-//! The memory ledger: every large class of memory debits one account, so that the whole is known.
+//! The memory ledger: every large class of memory that comes and goes in many places debits one account. Memtables and the
+//! log's buffer, which lie in one place each, are asked for what they hold.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,25 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Purpose {
-    /// Memtables, active and immutable.
-    Memtables = 0,
     /// Data blocks in the cache.
-    Cache = 1,
+    Cache = 0,
     /// Indexes, filters and properties of open tables, and the cache's slots for them and for blob files.
-    TableMetadata = 2,
-    /// Buffers of flushes and compactions.
-    Compaction = 3,
-    /// Buffers of the log and of commits under way.
-    Commit = 4,
+    TableMetadata = 1,
+    /// What flushes and compactions write tables and blob files with: buffers, and what becomes filters and indexes.
+    Compaction = 2,
 }
 
 /// Every purpose with its name, in the order of the accounts.
-pub const PURPOSES: [(Purpose, &str); 5] = [
-    (Purpose::Memtables, "memtables"),
+pub const PURPOSES: [(Purpose, &str); 3] = [
     (Purpose::Cache, "cache"),
     (Purpose::TableMetadata, "table metadata"),
     (Purpose::Compaction, "compaction"),
-    (Purpose::Commit, "commit"),
 ];
 
 /// Bytes held, by purpose. Cheap to share; a debit is one relaxed atomic add.

@@ -176,6 +176,11 @@ impl Blobs {
         std::mem::take(&mut self.begun)
     }
 
+    /// Bytes of memory that writing takes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.writer.as_ref().map_or(0, BlobWriter::memory)
+    }
+
     /// Bytes of values read and written since the last call.
     pub(crate) fn take_moved(&mut self) -> u64 {
         std::mem::take(&mut self.moved)

@@ -105,6 +105,11 @@ impl Outputs {
         &self.finished
     }
 
+    /// Bytes of memory that writing takes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.writer.as_ref().map_or(0, TableWriter::memory) + self.blobs.memory()
+    }
+
     /// The values in blob files.
     pub(crate) fn blobs(&mut self) -> &mut Blobs {
         &mut self.blobs

@@ -24,6 +24,7 @@ use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::entry_hash;
 use esker_base::filename::FileName;
 use esker_base::key::compare;
+use esker_base::ledger::{Held, Purpose};
 use esker_base::merge::Merge;
 use esker_base::range_tombstone::Fragments;
 use esker_base::table_meta::TableMeta;
@@ -160,6 +161,8 @@ pub struct MergeRun<C: Cursor> {
     remove: RemoveFile,
     totals: RunOutput,
     phase: Phase,
+    /// The memory that writing takes.
+    held: Held,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -196,6 +199,7 @@ impl<C: Cursor> MergeRun<C> {
             outputs: Outputs::new(input.outputs, input.cut, retained, Blobs::new(input.blobs)),
             readback: None,
             proved: 0,
+            held: input.context.ledger.hold(Purpose::Compaction, 0),
             context: input.context,
             remove: input.remove,
             totals: RunOutput { range_tombstones_dropped, ..RunOutput::default() },
@@ -209,6 +213,7 @@ impl<C: Cursor> MergeRun<C> {
     pub fn step(&mut self, budget_bytes: u64) -> Result<bool> {
         assert!(self.phase != Phase::Failed, "a step of a run that has failed");
         let result = self.go_on(budget_bytes);
+        self.held.resize(self.outputs.memory());
         if result.is_err() {
             self.phase = Phase::Failed;
         }

@@ -1,9 +1,11 @@
 //! The database handle.
 
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
 use esker_base::event::SealReason;
+use esker_base::ledger::PURPOSES;
 use esker_base::limits::{self, KEYSPACE_NAME_BYTES_MAX};
 use esker_base::sync::atomic::Ordering;
 use esker_base::{Error, KeyspaceId, Result};
@@ -253,7 +255,9 @@ impl Database {
     }
 
     /// Close: flush memory to tables, finish background work, release the lock. Every later call on
-    /// any handle errs with [`Error::Closed`]; scans under way go on.
+    /// any handle errs with [`Error::Closed`]; scans under way go on, and readers. A table that was compacted away and that a
+    /// scan has not come to yet is gone once another handle opens the directory: the scan then errs with
+    /// [`Error::Io`], not found.
     ///
     /// # Errors
     /// What kept the last writes from becoming durable, if anything did. The database is closed in any
@@ -412,7 +416,8 @@ impl Core {
 
     fn database_metrics(&self) -> DatabaseMetrics {
         let current = self.current.load_full();
-        let log_bytes = self.lane.turn().log.as_ref().map_or(0, esker_wal::LogWriter::written);
+        let (log_bytes, log_memory) =
+            self.lane.turn().log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
         let keyspaces = current.version.keyspaces().iter();
         let keyspaces = keyspaces.map(|keyspace| KeyspaceMetrics {
             name: keyspace.name.clone(),
@@ -424,13 +429,9 @@ impl Core {
             blobs: blob_metrics(&keyspace.tree),
         });
         let memtables = current.memtables().map(|m| m.memtable.bytes()).sum::<u64>() + self.spare.bytes();
-        let mut memory: Vec<(&'static str, u64)> = esker_base::ledger::PURPOSES
-            .iter()
-            .map(|(purpose, name)| (*name, self.ledger.held(*purpose)))
-            .collect();
-        if let Some(entry) = memory.iter_mut().find(|(name, _)| *name == "memtables") {
-            entry.1 = memtables;
-        }
+        let held = PURPOSES.iter().map(|(purpose, name)| (*name, self.ledger.held(*purpose)));
+        let memory =
+            iter::once(("memtables", memtables)).chain(held).chain([("log buffer", log_memory)]).collect();
         DatabaseMetrics {
             counters: self.metrics.counters(log_bytes, &self.sync_lane.times),
             keyspaces: keyspaces.collect(),

@@ -235,7 +235,12 @@ impl Keyspace {
 
     /// Whether `key` has a value. One in a blob file is not read.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.counted(&mut OpCost::default(), |view, cost| view.contains(key.as_ref(), cost))
+        self.contains_costed(key, &mut OpCost::default())
+    }
+
+    /// [`contains`](Self::contains), adding to `cost` what it took.
+    pub fn contains_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<bool> {
+        self.counted(cost, |view, cost| view.contains(key.as_ref(), cost))
     }
 
     /// The values of `keys`, in their order, all from one moment.

@@ -320,7 +320,9 @@ pub struct DatabaseMetrics {
     pub counters: Counters,
     /// Every keyspace.
     pub keyspaces: Vec<KeyspaceMetrics>,
-    /// Memory held, in bytes, by purpose: memtables, cache, table metadata, compaction, commit.
+    /// Memory held, in bytes, by purpose: memtables (with what is kept for the next ones), cache, table metadata, compaction
+    /// (what tables and blob files under way are written with), log buffer. What batches, transactions and scans hold is their
+    /// owners'.
     pub memory: Vec<(&'static str, u64)>,
     /// Memtables that wait for their flush.
     pub sealed_memtables: u64,

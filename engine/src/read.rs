@@ -124,7 +124,7 @@ impl View<'_> {
         self.look_up(key, cost, true, |found| take(found.bytes()))
     }
 
-    /// Whether `key` has a value. One in a blob file is not read.
+    /// Whether `key` has a value. One in a blob file is not read, and of no value are bytes counted.
     pub(crate) fn contains(&self, key: &[u8], cost: &mut OpCost) -> Result<bool> {
         Ok(self.look_up(key, cost, false, |_| ())?.is_some())
     }
@@ -153,7 +153,7 @@ impl View<'_> {
         };
         let found = self.walk(&mut walk, cost)?;
         cost.keys_read += u64::from(found.is_some());
-        cost.bytes_read += walk.bytes;
+        cost.bytes_read += if wants_value { walk.bytes } else { walk.bytes.min(key.len() as u64) };
         cost.tombstones_skipped += walk.tombstones;
         if let Some(blob) = &walk.blob {
             cost.add(blob);

@@ -112,7 +112,7 @@ impl Reader {
 
     /// The value of `key`; adds to `cost` what it took.
     pub fn get_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
-        self.view().get_bytes(key.as_ref(), cost)
+        self.counted(cost, |view, cost| view.get_bytes(key.as_ref(), cost))
     }
 
     /// Hand the value of `key` to `take` without copying it; adds to `cost` what it took.
@@ -122,12 +122,31 @@ impl Reader {
         cost: &mut OpCost,
         take: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.view().get(key.as_ref(), cost, take)
+        self.counted(cost, |view, cost| view.get(key.as_ref(), cost, take))
     }
 
-    /// Whether `key` has a value.
+    /// Whether `key` has a value. One in a blob file is not read.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.view().contains(key.as_ref(), &mut OpCost::default())
+        self.contains_costed(key, &mut OpCost::default())
+    }
+
+    /// [`contains`](Self::contains), adding to `cost` what it took.
+    pub fn contains_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<bool> {
+        self.counted(cost, |view, cost| view.contains(key.as_ref(), cost))
+    }
+
+    /// What a read costs goes into `cost` and the metrics.
+    #[inline]
+    fn counted<R>(
+        &self,
+        cost: &mut OpCost,
+        read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
+    ) -> Result<R> {
+        let mut of_read = OpCost::default();
+        let found = read(&self.view(), &mut of_read);
+        self.keyspace.core().metrics().count_get(&of_read);
+        cost.add(&of_read);
+        found
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share
@@ -142,19 +161,19 @@ impl Reader {
         keys: &[K],
         cost: &mut OpCost,
     ) -> Result<Vec<Option<Value>>> {
-        let before = *cost;
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
-        let view = self.view();
         let mut values = vec![None; keys.len()];
-        for some in order.chunks(TOGETHER) {
-            let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
-            ahead::expect_gets(view.tree, &asked, view.bound);
-            for (key, &index) in asked.into_iter().zip(some) {
-                values[index] = view.get_bytes(key, cost)?;
+        self.counted(cost, |view, cost| {
+            for some in order.chunks(TOGETHER) {
+                let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
+                ahead::expect_gets(view.tree, &asked, view.bound);
+                for (key, &index) in asked.into_iter().zip(some) {
+                    values[index] = view.get_bytes(key, cost)?;
+                }
             }
-        }
-        self.keyspace.core().metrics().count_get(&cost.since(&before));
+            Ok(())
+        })?;
         Ok(values)
     }
 

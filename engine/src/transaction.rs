@@ -285,6 +285,17 @@ impl Transaction {
         cost: &mut OpCost,
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
+        self.read(keyspace, key, cost, |view, cost| view.get_bytes(key, cost))
+    }
+
+    /// What `read` says of `key`, which the transaction has then read; what it costs goes into `cost` and the metrics.
+    fn read<R>(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        cost: &mut OpCost,
+        read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
+    ) -> Result<R> {
         let superversion = self.superversion_with(keyspace)?;
         self.reads.saw_key(keyspace.id(), key);
         let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
@@ -296,12 +307,27 @@ impl Transaction {
             bound: self.pin.seqno(),
             own: Some(&self.own),
         };
-        view.get_bytes(key, cost)
+        let mut of_read = OpCost::default();
+        let found = read(&view, &mut of_read);
+        keyspace.core().metrics().count_get(&of_read);
+        cost.add(&of_read);
+        found
     }
 
-    /// Whether `key` has a value.
+    /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(keyspace, key)?.is_some())
+        self.contains_costed(keyspace, key, &mut OpCost::default())
+    }
+
+    /// [`Transaction::contains`], adding to `cost` what it took.
+    pub fn contains_costed(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        cost: &mut OpCost,
+    ) -> Result<bool> {
+        let key = key.as_ref();
+        self.read(keyspace, key, cost, |view, cost| view.contains(key, cost))
     }
 
     /// The rows in `range`, with this transaction's own writes up to now.

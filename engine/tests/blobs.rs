@@ -334,7 +334,15 @@ fn what_is_not_looked_at_is_not_read() {
     let file = world.disk.open_writable(&Path::new(DIR).join(&name)).expect("opened");
     file.write_at(&[9], 2000).expect("written");
     file.write_at(&[9], 7000).expect("written");
-    assert!(map.contains("b").expect("not read"));
+    let gets = || db.metrics().counters.gets;
+    let (before, mut cost) = (gets(), OpCost::default());
+    assert!(map.contains_costed("b", &mut cost).expect("not read"));
+    assert!(map.reader().expect("a reader").contains_costed("b", &mut cost).expect("not read"));
+    let transaction = db.begin().expect("begun");
+    assert!(transaction.contains_costed(&map, "b", &mut cost).expect("not read"));
+    assert_eq!((cost.blob_values, cost.bytes_read, cost.calls), (0, 3, 3), "keys alone");
+    assert_eq!(gets(), before + 3);
+    drop(transaction);
     assert_eq!((map.get("a").expect("cached").as_deref(), &*kept), (Some(&[1; 5000][..]), &[1; 5000][..]));
     let error = map.get("b").expect_err("it is damaged");
     assert!(error.is_corruption() && error.to_string().contains(&name), "{error}");

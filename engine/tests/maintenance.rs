@@ -81,7 +81,7 @@ struct Auditor {
 impl Listener for Auditor {
     fn on_event(&self, event: &Event) {
         if let (Event::MemtableSealed { .. }, Some(db)) = (event, self.db.get()) {
-            db.keyspace("audit", KeyspaceOptions::default()).unwrap();
+            db.keyspace("audit", KeyspaceOptions::default()).expect("created");
         }
     }
 }

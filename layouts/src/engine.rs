@@ -169,7 +169,7 @@ impl OrderedKv for EngineStore {
 
     fn contains(&self, key: &[u8]) -> Result<Costed<bool>> {
         let mut cost = OpCost::default();
-        let value = self.keyspace.get_with_costed(key, &mut cost, |_| ())?.is_some();
+        let value = self.keyspace.contains_costed(key, &mut cost)?;
         Ok(Costed { value, cost })
     }
 }

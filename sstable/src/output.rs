@@ -29,6 +29,11 @@ impl Output {
         self.written + self.piece.len() as u64
     }
 
+    /// Bytes of memory held.
+    pub(crate) fn memory(&self) -> usize {
+        self.piece.capacity()
+    }
+
     pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         while self.piece.len() + bytes.len() >= PIECE_BYTES {
             if self.piece.is_empty() {

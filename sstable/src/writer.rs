@@ -216,6 +216,15 @@ impl TableWriter {
             + self.tombstone_bytes
     }
 
+    /// Bytes of memory held, about.
+    pub fn memory(&self) -> u64 {
+        let bytes = self.output.memory()
+            + self.block.raw_bytes()
+            + self.encoded.capacity()
+            + 8 * self.hashes.capacity();
+        bytes as u64 + self.index.estimated_bytes() + self.tombstone_bytes
+    }
+
     /// Entries added so far, range tombstones not counted.
     #[inline]
     pub fn entries(&self) -> u64 {

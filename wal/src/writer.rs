@@ -363,6 +363,11 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Bytes of memory that staged records take, or have left for the next ones.
+    pub fn memory(&self) -> u64 {
+        self.buffer.capacity() as u64
+    }
+
     /// The end, in bytes, of what was written: where the next group will start.
     pub fn written(&self) -> u64 {
         self.written

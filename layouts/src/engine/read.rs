@@ -35,7 +35,7 @@ impl KvRead for EngineRead {
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.reader.get_with(key, &mut self.cost.borrow_mut(), |_| ())?.is_some())
+        Ok(self.reader.contains_costed(key, &mut self.cost.borrow_mut())?)
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {

@@ -76,7 +76,7 @@ impl KvRead for EngineTx<'_> {
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        Ok(self.transaction.contains_costed(self.keyspace, key, &mut self.cost.borrow_mut())?)
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {

@@ -66,6 +66,11 @@ impl BlobWriter {
         Ok(BlobPointer { number: self.identity.number, offset, len, checksum })
     }
 
+    /// Bytes of memory held, about.
+    pub fn memory(&self) -> u64 {
+        self.output.memory() as u64
+    }
+
     /// How large the file would be if it was finished now, in bytes.
     pub fn bytes(&self) -> u64 {
         self.output.offset() + FOOTER_BYTES as u64
