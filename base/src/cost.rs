@@ -6,7 +6,7 @@
 /// Counters of one call, or the sum over several. All are plain counts but the two byte counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCost {
-    /// Calls into the engine (a get, a scan, a commit is one each).
+    /// Calls into the engine (a get, a scan, a commit is one each; a `multi_get` is one for each key).
     pub calls: u64,
     /// Live keys returned to the caller.
     pub keys_read: u64,

@@ -79,7 +79,7 @@ pub enum Error {
     /// A key, value or batch is larger than the engine takes. Nothing was changed.
     #[error("{what} of {len} bytes is too long, the limit is {max} bytes")]
     TooLarge {
-        /// "key", "value", "batch".
+        /// "key", "value", "batch", "keyspace name".
         what: &'static str,
         /// Its size in bytes.
         len: u64,

@@ -56,7 +56,8 @@ pub enum Event {
         /// Whether the job will be tried again by itself.
         will_retry: bool,
     },
-    /// Writers are being slowed down or have to wait.
+    /// A writer was slowed down or had to wait, for 100 ms or more. Told when the wait is over and the write goes on; one that
+    /// ends in [`Error::WouldStall`] is not told.
     WriteStall {
         /// What they wait for.
         reason: &'static str,

@@ -135,7 +135,7 @@ pub type Result<T, E = LabError> = std::result::Result<T, E>;
 pub enum Scale {
     /// Seconds even unoptimised, for tests: the counters are as exact as ever, the times mean nothing.
     Tiny,
-    /// All experiments within a minute on two cores.
+    /// The default experiments within a minute or two on two cores.
     Smoke,
     /// The sizes of the source documents; minutes.
     Desk,

@@ -180,13 +180,22 @@ impl Batch {
 
     /// Ask for a stronger durability than the database's for this commit; everything before it in the
     /// log becomes durable with it. A weaker one has no effect; an interval shorter than the database's, or
-    /// where it has none, means a sync at once; in a `NoLog` database a stronger one is refused by `commit`.
+    /// where it has none, means a sync at once; in a `NoLog` database a stronger one is refused by `commit`, with
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument).
     pub fn durability(&mut self, durability: Durability) -> &mut Self {
         self.durability = Some(durability);
         self
     }
 
     /// Set `key` to `value`.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge): a key of more than 65,535 bytes, a value of more than 1 GiB, or a batch of more than 2 GiB (each
+    /// operation counted with 32 bytes besides); [`Error::OutOfMemory`](crate::Error::OutOfMemory). The batch is as it was before. All that adds to it
+    /// errs so.
+    ///
+    /// # Panics
+    /// If `keyspace` belongs to another database.
     pub fn put(
         &mut self,
         keyspace: &Keyspace,
@@ -201,7 +210,8 @@ impl Batch {
         self.push(keyspace, Kind::Delete, key.as_ref(), &[])
     }
 
-    /// Give `operand` for `key` to the keyspace's merge operator.
+    /// Give `operand` for `key` to the keyspace's merge operator. Errs as [`Batch::put`] does, and with
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the keyspace has none.
     pub fn merge(
         &mut self,
         keyspace: &Keyspace,
@@ -212,7 +222,7 @@ impl Batch {
         self.push(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
-    /// Delete every key in `[start, end)`, in constant time.
+    /// Delete every key in `[start, end)`, in constant time; nothing is added where `start` is not before `end`.
     pub fn delete_range(
         &mut self,
         keyspace: &Keyspace,

@@ -87,7 +87,7 @@ pub(crate) struct Core {
     pub(crate) keyspace_dropped: AtomicBool,
     /// Transactions that keep losing take turns here.
     pub(crate) turns: Turns,
-    /// Held for the life of the handle; `None` for a read-only one.
+    /// Held until the database closes. `None` for a read-only handle of a directory whose lock file is not there or may not be opened.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
     /// A close has brought everything that was ever taken into tables.
     pub(crate) flushed_to_close: AtomicBool,

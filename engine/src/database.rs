@@ -78,8 +78,8 @@ impl Database {
         &self.handle.core
     }
 
-    /// Open the database in `dir` with default settings, creating it if there is none: durable to a
-    /// process kill.
+    /// Open the database in `dir` with default settings, creating it if there is none. What is acknowledged outlives a
+    /// process kill, not a power loss: see [`Durability::Os`](crate::Durability::Os). Errs as [`DatabaseBuilder::open`].
     pub fn open(dir: impl AsRef<Path>) -> Result<Database> {
         Self::builder(dir).open()
     }
@@ -103,8 +103,10 @@ impl Database {
     /// The keyspace `name`, created with `options` if there is none.
     ///
     /// # Errors
-    /// [`Error::OptionMismatch`] if it exists with other options; [`Error::InvalidArgument`] for an empty name or a bad
-    /// option; [`Error::TooLarge`] for a name of more than 255 bytes; [`Error::ReadOnly`].
+    /// [`Error::OptionMismatch`] if it exists with other options; [`Error::InvalidArgument`] for an empty name, an option out of
+    /// bounds, a merge operator that is not registered, or more than 65,536 keyspaces; [`Error::TooLarge`] for a name of more than
+    /// 255 bytes; [`Error::Closed`]. If it would have to be created: [`Error::ReadOnly`], [`Error::Poisoned`], and, from the
+    /// commit of the manifest, [`Error::Aborted`] (there is none) or [`Error::InDoubt`] (there may be one after the next open).
     pub fn keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         let core = self.core();
         core.health.check_open()?;
@@ -149,7 +151,7 @@ impl Database {
     /// The keyspace `name` with the options it was created with.
     ///
     /// # Errors
-    /// [`Error::NoSuchKeyspace`].
+    /// [`Error::NoSuchKeyspace`]; [`Error::Closed`].
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
         self.core().health.check_open()?;
         let (id, options) =
@@ -169,7 +171,12 @@ impl Database {
     /// and writes through handles to it err from now on; scans under way go on. A new keyspace of the same name starts empty.
     ///
     /// The drop is durable when this returns, in every mode, and so is everything acknowledged before:
-    /// what was copied elsewhere before its keyspace was dropped is not lost with the power.
+    /// what was copied elsewhere before its keyspace was dropped is not lost with the power. (So it takes a sync of the log
+    /// and one of the manifest; without a log, a flush.)
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKeyspace`], [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], and what [`Database::persist`] errs
+    /// with: nothing was dropped. From the commit of the manifest [`Error::Aborted`] (it is still there) or [`Error::InDoubt`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         let core = self.core();
         core.check_writable()?;
@@ -197,24 +204,37 @@ impl Database {
         Batch::new(self.clone())
     }
 
-    /// The database as it is now, for reads that must agree over keyspaces and time.
+    /// The database as it is now, for reads that must agree over keyspaces and time. Does not err on a closed database; reads
+    /// through it do.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.clone())
     }
 
-    /// Make everything acknowledged so far durable, in every durability mode.
+    /// Make everything acknowledged so far durable, in every durability mode: a sync of the log, and now and then one of the manifest;
+    /// in mode `NoLog` a [`flush`](Database::flush). A database opened for reading only has nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Io`] of a sync that failed: writes stop on this handle, and whatever was acknowledged and not durable may be lost with the
+    /// power. [`Error::Poisoned`], [`Error::Closed`].
     pub fn persist(&self) -> Result<()> {
         self.core().persist()
     }
 
-    /// Write everything in memory to tables and return when it is there.
+    /// Write everything that is in memory by now to tables and return when it is there, durable.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`]; [`Error::Aborted`] if no new log can be begun. Otherwise the error of the
+    /// flush under way: on a full disk, or without descriptors, that goes on being tried all the same.
     pub fn flush(&self) -> Result<()> {
         self.core().check_writable()?;
         self.core().flush(SealReason::Asked)
     }
 
     /// Return when no flush and no compaction is due any more, and give back the space that is kept for coming logs. A database
-    /// opened for reading only has none.
+    /// opened for reading only has none. It does not flush the memtable in use, and may wait for ever while others write.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] once a flush or compaction has failed for good and stopped writes; [`Error::Closed`].
     pub fn wait_for_compactions(&self) -> Result<()> {
         self.core().wait_until_settled()
     }
@@ -225,12 +245,13 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Corruption`] or [`Error::MissingFile`] for the first damage found, naming file and
-    /// offset.
+    /// offset; [`Error::Io`]; [`Error::Closed`].
     pub fn verify(&self) -> Result<Verified> {
         self.core().verify()
     }
 
-    /// Make a copy of the database, as it is now, in the new directory `dir`: a database of its own. Writes go on meanwhile.
+    /// Make a copy of the database, as it is now, in the new directory `dir`, whose parent must exist: a database of its own. Flushes the
+    /// memtable first. Writes go on meanwhile.
     ///
     /// Tables and blob files are hard links, or copies where there are none to be had (on another filesystem). What
     /// is linked is shared: damage to a file is damage to both databases. A backup is a copy of a checkpoint on another device.
@@ -254,10 +275,10 @@ impl Database {
         self.core().database_metrics()
     }
 
-    /// Close: flush memory to tables, finish background work, release the lock. Every later call on
-    /// any handle errs with [`Error::Closed`]; scans under way go on, and readers. A table that was compacted away and that a
-    /// scan has not come to yet is gone once another handle opens the directory: the scan then errs with
-    /// [`Error::Io`], not found.
+    /// Close: flush memory to tables, finish background work, release the lock. Every later call on any handle that can err
+    /// errs with [`Error::Closed`]; scans, cursors and [readers](crate::Reader) that were made before go on, and keep their files
+    /// open. A table that was compacted away, and that none of them has come to yet, is gone once another handle opens the directory:
+    /// they err with [`Error::Io`], not found, when they come to it. To close twice is Ok.
     ///
     /// # Errors
     /// What kept the last writes from becoming durable, if anything did. The database is closed in any

@@ -12,7 +12,7 @@ fn stretch_len(dead_run: u32) -> u64 {
     u64::from(dead_run) * u64::from(dead_run) * 32
 }
 
-/// Every how manieth key is remembered: with 64 each 1,024th. Walking from one to the next takes some 60 µs where they lie
+/// One key in so many is remembered: with 64 each 1,024th. Walking from one to the next takes some 60 µs where they lie
 /// together and are cached (computed).
 fn mark_every(dead_run: u32) -> u64 {
     u64::from(dead_run) * 16
@@ -30,7 +30,7 @@ const KEYSPACES: usize = 8;
 /// The point deletes of the keyspaces that were deleted from lately.
 #[derive(Debug)]
 pub(crate) struct Deletes {
-    /// How many make a stretch, and every how manieth key is remembered.
+    /// How many make a stretch, and how many there are to each key that is remembered.
     enough: u64,
     mark_every: u64,
     lately: Vec<OfKeyspace>,

@@ -44,7 +44,7 @@ use crate::deletes::Stretch;
 
 /// How often a job that fails for another reason than a full disk is tried before writes stop.
 const ATTEMPTS_MAX: u32 = 5;
-/// The pause before the first retry; it doubles up to [`RETRY_PAUSE_MAX`].
+/// Half the pause before the first retry; the pause doubles up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 

@@ -103,7 +103,8 @@ impl Keyspace {
         self.write(Kind::Delete, key.as_ref(), &[], cost)
     }
 
-    /// Delete every key in `range`, in constant time. An unbounded end deletes to the end. Errs as [`Keyspace::put`] does.
+    /// Delete every key in `range`, in constant time. An unbounded end deletes to the end; a range that ends before it begins
+    /// deletes nothing. Errs as [`Keyspace::put`] does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -143,7 +144,7 @@ impl Keyspace {
         batch.commit()
     }
 
-    /// Delete every key that starts with `prefix`, in constant time.
+    /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all. Errs as [`Keyspace::put`] does.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         let prefix = prefix.as_ref();
         match esker_base::key::prefix_end(prefix) {
@@ -152,7 +153,10 @@ impl Keyspace {
         }
     }
 
-    /// Give `operand` for `key` to the keyspace's merge operator: a write that reads nothing.
+    /// Give `operand` for `key` to the keyspace's merge operator: a write that reads nothing. An operand that the operator refuses
+    /// (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
+    ///
+    /// Errs as [`Keyspace::put`] does, and with [`Error::InvalidArgument`] if the keyspace has no operator.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -181,6 +185,11 @@ impl Keyspace {
     }
 
     /// The value of `key`.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`], [`Error::MissingFile`] and [`Error::Io`] of a file that has to be read: the next try may succeed, and other keys can
+    /// be read. [`Error::Merge`] and [`Error::CallbackPanicked`] of the merge operator; [`Error::OutOfMemory`] for a value of more than 1 MiB;
+    /// [`Error::NoSuchKeyspace`] if it was dropped; [`Error::Closed`]. All reads err so.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.get_costed(key, &mut OpCost::default())
     }
@@ -243,12 +252,13 @@ impl Keyspace {
         self.counted(cost, |view, cost| view.contains(key.as_ref(), cost))
     }
 
-    /// The values of `keys`, in their order, all from one moment.
+    /// The values of `keys`, in their order, all from one moment. The first error ends it. Errs as [`Keyspace::get`] does.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         self.reader()?.multi_get(keys)
     }
 
-    /// The rows in `range`. An iterator from both ends.
+    /// The rows in `range`, which may be empty or end before it begins. An iterator from both ends; what goes wrong, a dropped
+    /// keyspace and a closed database among it, comes as its first item. A range without bounds leaves no blocks in a full cache.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
         // A scan of everything would only flush the cache.
         let whole =
@@ -327,8 +337,13 @@ impl Keyspace {
         self.reader()?.approximate_size(&crate::scan::bounds_of(&range))
     }
 
-    /// Compact everything in `range` down to its last level, dropping what is dead, and return when
-    /// it is done. Flushes the memtable first.
+    /// Compact everything in `range` down to its last level, dropping what is dead and no snapshot sees, and return when
+    /// it is done and the replaced files that no reader holds are removed. Flushes the memtable first, and works on the caller's thread. Ok if the keyspace is dropped
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`]; what a flush, a read or a write of a table errs with, after which nothing has
+    /// changed for readers.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

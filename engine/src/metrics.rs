@@ -78,7 +78,7 @@ impl Histogram {
     }
 }
 
-/// A histogram's figures. Quantiles are upper bounds, at most twice the true value.
+/// A histogram's figures. Quantiles are upper bounds, at most twice the true value (up to 18 minutes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistogramSummary {
     /// How many were recorded.
@@ -222,7 +222,7 @@ impl Metrics {
 /// What has happened since the database was opened: counts, and bytes where the name says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Point lookups.
+    /// Point lookups, of any handle; each key of a `multi_get` is one.
     pub gets: u64,
     /// Tables ruled out by their filter.
     pub filter_negatives: u64,
@@ -256,14 +256,15 @@ pub struct Counters {
     pub flushes: HistogramSummary,
     /// How long compactions took.
     pub compactions: HistogramSummary,
-    /// How long writers waited for background work.
+    /// How long writers waited for background work, of those who had to wait and went on.
     pub stalls: HistogramSummary,
-    /// How long log syncs took.
+    /// How long syncs of the log took, those of the directory and of the manifest that belong to one included.
     pub syncs: HistogramSummary,
 }
 
 impl Counters {
-    /// Bytes written to files for each byte the user wrote, or `None` before the first write.
+    /// Bytes written to logs, tables and blob files (not the manifest, nor what a recovery writes again) for each byte the user wrote, since the open;
+    /// `None` before the first write.
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.log_bytes + self.flushed_bytes + self.compacted_bytes_out;
         (self.user_bytes > 0).then(|| written as f64 / self.user_bytes as f64)

@@ -126,7 +126,8 @@ impl DatabaseBuilder {
         self
     }
 
-    /// Register a merge operator under its name. Register all that the database's keyspaces use.
+    /// Register a merge operator under its name, which must not be empty nor that of another one (`add-i64`, `add-u64`, `min`, `max` and `append` are
+    /// there): `open` errs with [`Error::InvalidArgument`] then. Register all that the database's keyspaces use, or it does not open.
     pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Self {
         self.operators.push(operator);
         self
@@ -148,9 +149,11 @@ impl DatabaseBuilder {
     /// Open the database, or create it.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a setting out of bounds, before anything is touched;
-    /// [`Error::Locked`] if somebody has it open; [`Error::NotADatabase`]; [`Error::FormatTooNew`];
-    /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`].
+    /// [`Error::InvalidArgument`] for a setting out of bounds or a merge operator's name, before anything is touched, and for an operator that a
+    /// keyspace uses and nobody registered; [`Error::CallbackPanicked`] of an operator's name;
+    /// [`Error::Locked`] if somebody has it open; [`Error::NotADatabase`] if there is none and none is to be created; [`Error::FormatTooNew`];
+    /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`]; [`Error::OutOfMemory`]. In a process that was forked from one
+    /// with a database open: [`Error::Io`], of kind `Unsupported`.
     pub fn open(self) -> Result<Database> {
         self.options.validate()?;
         let operators = Operators::new(self.operators)?;

@@ -73,7 +73,7 @@ pub enum LogWrites {
 /// From `l0_tables_slowdown` on writes are delayed by up to 10 ms each, whatever this says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStalled {
-    /// Wait as long as it takes. The default.
+    /// Wait as long as it takes: on a full disk until there is space. The default.
     Wait,
     /// Fail with [`Error::WouldStall`] instead.
     Fail,
@@ -86,8 +86,9 @@ pub enum WhenStalled {
 pub struct DatabaseOptions {
     /// Create the database if the directory holds none. Default: true.
     pub create_if_missing: bool,
-    /// Open without changing a byte: no log, no flush, no compaction. It takes the database's lock all the same: [`Error::Locked`] while
-    /// anybody has it open, another reader too. To read beside a writer, open a [`checkpoint`](crate::Database::checkpoint). Default: false.
+    /// Open without changing a byte: no log, no flush, no compaction; what is in logs alone is read into memory at each open. It takes the
+    /// database's lock all the same, if the lock's file is there and may be opened: [`Error::Locked`] while anybody has it open, another reader
+    /// too. To read beside a writer, open a [`checkpoint`](crate::Database::checkpoint). Default: false.
     pub read_only: bool,
     /// See [`Durability`]. Default: [`Durability::Os`].
     pub durability: Durability,
@@ -103,10 +104,10 @@ pub struct DatabaseOptions {
     pub memtable_bytes_max: u64,
     /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
-    /// Block cache, shared by all keyspaces: what its blocks, and values of blob files that gets have read, take. With the places that are left between blocks of
-    /// different lengths its memory may be a third larger, more after most blocks have changed their length; and while it
-    /// grows up to 16 MiB, or a quarter of what it takes if that is less, are brought in ahead, and given back a second after.
-    /// What flushes and compactions write comes into it, as far as there is room, where most of what was there before is
+    /// Block cache, shared by all keyspaces: the bytes of blocks in it, and of values of blob files that gets have read. Its memory may be a third larger, for
+    /// the places left between blocks of different lengths (more once most blocks have changed their length). While it grows, memory is brought in
+    /// ahead: 16 MiB, or a quarter of what it has if that is less; what is not used is given back after a second.
+    /// What flushes and compactions write comes into it, as far as there is room, if at least half of what was there before is
     /// cached. 0 (nothing is cached) … 16 TiB. Default: 256 MiB.
     pub cache_bytes: u64,
     /// Where table blocks are read from. Default: [`TableSource::Buffered`].
@@ -129,16 +130,16 @@ pub struct DatabaseOptions {
     pub l0_tables_slowdown: usize,
     /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 40.
     pub l0_tables_stop: usize,
-    /// The smallest size worth a level of its own between level 0 and the last: larger makes fewer levels.
-    /// 1 KiB … 16 TiB. Default: 64 MiB.
+    /// The smallest size worth a level of its own between level 0 and the last, in bytes: larger makes fewer levels. Less than `table_bytes` counts
+    /// as that. 1 KiB … 16 TiB. Default: 64 MiB.
     pub level_base_bytes: u64,
     /// Each further level is this many times larger. 2 … 100. Default: 10.
     pub level_fanout: u64,
     /// Tables are cut at this size. 1 KiB … 16 GiB. Default: 32 MiB.
     pub table_bytes: u64,
     /// A scan that passes this many deleted rows in a row asks whether the range is known to be dead, and
-    /// after four times as many has it remembered: the next one crosses it at once. 1 … 1,000,000.
-    /// Default: 64.
+    /// after four times as many has it remembered: the next one crosses it at once. Behind a writer that deletes row by row the engine does that walk
+    /// itself, after each 32 × `dead_run`² deletes (131,072). 1 … 1,000,000. Default: 64.
     pub dead_run: u32,
 }
 
@@ -209,7 +210,8 @@ pub struct KeyspaceOptions {
     /// Bits a key in the bloom filters; 0 for none. 0 … 32. Default: 10.
     pub filter_bits_per_key: u8,
     /// Compression of each level's tables, level 0 first; levels beyond the list use its last entry. 1 to 7 entries;
-    /// levels of zstd are -7 … 22. Default: none on every level.
+    /// levels of zstd are -7 … 22, and want a build with the feature `zstd`. On any level it turns blob files off:
+    /// see [`blob_bytes_min`](Self::blob_bytes_min). Default: none on every level.
     pub compression: Vec<Compression>,
     /// Name of the merge operator that [`Keyspace::merge`](crate::Keyspace::merge) uses, or `None`.
     /// Built in: `add-i64`, `add-u64`, `min`, `max`, `append`; others are registered with the builder.
@@ -248,7 +250,8 @@ impl KeyspaceOptions {
         self
     }
 
-    /// The same options with `compression` on every level.
+    /// The same options with `compression` on every level. Anything but `None` keeps long values in tables, whatever
+    /// [`blob_bytes_min`](Self::blob_bytes_min) says.
     pub fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = vec![compression];
         self

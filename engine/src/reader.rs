@@ -21,7 +21,8 @@ use crate::superversion::SuperVersion;
 const TOGETHER: usize = 16;
 
 /// One keyspace at one moment: all its reads agree with each other, and each can say what it cost.
-/// While it lives, what it sees is kept on disk and in memory: make it, read, let it go.
+/// While it lives, what it sees is kept on disk and in memory: make it, read, let it go. It goes on reading after its keyspace was dropped and its
+/// database closed. Reads err as [`Keyspace::get`] does.
 #[derive(Clone)]
 pub struct Reader {
     keyspace: Keyspace,

@@ -329,7 +329,10 @@ impl RowCursor {
         Ok(self.rows.valid())
     }
 
-    /// Step to the next row. Panics if the cursor stands on none.
+    /// Step to the next row. Errs as [`Keyspace::get`](crate::Keyspace::get) does.
+    ///
+    /// # Panics
+    /// If the cursor stands on none, unless a move before has failed: then it errs with that.
     #[expect(clippy::should_implement_trait, reason = "a lending step cannot be an Iterator's")]
     #[inline]
     pub fn next(&mut self) -> Result<bool> {

@@ -216,6 +216,9 @@ impl Seen {
 /// Reads and writes that commit together if nothing it read has changed, or not at all. Dropping it
 /// rolls it back.
 ///
+/// It keeps in memory each key and range it reads, and its writes twice (at most 2 GiB, as a [`Batch`](crate::Batch)). While it lives, compaction
+/// keeps what it sees. A keyspace of another database is a programmer's mistake: it panics.
+///
 /// ```
 /// # let dir = tempfile::tempdir()?;
 /// # let db = esker::Database::open(dir.path())?;
@@ -386,16 +389,16 @@ impl Transaction {
         self.write(keyspace, Kind::RangeDelete, start, end)
     }
 
-    /// Note `range` as read without reading it: a commit that writes into it conflicts.
+    /// Note `range` as read without reading it: if another commit has written into it by then, this one's errs with [`Error::Conflict`].
     pub fn watch_range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) {
         keyspace.check_belongs_to(self.db.core());
         self.reads.begin_range(keyspace.id(), bounds_of(&range));
     }
 
-    /// Commit.
+    /// Commit. One without writes has nothing to be checked: what it read was so at its snapshot, and it is Ok.
     ///
     /// # Errors
-    /// [`Error::Conflict`]: something it read was written since; nothing of it took effect.
+    /// [`Error::Conflict`]: something it read was written since, or its keyspace was dropped; nothing of it took effect.
     /// Otherwise as [`Batch::commit`](crate::Batch::commit).
     pub fn commit(self) -> Result<()> {
         self.commit_costed(&mut OpCost::default())
@@ -536,6 +539,9 @@ impl DoubleEndedIterator for TransactionScan {
 
 impl Database {
     /// Begin a transaction to be committed by hand.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. On a database opened for reading only it may read; its commit errs with [`Error::ReadOnly`] if it has writes.
     pub fn begin(&self) -> Result<Transaction> {
         Transaction::begin(self)
     }

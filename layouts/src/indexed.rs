@@ -107,8 +107,8 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
     /// The table in `space` with `indexes`. An index that is new to a table without rows is ready at
     /// once, otherwise it has to be [built](Self::build). Nothing else may write in `space`.
     ///
-    /// [`Error::BadInput`] if a name is empty or repeated, if an index was made with another definition
-    /// (kind, number of fields, version), or if the table has an index that is not named and not
+    /// [`Error::BadInput`] if a name is empty or repeated, if a unique index is to be verified on read, if an index was made with another
+    /// definition (kind, number of fields, version), or if the table has an index that is not named and not
     /// disabled; [`Error::Unsupported`] if the store lacks transactions.
     pub fn open(store: &'k S, space: &Space, indexes: Vec<Index<K>>) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;

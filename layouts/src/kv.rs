@@ -80,7 +80,7 @@ pub trait OrderedKv: Send + Sync {
     /// Run `f` as one transaction and commit it. `f` runs again, on a fresh snapshot, after a conflict;
     /// it must not keep state from a try that did not commit. An error of `f` drops its writes.
     ///
-    /// After too many conflicts: [`Error::Conflict`].
+    /// After too many conflicts (256 tries of the engine's, 1,000 of the map's): [`Error::Conflict`].
     fn update<T>(&self, f: impl FnMut(&mut Self::Tx<'_>) -> Result<T>) -> Result<Costed<T>>;
 
     /// Make writes that depend on no read, all or none. `writes` hands them over in order; it may run again,

@@ -1,7 +1,7 @@
 //! Namespaces: a directory of paths, each with a short key prefix of its own.
 //!
-//! A path such as `["app", "users"]` gets a number once; its data lie under that number, two to four
-//! bytes behind the directory's prefix, however long the path is. So a rename moves no data, a namespace
+//! A path such as `["app", "users"]` gets a number once; its data lie under that number, four to six bytes behind the
+//! directory's prefix for the first 16 million, however long the path is. So a rename moves no data, a namespace
 //! with all it holds goes by one range delete, and the prefix of one never begins another's.
 //!
 //! Whoever keeps a prefix may keep it too long: after the namespace was removed or emptied by others,
@@ -187,7 +187,9 @@ impl<'k, S: OrderedKv> Directory<'k, S> {
     }
 
     /// The namespace `path`, created with its parents where absent. Every part is one name; any text but
-    /// the empty one.
+    /// the empty one, of at most a quarter of the store's longest key.
+    ///
+    /// [`Error::BadInput`] for an empty path, and for a part that is empty or too long.
     pub fn create(&self, path: &[&str]) -> Result<Namespace> {
         self.check(path)?;
         let done = self.store.update(|tx| {
@@ -267,7 +269,7 @@ impl<'k, S: OrderedKv> Directory<'k, S> {
     }
 
     /// Remove the namespace `path` with its data and every namespace under it: one range delete and two
-    /// tombstones for each, however much they hold.
+    /// tombstones for each, however much they hold, and a scan of its children for each. [`Error::BadInput`] if there is none.
     pub fn remove(&self, path: &[&str]) -> Result<OpCost> {
         self.check(path)?;
         let done = self.store.update(|tx| {

@@ -78,7 +78,8 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
     /// else may write there.
     ///
     /// [`Error::BadInput`] if the table was made with another field promoted; [`Error::Unsupported`] if the
-    /// store lacks transactions.
+    /// store lacks transactions. That keys have such a field is not looked at here: without, each put, delete and get errs with
+    /// [`Error::BadInput`].
     pub fn open(store: &'k S, space: &Space, place: u32) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         let form = space.key(&(FORM,));

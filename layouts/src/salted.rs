@@ -102,8 +102,8 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     /// The table in `space`, created with `salt` if absent. An existing table keeps its own salt; see
     /// [`rebucket`](Self::rebucket) and [`salt`](Self::salt). Nothing else may write in `space`.
     ///
-    /// [`Error::BadInput`] for no buckets, more than [`BUCKETS_MAX`], or no fields;
-    /// [`Error::Unsupported`] if the store lacks transactions.
+    /// [`Error::BadInput`] for no buckets, more than [`BUCKETS_MAX`] (1,024), or no fields;
+    /// [`Error::Unsupported`] if the store lacks transactions. That keys have the fields is seen by the first put.
     pub fn open(store: &'k S, space: &Space, salt: &Salt) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         salt.check()?;
@@ -151,7 +151,8 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
         })
     }
 
-    /// Set the row of `key`.
+    /// Set the row of `key`. [`Error::BadInput`] if it has no field in one of the salted places, or is too long for the
+    /// store; [`Error::Conflict`] after too many changes of the salt meanwhile.
     pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
         Ok(self.store.update(|tx| self.put_in(tx, key, value))?.cost)
     }
@@ -189,8 +190,7 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     /// written or [moved](Self::move_rows). Tells whether anything changed: the salt in force is no
     /// change.
     ///
-    /// [`Error::BadInput`] as for [`open`](Self::open), and while too many earlier changes are not
-    /// moved: each one makes reads dearer.
+    /// [`Error::BadInput`] as for [`open`](Self::open), and while rows lie in eight epochs: each one makes reads dearer.
     pub fn rebucket(&self, salt: &Salt) -> Result<bool> {
         salt.check()?;
         let done = self.store.update(|tx| {

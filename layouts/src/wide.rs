@@ -189,7 +189,8 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
         Ok(cost)
     }
 
-    /// Change one row, all or nothing.
+    /// Change one row, all or nothing. [`Error::BadInput`] for a family that this handle was not opened with, and if a cell's
+    /// key is too long for the store. All that names a family errs so.
     pub fn apply(&self, row: &[u8], change: &RowChange) -> Result<OpCost> {
         self.store.write(|write| change.each(self, row, write))
     }

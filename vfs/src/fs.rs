@@ -10,7 +10,8 @@
 //!    holds old bytes, new bytes or a mix; after a failed sync nothing is known about any byte
 //!    written since the last successful one, and a later Ok proves nothing about them.
 //! 5. Nothing follows a symbolic link in the last component of a path.
-//! 6. Paths are those of the database's directory joined with one file name; no call leaves it.
+//! 6. A path is a directory joined with one file name: of the database's own directory, of a new one that a checkpoint or
+//!    salvage makes, or, to make a new directory's name durable, that of its parent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -92,7 +92,7 @@ fn experiment_parser() -> impl TypedValueParser<Value = Experiment> {
 pub enum Scale {
     /// Seconds: shows that everything runs, its times mean nothing.
     Tiny,
-    /// All experiments within a minute or two.
+    /// The default experiments within a minute or two.
     Smoke,
     /// The sizes of the original study: minutes.
     Desk,

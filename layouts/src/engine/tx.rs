@@ -9,7 +9,8 @@ use super::read::bounds;
 use crate::kv::{Expect, Go, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
 use crate::{Error, OpCost, Result};
 
-/// The range as the engine deletes it: to a key. Past the longest key of 0xFF there is none.
+/// The range as the engine deletes it: to a key. To the end of the store means up to the longest key of 0xFF, which itself
+/// stays, if it is there.
 pub(super) fn delete_bounds(range: KeyRange) -> (Vec<u8>, Vec<u8>) {
     (range.start, range.end.unwrap_or_else(|| vec![0xFF; esker::limits::KEY_BYTES_MAX]))
 }

@@ -96,7 +96,7 @@ impl<K> Index<K> {
     /// step when a row is written. If all indexes of a table are such, a put does not read the row it
     /// replaces: the row's older entries stay behind, and lookups read every row they find and leave those
     /// entries out, until [`clean`](super::IndexedTable::clean) removes them. For tables that are written far
-    /// more often than looked up. Not for unique indexes, whose writers have to read anyway.
+    /// more often than looked up. Not for unique indexes, whose writers have to read anyway: a table refuses to open with one.
     #[must_use]
     pub fn verified_on_read(mut self) -> Self {
         self.verified_on_read = true;

@@ -20,7 +20,7 @@ pub struct Caps {
     pub merge: bool,
     /// A range is removed by one write, at a cost that does not depend on how much it holds.
     pub range_delete: bool,
-    /// Writes survive the process.
+    /// Writes survive the process, if the store was opened so: the engine's says true also of a database in memory.
     pub durable: bool,
 }
 

@@ -61,6 +61,9 @@ pub trait Pack {
 
 /// The key of a tuple.
 ///
+/// # Panics
+/// If tuples, and fields in descending order, nest more than [`DEPTH_MAX`] (64) deep.
+///
 /// ```
 /// use esker_layouts::tuple::pack;
 /// assert!(pack(&("a", -5)) < pack(&("a", 3)));

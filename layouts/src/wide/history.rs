@@ -6,7 +6,7 @@
 //!
 //! How many versions count is written down when the family is declared and *applied by every read*. What is
 //! older than those can no more be seen, whether it still lies there or not; [`trim`](History::trim) removes
-//! it to save space, at any time, without changing an answer. So does compaction, which knows nothing of it.
+//! it to save space, at any time, without changing an answer. Nothing else removes it: to compaction each version is a row of its own.
 //!
 //! ```
 //! use esker_layouts::map::MapStore;
