@@ -1,10 +1,11 @@
-//! The suite every back end has to pass.
+//! The suite every back end has to pass. What layouts promise of limits is checked with it, over that back end.
 //!
 //! ```
 //! esker_layouts::conformance::check(esker_layouts::map::MapStore::new);
 //! ```
 
 mod blind;
+mod limits;
 mod scans;
 mod transactions;
 
@@ -20,6 +21,7 @@ pub fn check<K: OrderedKv>(mut fresh: impl FnMut() -> K) {
     blind::single_keys(&fresh());
     scans::order_bounds_and_limits(&fresh());
     scans::own_writes(&fresh());
+    limits::of_scans(&fresh());
     transactions::snapshots_are_stable(&fresh());
     transactions::an_error_drops_the_writes(&fresh());
     transactions::range_deletes(&fresh());
@@ -27,6 +29,7 @@ pub fn check<K: OrderedKv>(mut fresh: impl FnMut() -> K) {
     if fresh().caps().transactions {
         transactions::conflicts(&fresh());
         transactions::concurrent_increments(&fresh());
+        limits::of_layouts(&fresh());
     }
     if fresh().caps().merge {
         transactions::merges(&fresh());

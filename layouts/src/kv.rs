@@ -256,16 +256,19 @@ pub enum Go {
 }
 
 /// How a scan goes. Limits are exact in rows; a byte limit ends the scan after the row that reaches it,
-/// so that a scan always makes progress.
+/// so that a scan always makes progress. What a limited scan returns is a beginning of what it returns without
+/// limits, in its direction, and it ends before that only at a limit that is reached.
+///
+/// A store's scan counts keys as they are stored. A layout's says what it counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanOptions {
     /// From the last key down.
     pub reverse: bool,
     /// Leave the values out (they come back empty and are not read).
     pub keys_only: bool,
-    /// The most rows to return.
+    /// The most rows to return; with 0 none.
     pub limit: Option<usize>,
-    /// Stop once the keys and values returned reach this many bytes.
+    /// Stop once the keys and values returned reach this many bytes; with 0 nothing is returned.
     pub bytes_limit: Option<u64>,
 }
 
@@ -298,10 +301,17 @@ impl ScanOptions {
         self.bytes_limit = Some(bytes);
         self
     }
+
+    /// The same without limits: for the scans under one that keeps the limits itself. A scan counts the keys as
+    /// they are stored, and every row; whoever returns other keys, merges scans or leaves rows out would
+    /// take the end of a limit for the end of the range.
+    pub(crate) fn unlimited(self) -> Self {
+        ScanOptions { limit: None, bytes_limit: None, ..self }
+    }
 }
 
 /// What a scan may still return.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     rows: usize,
     bytes: u64,

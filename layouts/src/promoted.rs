@@ -211,6 +211,9 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
     /// The rows between two keys or beginnings of keys, in the order of the keys or against it. An included
     /// bound brings in everything that begins so, an excluded one keeps all of it out. One seek and one scan
     /// per promoted value.
+    ///
+    /// Limits count the rows returned; in bytes the encoded fields of their keys, without the space, and their
+    /// values.
     pub fn between<P: Pack>(
         &self,
         bounds: impl RangeBounds<P>,
@@ -219,7 +222,8 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
         self.merged(&self.values()?, &bounds, options)
     }
 
-    /// The rows whose promoted field is `value` between two keys or beginnings of keys: one scan.
+    /// The rows whose promoted field is `value` between two keys or beginnings of keys: one scan. Limits count as
+    /// in [`between`](Self::between).
     pub fn between_of<V: PackField, P: Pack>(
         &self,
         value: &V,
@@ -229,7 +233,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
         self.merged(&[pack(&(value,))], &bounds, options)
     }
 
-    /// All rows whose promoted field is `value`: one scan.
+    /// All rows whose promoted field is `value`: one scan. Limits count as in [`between`](Self::between).
     pub fn of<V: PackField>(&self, value: &V, options: ScanOptions) -> Result<Rows<'_, 'k, S, K>> {
         self.between_of::<V, ()>(value, .., options)
     }
@@ -268,7 +272,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
             let start = self.table.cut(value, &first, !from);
             let range = KeyRange { start, end: Some(self.table.cut(value, &last, to)) };
             if !range.is_empty() {
-                let scan = self.read.scan(range, options)?;
+                let scan = self.read.scan(range, options.unlimited())?;
                 sources.push(ValueScan { table: self.table, promoted: value.len(), scan });
             }
         }

@@ -6,8 +6,8 @@
 //!
 //! - rows that agree in those fields share a bucket, and a question that gives those fields reads one
 //!   bucket instead of all ([`Rows::fan_out`] tells how many a scan reads);
-//! - every other range is the ordered merge of all buckets, forward or in reverse, with the limit
-//!   handed down to each.
+//! - every other range is the ordered merge of all buckets, forward or in reverse. Limits count what the merge
+//!   returns.
 //!
 //! # Epochs
 //!

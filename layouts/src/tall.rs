@@ -158,7 +158,8 @@ impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
         self.table.at(key, |at| self.read.contains(at))
     }
 
-    /// The rows in `range`, which [`TallTable::keys`] makes, in the order of the keys or against it.
+    /// The rows in `range`, which [`TallTable::keys`] makes, in the order of the keys or against it. Limits count
+    /// the rows returned; in bytes their keys as they are stored, the space's prefix with them, and their values.
     pub fn rows(
         &self,
         range: KeyRange,
@@ -255,7 +256,8 @@ impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
         })
     }
 
-    /// The first rows in `range` up to the limits of `options`, and the range that is left behind them.
+    /// The first rows in `range` up to the limits of `options`, which count as in [`rows`](Self::rows), and the
+    /// range that is left behind them.
     /// [`Error::BadInput`] for a limit of 0.
     pub fn page(&self, range: KeyRange, options: ScanOptions) -> Result<Page<K>> {
         if options.limit == Some(0) || options.bytes_limit == Some(0) {

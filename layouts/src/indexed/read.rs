@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use super::maintain::open_unique;
 use super::records::{Record, Slot};
 use super::{Index, IndexedTable, LAYOUT, State};
-use crate::kv::{Bytes, KeyRange, KvRead, OrderedKv, ScanOptions};
+use crate::kv::{Bytes, KeyRange, KvRead, Limits, OrderedKv, ScanOptions};
 use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Pack, Unpack, pack, split, unpack};
 use crate::{Error, OpCost, Result};
 
@@ -29,6 +29,12 @@ impl<K> Hit<K> {
     /// The packed fields.
     pub(super) fn packed(&self) -> &[u8] {
         self.at.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// How long the entry is, its key and its value, in an index that is not unique: the value is then what it
+    /// includes.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        self.at.len() + self.included.len()
     }
 
     /// The entry's fields as a tuple type; [`Error::Key`] if they are of another.
@@ -76,7 +82,11 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
 
     /// The entries of the index `name` whose first fields are `fields`, in the order of the index and
     /// then of the rows' keys: one scan, and one batched get of the rows if they are
-    /// [verified on read](super::Index::verified_on_read). [`Error::IndexNotReady`] unless the index is ready.
+    /// [verified on read](super::Index::verified_on_read); one more each time stale entries leave room within
+    /// the limits. [`Error::IndexNotReady`] unless the index is ready.
+    ///
+    /// Limits count the entries returned, never stale ones; in bytes their keys and values as they are stored,
+    /// the space's prefix with them. `keys_only` has no effect.
     pub fn lookup(&self, name: &str, fields: &impl Pack, options: ScanOptions) -> Result<Vec<Hit<K>>> {
         let slot = self.ready(name)?;
         self.hits(slot, slot.record.entries(&self.table.space).under(fields), options)
@@ -93,7 +103,8 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         self.hits(slot, slot.record.entries(&self.table.space).between(bounds), options)
     }
 
-    /// The rows of the entries that [`lookup`](Self::lookup) finds, by one batched get more.
+    /// The rows of the entries that [`lookup`](Self::lookup) finds, by one batched get more unless they are
+    /// verified on read. Limits count the entries, not the rows: by bytes of entries, however long the rows are.
     pub fn rows(&self, name: &str, fields: &impl Pack, options: ScanOptions) -> Result<Vec<(K, Bytes)>> {
         let slot = self.ready(name)?;
         let range = slot.record.entries(&self.table.space).under(fields);
@@ -114,44 +125,43 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         self.read.get_many(&places)
     }
 
-    /// The entries in `range` whose rows have them, with the rows. Where a limit leaves room for more because
-    /// entries were stale, it goes on behind them.
+    /// The entries in `range` whose rows have them, with the rows, up to the limits, which count these entries
+    /// alone. One scan, and a batched get of as many rows as the limits leave room for: once, and again for as
+    /// long as entries were stale.
     fn live(
         &self,
         slot: &Slot<'t, K>,
-        mut range: KeyRange,
-        mut options: ScanOptions,
+        range: KeyRange,
+        options: ScanOptions,
     ) -> Result<Vec<(Hit<K>, Bytes)>> {
         let start = slot.record.entries(&self.table.space).prefix().len();
+        let all = ScanOptions { keys_only: false, ..options.unlimited() };
+        let mut entries = self.read.scan(range, all)?;
+        let mut left = Limits::new(options);
         let mut live = Vec::new();
-        options.keys_only = false;
-        while options.limit != Some(0) {
-            let entries: Vec<(Bytes, Bytes)> =
-                self.read.scan(range.clone(), options)?.collect::<Result<_>>()?;
-            let hits: Vec<Hit<K>> = entries
-                .iter()
-                .map(|entry| IndexedTable::<S, K>::hit(&slot.record, start, entry.clone()))
-                .collect::<Result<_>>()?;
+        while !left.reached() {
+            let mut piece = left.clone();
+            let mut hits = Vec::new();
+            while !piece.reached() {
+                let Some(entry) = entries.next().transpose()? else { break };
+                piece.take(&entry);
+                hits.push(IndexedTable::<S, K>::hit(&slot.record, start, entry)?);
+            }
+            if hits.is_empty() {
+                break;
+            }
+            let is_last = !piece.reached();
             let rows = self.rows_of(&hits)?;
             for (hit, row) in hits.into_iter().zip(rows) {
                 if let Some(row) = row
                     && slot.index.has(&hit, &row)?
                 {
+                    left.take_bytes(hit.entry_bytes());
                     live.push((hit, row));
-                    options.limit = options.limit.map(|limit| limit.saturating_sub(1));
                 }
             }
-            match entries.last() {
-                Some((last, _))
-                    if options.limit.is_some_and(|limit| limit > 0) && options.bytes_limit.is_none() =>
-                {
-                    if options.reverse {
-                        range.end = Some(last.to_vec());
-                    } else {
-                        range.start = [last.as_ref(), &[0]].concat();
-                    }
-                }
-                _ => break,
+            if is_last {
+                break;
             }
         }
         Ok(live)

@@ -312,6 +312,49 @@ fn verifying_on_read_moves_the_cost_from_writes_to_lookups() {
     assert_eq!((lookup.calls, lookup.keys_read), (2, 20), "ten entries, one of them stale, and ten rows");
 }
 
+/// A limit, in rows or bytes, is for live entries: stale ones before them use nothing of it up.
+#[test]
+fn limits_pass_stale_entries() {
+    let store = engine();
+    let table = open(&store, vec![city().verified_on_read()]);
+    for id in 0..30u64 {
+        table.put(&(id,), &user("a@x", "Bonn", 1)).expect("put");
+    }
+    for id in 0..30u64 {
+        table.put(&(id,), &user("a@x", "Rome", 1)).expect("put");
+    }
+    let view = table.view().expect("view");
+    let found = |options| {
+        let hits = view.lookup("city", &(), options).expect("lookup");
+        let rows = view.rows("city", &(), options).expect("rows");
+        let keys: Vec<u64> = hits.into_iter().map(|hit| hit.key.0).collect();
+        assert_eq!(rows.into_iter().map(|row| row.0.0).collect::<Vec<_>>(), keys);
+        keys
+    };
+    let hits = view.lookup("city", &("Rome",), all()).expect("lookup");
+    let four: usize = hits.iter().take(4).map(Hit::entry_bytes).sum();
+    assert_eq!(found(all().bytes_limit(1)), [0]);
+    assert_eq!(found(all().bytes_limit(four as u64)), [0, 1, 2, 3]);
+    assert_eq!(found(all().bytes_limit(four as u64).limit(3)), [0, 1, 2]);
+    assert_eq!(found(all().bytes_limit(1).limit(9)), [0]);
+    assert_eq!(found(all().bytes_limit(four as u64 + 1)), [0, 1, 2, 3, 4]);
+    assert_eq!(found(all().bytes_limit(100_000)), (0..30).collect::<Vec<_>>());
+    // From the other end the live ones come first.
+    assert_eq!(found(all().bytes_limit(1).reverse()), [29]);
+    let before = view.cost();
+    assert_eq!(view.lookup("city", &("Rome",), all().limit(4)).expect("lookup").len(), 4);
+    let cost = view.cost().since(&before);
+    assert_eq!((cost.calls, cost.keys_read), (2, 8), "nothing is read behind the limit");
+    let before = view.cost();
+    assert_eq!(view.lookup("city", &(), all().limit(10)).expect("lookup").len(), 10);
+    let cost = view.cost().since(&before);
+    assert_eq!(
+        (cost.calls, cost.keys_read),
+        (1 + 4, 80),
+        "one scan, and a batch of rows for each ten entries"
+    );
+}
+
 #[test]
 fn stale_entries_are_left_out_counted_and_cleaned() {
     let store = engine();

@@ -65,6 +65,27 @@ fn bad_places_keys_and_data_are_clear_errors() {
     assert!(matches!(rows.next(), Some(Err(Error::Foreign { layout: "promoted", .. }))));
 }
 
+/// What is stored is longer than the key; a byte limit counts the key.
+#[test]
+fn a_byte_limit_leaves_no_gap_and_is_used_up() {
+    let store = engine();
+    let table: PromotedTable<_, (u64, String)> = open(&store, 1);
+    for time in 1..=20 {
+        table.put(&(time, "a".to_owned()), b"").expect("put");
+    }
+    table.put(&(100, "b".to_owned()), b"").expect("put");
+    let view = table.view().expect("view");
+    let bytes = pack(&(1u64, "a")).len() as u64;
+    let limited = ScanOptions::new().bytes_limit(7 * bytes);
+    let times = |rows: Result<Rows<'_, '_, _, (u64, String)>>| {
+        rows.expect("scan").map(|row| row.expect("a row").0.0).collect::<Vec<_>>()
+    };
+    assert_eq!(times(view.between::<()>(.., limited)), (1..=7).collect::<Vec<_>>());
+    assert_eq!(times(view.between::<()>(.., limited.reverse())), [100, 20, 19, 18, 17, 16, 15]);
+    assert_eq!(times(view.of(&"a", limited)), (1..=7).collect::<Vec<_>>(), "one value");
+    assert_eq!(times(view.of(&"a", limited.reverse())), (14..=20).rev().collect::<Vec<_>>());
+}
+
 fn point() -> impl Strategy<Value = Point> {
     (0..6u64, 0..3u8, 0..4i8).prop_map(|(time, source, n)| (time, "a\0".repeat(source.into()), n))
 }

@@ -46,13 +46,16 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
 
     /// The rows whose keys start with `fields`, given whole, in the order of the keys or against it.
     /// Reads one bucket per epoch if all chosen fields are among `fields`, otherwise all.
+    ///
+    /// Limits count the rows returned; in bytes the encoded fields of their keys, without space and bucket, and
+    /// their values.
     pub fn rows(&self, fields: &impl Pack, options: ScanOptions) -> Result<Rows<'_, S::Read<'k>, K>> {
         let given = pack(fields);
         self.merged(&Space::root().under(fields), &split_packed(&given)?, options)
     }
 
     /// The rows between two keys. Reads one bucket per epoch if the keys agree in their first fields and
-    /// all chosen fields are among those.
+    /// all chosen fields are among those. Limits count as in [`rows`](Self::rows).
     pub fn between(
         &self,
         bounds: impl RangeBounds<K>,
@@ -87,7 +90,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
                 None => 0..epoch.salt.buckets(),
             };
             for bucket in buckets {
-                sources.push(self.bucket(epoch, bucket, range, options)?);
+                sources.push(self.bucket(epoch, bucket, range, options.unlimited())?);
             }
         }
         Ok(Rows {

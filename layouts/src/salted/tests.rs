@@ -185,6 +185,30 @@ fn buckets_change_under_load() {
     assert_eq!(contents(&store).len(), 401, "every row once, and the list of epochs");
 }
 
+/// Rows (1 to 20, "a") and (100, "c") in two buckets: a limit reached in one is no end of that bucket.
+#[test]
+fn a_byte_limit_leaves_no_gap() {
+    let store = engine();
+    let table = SaltedTable::open(&store, &Space::new(&("p",)), &Salt::new(8, &[1])).expect("open");
+    for time in 1..=20 {
+        table.put(&point(time, "a"), b"").expect("put");
+    }
+    table.put(&point(100, "c"), b"").expect("put");
+    let bytes = |time: u64, source: &str| pack(&point(time, source)).len() as u64;
+    let bucket = |source| Salt::new(8, &[1]).bucket_of(&pack(&point(1, source))).expect("a key");
+    assert_ne!(bucket("a"), bucket("c"));
+    let times = |options| keys(&table, options).into_iter().map(|key| key.0).collect::<Vec<_>>();
+    let limited = ScanOptions::new().bytes_limit(60);
+    let reached = 60u64.div_ceil(bytes(1, "a"));
+    assert_eq!(times(limited), (1..=reached).collect::<Vec<_>>(), "up to the row that reaches 60 bytes");
+    let behind = (60 - bytes(100, "c")).div_ceil(bytes(1, "a"));
+    let expected: Vec<u64> = [100].into_iter().chain((21 - behind..=20).rev()).collect();
+    assert_eq!(times(limited.reverse()), expected);
+    let all: u64 = 20 * bytes(1, "a") + bytes(100, "c");
+    assert_eq!(times(ScanOptions::new().bytes_limit(all)).len(), 21);
+    assert_eq!(times(ScanOptions::new().bytes_limit(all - bytes(100, "c"))).len(), 20);
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Put(u64, u8),

@@ -75,14 +75,15 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
     }
 
     /// The rows in `range`, which [`Table::keys`] and [`Table::under`] make, in the order of the keys or
-    /// against it. Limits count rows, and the bytes of whole rows.
+    /// against it. Limits count the rows returned, whole; in bytes all keys and values that a row is stored as, the
+    /// space's prefix with each key. `keys_only` has no effect: a row is its values.
     pub fn rows(
         &self,
         range: KeyRange,
         options: ScanOptions,
     ) -> Result<Rows<<S::Read<'k> as KvRead>::Scan<'_>, K, R>> {
         // A packed row is one key; cells are gathered here, so only here can rows be counted.
-        let scan = self.read.scan(range, ScanOptions { reverse: options.reverse, ..ScanOptions::new() })?;
+        let scan = self.read.scan(range, ScanOptions { keys_only: false, ..options.unlimited() })?;
         Ok(Rows {
             scan,
             space: self.table.rows.clone(),
