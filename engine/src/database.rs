@@ -257,7 +257,9 @@ impl Database {
     /// is linked is shared: damage to a file is damage to both databases. A backup is a copy of a checkpoint on another device.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `dir` exists; [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], [`Error::Aborted`];
+    /// [`Error::InvalidArgument`] if `dir` exists, be it since the call began, and [`Error::Locked`] if somebody opens a database in
+    /// it the moment it is made: both leave alone what is there. Of several calls for one `dir` at once, one is Ok.
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], [`Error::Aborted`];
     /// [`Error::Io`], after which what was made of it is removed again.
     ///
     /// ```

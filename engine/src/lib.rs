@@ -41,6 +41,7 @@ mod keyspace;
 mod maintenance;
 mod memtable;
 mod metrics;
+mod new_directory;
 mod open;
 mod operators;
 mod options;

@@ -17,8 +17,12 @@ use esker_wal::{LogIdentity, LogKind, LogReader, LogWriter};
 use crate::core::Core;
 use crate::database::Verified;
 use crate::jobs::Carrying;
+use crate::new_directory::NewDirectory;
 use crate::superversion::SuperVersion;
 use crate::table_io;
+
+/// What a checkpoint does with its target, for messages.
+const CHECKPOINT: &str = "make a checkpoint in";
 
 impl Core {
     /// See [`Database::verify`](crate::Database::verify).
@@ -88,19 +92,23 @@ impl Core {
     /// See [`Database::checkpoint`](crate::Database::checkpoint).
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         let fs = &self.env.fs;
-        if fs.stat(target)?.is_some() {
-            return Err(Error::invalid(format!(
-                "cannot make a checkpoint in {}: it exists; name a new directory",
-                target.display()
-            )));
-        }
+        NewDirectory::check_free(&**fs, target, CHECKPOINT)?;
         self.check_writable()?;
         self.flush(SealReason::Asked)?;
         self.check_in_place()?;
         // Tables alone are a prefix of commit order: memtables become tables whole and in order.
         let version = self.versions.current();
-        fs.create_dir(target)?;
-        self.fill_checkpoint(target, &version).inspect_err(|_| discard(&**fs, target))
+        let made = NewDirectory::make(fs, target, CHECKPOINT)?;
+        match self.fill_checkpoint(target, &version) {
+            Ok(()) => {
+                made.unlock();
+                Ok(())
+            }
+            Err(error) => {
+                made.discard();
+                Err(error)
+            }
+        }
     }
 
     fn fill_checkpoint(&self, target: &Path, version: &Arc<Version>) -> Result<()> {
@@ -201,13 +209,4 @@ fn link_or_copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
         at += read as u64;
     }
     target.sync()
-}
-
-/// Remove an unfinished checkpoint or database: only names that a database makes.
-pub(crate) fn discard(fs: &dyn Fs, target: &Path) {
-    let Ok(entries) = fs.list(target) else { return };
-    for entry in entries.iter().filter(|entry| FileName::parse(&entry.name).is_some()) {
-        let _ = fs.remove(&target.join(&entry.name));
-    }
-    let _ = fs.remove_dir(target);
 }

@@ -59,6 +59,8 @@ pub struct DatabaseBuilder {
     env: Option<Env>,
     operators: Vec<Arc<dyn MergeOperator>>,
     listeners: Vec<Arc<dyn Listener>>,
+    /// The lock of the directory, if whoever opens the database holds it already.
+    lock: Option<Arc<dyn FileLock>>,
 }
 
 impl DatabaseBuilder {
@@ -69,6 +71,7 @@ impl DatabaseBuilder {
             env: None,
             operators: Vec::new(),
             listeners: Vec::new(),
+            lock: None,
         }
     }
 
@@ -146,6 +149,12 @@ impl DatabaseBuilder {
         self
     }
 
+    /// Share `lock`, which is that of the directory, instead of taking it.
+    pub(crate) fn locked(mut self, lock: Option<Arc<dyn FileLock>>) -> Self {
+        self.lock = lock;
+        self
+    }
+
     /// Open the database, or create it.
     ///
     /// # Errors
@@ -163,8 +172,14 @@ impl DatabaseBuilder {
         };
         let env = Env { fs: Arc::new(Believed::new(Arc::clone(&env.fs), &self.dir)), ..env };
         let stop = env.scheduler.clone();
-        let opening =
-            Opening { env, dir: self.dir, options: self.options, operators, listeners: self.listeners };
+        let opening = Opening {
+            env,
+            dir: self.dir,
+            options: self.options,
+            operators,
+            listeners: self.listeners,
+            lock: self.lock,
+        };
         opening.run().inspect_err(|_| stop.stop())
     }
 }
@@ -184,6 +199,7 @@ struct Opening {
     options: DatabaseOptions,
     operators: Operators,
     listeners: Vec<Arc<dyn Listener>>,
+    lock: Option<Arc<dyn FileLock>>,
 }
 
 impl Opening {
@@ -247,7 +263,10 @@ impl Opening {
                 // This open may have made the directory, or one before that came no further.
                 make_name_durable(fs, &self.dir)?;
             }
-            return fs.lock(&lock).map(Some);
+            return match &self.lock {
+                Some(held) => Ok(Some(Box::new(Arc::clone(held)))),
+                None => fs.lock(&lock).map(Some),
+            };
         }
         // A reader changes nothing, not even by creating a lock file; one that is there it honours.
         match fs.stat(&lock)? {

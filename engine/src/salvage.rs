@@ -5,7 +5,8 @@
 //!    in the directory is taken.
 //! 2. What is not readable is reported: file, place, and the keys that may be missing or be older than they
 //!    were.
-//! 3. The new database is made in a directory that must not exist. After an error nothing of it is left.
+//! 3. The new database is made in a directory that must not exist and that salvage itself makes, once the logs have been read.
+//!    After an error nothing of it is left; what somebody else has made of that name meanwhile is not touched.
 //!
 //! Each key is decided by the sequence numbers of its versions, wherever they were found, as a read does.
 //! Values in blob files are found through their rows, and through nothing else: a value whose row is lost may have
@@ -29,6 +30,8 @@ use esker_base::filename::{self, FileName};
 use esker_base::{Error, MergeOperator, Result};
 use esker_vfs::Env;
 use esker_vfs::fs::{EntryKind, FileLock};
+
+use crate::new_directory::NewDirectory;
 
 /// Something that could not be copied.
 #[derive(Clone, Debug)]
@@ -103,9 +106,9 @@ impl Salvage {
     /// Copy what is readable into a new database in `into`, which must not exist.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `into` exists; [`Error::NotADatabase`] if there is no file of a
-    /// database; [`Error::Locked`]; [`Error::Io`], of the new files or of the old. Damage is no error: see
-    /// [`Salvaged::losses`].
+    /// [`Error::InvalidArgument`] if `into` exists, be it since the call began; [`Error::NotADatabase`] if there is no
+    /// file of a database; [`Error::Locked`] if somebody has the old database open, or opens one in `into` the moment
+    /// that is made; [`Error::Io`], of the new files or of the old. Damage is no error: see [`Salvaged::losses`].
     pub fn run(self, into: impl AsRef<Path>) -> Result<Salvaged> {
         let into = into.as_ref();
         let env = match self.env {
@@ -126,10 +129,7 @@ fn salvage(
     operators: Vec<Arc<dyn MergeOperator>>,
 ) -> Result<Salvaged> {
     let fs = &env.fs;
-    if fs.stat(into)?.is_some() {
-        let what = format!("cannot salvage into {}: it exists; name a new directory", into.display());
-        return Err(Error::invalid(what));
-    }
+    NewDirectory::check_free(&**fs, into, write::SALVAGE)?;
     let not_there = |why: &str| Error::NotADatabase { path: from.to_path_buf(), why: why.to_owned() };
     match fs.stat(from)? {
         Some(entry) if entry.kind == EntryKind::Directory => {}

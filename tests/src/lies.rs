@@ -194,6 +194,10 @@ impl Fs for LyingFs {
         self.inner.create_dir(path)
     }
 
+    fn create_new_dir(&self, path: &Path) -> Result<()> {
+        self.inner.create_new_dir(path)
+    }
+
     fn remove_dir(&self, path: &Path) -> Result<()> {
         self.inner.remove_dir(path)
     }

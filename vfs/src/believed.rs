@@ -88,6 +88,9 @@ impl Fs for Believed {
     fn create_dir(&self, path: &Path) -> Result<()> {
         self.inner.create_dir(path)
     }
+    fn create_new_dir(&self, path: &Path) -> Result<()> {
+        self.inner.create_new_dir(path)
+    }
     fn remove_dir(&self, path: &Path) -> Result<()> {
         self.inner.remove_dir(path)
     }

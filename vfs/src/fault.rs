@@ -239,6 +239,10 @@ impl Fs for FaultFs {
         self.control.run(Operation::CreateDir, path, || self.inner.create_dir(path))
     }
 
+    fn create_new_dir(&self, path: &Path) -> Result<()> {
+        self.control.run(Operation::CreateDir, path, || self.inner.create_new_dir(path))
+    }
+
     fn remove_dir(&self, path: &Path) -> Result<()> {
         self.control.run(Operation::RemoveDir, path, || self.inner.remove_dir(path))
     }

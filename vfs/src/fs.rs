@@ -63,6 +63,13 @@ pub trait Fs: Send + Sync {
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Create a directory; Ok if it exists.
     fn create_dir(&self, path: &Path) -> Result<()>;
+    /// Create a directory that must not exist yet: of several calls at once, by whatever process, one makes it.
+    /// Its name is not durable before [`Fs::sync_dir`] on the directory it stands in.
+    ///
+    /// # Errors
+    /// [`Error::Io`](esker_base::Error::Io); of the kind `AlreadyExists` if there is anything of that name, a
+    /// dangling symbolic link too.
+    fn create_new_dir(&self, path: &Path) -> Result<()>;
     /// Remove an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
     /// The names in a directory, sorted.
@@ -95,6 +102,13 @@ pub trait FileLock: Send + Sync {
     /// an open database stops its writes) and the caller is the process that took the lock: a forked child
     /// shares the descriptor, but not the lock.
     fn still_in_place(&self) -> Result<bool>;
+}
+
+/// A share of a lock: it is released when the last one is dropped.
+impl FileLock for Arc<dyn FileLock> {
+    fn still_in_place(&self) -> Result<bool> {
+        (**self).still_in_place()
+    }
 }
 
 /// An open file. All methods take `&self`: one thread may sync while another writes behind the

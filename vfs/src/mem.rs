@@ -170,6 +170,25 @@ impl Disk {
             None => Err(fail(op, path, ErrorKind::NotFound)),
         }
     }
+
+    /// Make the directory `path`; one that is there already will do if `may_exist`.
+    fn make_dir(&self, path: &Path, may_exist: bool) -> Result<()> {
+        let mut live = self.live.write();
+        let taken = || fail("create directory", path, ErrorKind::AlreadyExists);
+        // The root stands in no directory, and is always there.
+        let Some((dir, name)) = live.locate("create directory", path)? else {
+            return if may_exist { Ok(()) } else { Err(taken()) };
+        };
+        match live.directory(dir).and_then(|dir| dir.volatile.get(name)) {
+            Some(Node::Dir(_)) if may_exist => Ok(()),
+            Some(_) => Err(taken()),
+            None => {
+                let made = live.new_id();
+                live.perform(path, Action::MakeDir { dir, name: name.into(), made });
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Fs for MemFs {
@@ -249,17 +268,11 @@ impl Fs for MemFs {
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        let mut live = self.disk.live.write();
-        let Some((dir, name)) = live.locate("create directory", path)? else { return Ok(()) };
-        match live.directory(dir).and_then(|dir| dir.volatile.get(name)) {
-            Some(Node::Dir(_)) => Ok(()),
-            Some(Node::File(_)) => Err(fail("create directory", path, ErrorKind::AlreadyExists)),
-            None => {
-                let made = live.new_id();
-                live.perform(path, Action::MakeDir { dir, name: name.into(), made });
-                Ok(())
-            }
-        }
+        self.disk.make_dir(path, true)
+    }
+
+    fn create_new_dir(&self, path: &Path) -> Result<()> {
+        self.disk.make_dir(path, false)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {

@@ -162,13 +162,19 @@ impl Fs for OsFs {
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        match fs::create_dir(path) {
-            Err(source) if source.kind() == ErrorKind::AlreadyExists => {
-                let is_dir = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-                if is_dir { Ok(()) } else { Err(Error::io("create directory", path, source)) }
+        match self.create_new_dir(path) {
+            Err(Error::Io { source, .. })
+                if source.kind() == ErrorKind::AlreadyExists
+                    && fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) =>
+            {
+                Ok(())
             }
-            result => result.map_err(|source| Error::io("create directory", path, source)),
+            result => result,
         }
+    }
+
+    fn create_new_dir(&self, path: &Path) -> Result<()> {
+        fs::create_dir(path).map_err(|source| Error::io("create directory", path, source))
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {

@@ -24,6 +24,7 @@ const NAMES: [&str; 11] = ["a", "b", "x", "y", "z", "a/x", "a/y", "a/z", "b/x", 
 #[derive(Clone, Debug)]
 enum Op {
     CreateDir(Name),
+    CreateNewDir(Name),
     RemoveDir(Name),
     Create(Name, usize),
     Open(Name, usize),
@@ -50,6 +51,7 @@ fn op() -> impl Strategy<Value = Op> {
     let (name, handle, offset) = (|| 0..NAMES.len(), || 0..HANDLES, || 0..10_000_u64);
     prop_oneof![
         2 => (0..2_usize).prop_map(Op::CreateDir),
+        2 => (0..NAMES.len()).prop_map(Op::CreateNewDir),
         1 => name().prop_map(Op::RemoveDir),
         4 => (name(), handle()).prop_map(|(name, handle)| Op::Create(name, handle)),
         1 => (name(), handle()).prop_map(|(name, handle)| Op::Open(name, handle)),
@@ -125,6 +127,7 @@ impl Subject {
             |result: esker_base::Result<()>| Ok(result.map_or(Outcome::ReadOnly, |()| Outcome::Done));
         match *op {
             Op::CreateDir(name) => self.fs.create_dir(&at(name))?,
+            Op::CreateNewDir(name) => self.fs.create_new_dir(&at(name))?,
             Op::RemoveDir(name) => self.fs.remove_dir(&at(name))?,
             Op::Create(name, slot) => self.handles[slot] = Some(self.fs.create(&at(name))?),
             Op::Open(name, slot) => self.handles[slot] = Some(self.fs.open(&at(name))?),
@@ -264,6 +267,9 @@ impl Model {
                     self.names.insert(self.free(name)?, Node::Dir);
                 }
             },
+            Op::CreateNewDir(name) => {
+                self.names.insert(self.free(name)?, Node::Dir);
+            }
             Op::RemoveDir(name) => {
                 self.dir(name)?;
                 if !self.within(NAMES[name]).is_empty() {

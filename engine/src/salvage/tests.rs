@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use esker_vfs::fault::{Fault, FaultFs};
+use esker_base::sync::Mutex;
+use esker_vfs::fault::{Fault, FaultFs, Operation};
 use esker_vfs::fs::{Fs, read_all};
 use esker_vfs::mem::{MemFs, Policy};
 use esker_vfs::sim::Simulation;
@@ -193,7 +194,10 @@ fn nothing_is_overwritten_and_nothing_half_made_is_left() {
         let env = world.env_over(Arc::new(faults.clone()));
         let outcome = Salvage::of(DIR).env(env).run(NEW);
         if outcome.is_ok() {
-            crate::maintenance::discard(&disk, Path::new(NEW));
+            for entry in disk.list(Path::new(NEW)).expect("listed") {
+                disk.remove(&Path::new(NEW).join(entry.name)).expect("removed");
+            }
+            disk.remove_dir(Path::new(NEW)).expect("removed");
             continue;
         }
         failed += 1;
@@ -208,4 +212,49 @@ fn what_is_no_database_is_refused() {
     assert!(matches!(salvage(&disk), Err(Error::NotADatabase { .. })));
     disk.create_dir(Path::new(DIR)).expect("created");
     assert!(matches!(salvage(&disk), Err(Error::NotADatabase { .. })));
+}
+
+/// Make a database with one row where the salvage goes.
+fn other(disk: &MemFs) -> Database {
+    let db = Database::builder(NEW).env(Simulation::on(disk.clone(), 5).env()).open().expect("created");
+    let theirs = db.keyspace("theirs", KeyspaceOptions::default()).expect("created");
+    theirs.put("a", "1").expect("put");
+    db
+}
+
+/// A database that somebody makes at the target while the source is read, or in the instant after the directory
+/// was made, is not touched, be it open or closed.
+#[test]
+fn a_database_that_appears_at_the_target_stays() {
+    let (disk, ..) = database();
+    let log = path(&named(&disk, ".log")[0]);
+    let instants = [(Operation::Open, log.as_path()), (Operation::Lock, Path::new("/new/LOCK"))];
+    for (operation, at) in instants {
+        for stays_open in [true, false] {
+            let disk = disk.image_at(disk.trace_len(), Policy::Everything, 0);
+            let world = Simulation::on(disk.clone(), 9);
+            let faults = FaultFs::over(&disk, Arc::clone(&world.clock));
+            let theirs = Arc::new(Mutex::new(None));
+            let (hook, at, place) = (Arc::clone(&theirs), at.to_path_buf(), disk.clone());
+            let once = AtomicUsize::new(0);
+            faults.plan(Fault::when(move |call| {
+                let hit = call.operation == operation && call.path == at;
+                if hit && once.fetch_add(1, Ordering::Relaxed) == 0 {
+                    *hook.lock() = Some(other(&place));
+                    if !stays_open {
+                        hook.lock().take().expect("open").close().expect("closed");
+                    }
+                }
+                false
+            }));
+            let told = Salvage::of(DIR).env(world.env_over(Arc::new(faults.clone()))).run(NEW);
+            match told.expect_err("it is somebody else's") {
+                Error::Locked { .. } if operation == Operation::Lock && stays_open => {}
+                Error::InvalidArgument { .. } if operation == Operation::Open || !stays_open => {}
+                told => panic!("{operation:?}, {stays_open}: {told}"),
+            }
+            drop(theirs.lock().take());
+            assert_eq!(contents(&disk, "theirs"), [(b"a".to_vec(), b"1".to_vec())].into());
+        }
+    }
 }

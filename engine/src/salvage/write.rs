@@ -15,10 +15,13 @@ use super::{Loss, Salvaged};
 use crate::batch::Batch;
 use crate::database::Database;
 use crate::keyspace::Keyspace;
-use crate::maintenance::discard;
+use crate::new_directory::NewDirectory;
 
 /// A batch is committed at this size, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// What salvage does with its target, for messages.
+pub(super) const SALVAGE: &str = "salvage into";
 
 /// Make the database `into` from what `catalog` lists in `from`.
 pub(super) fn write(
@@ -30,15 +33,19 @@ pub(super) fn write(
     report: &mut Salvaged,
 ) -> Result<()> {
     let sources = gather(&env.fs, from, catalog, report);
-    let mut builder = Database::builder(into).env(env.clone());
+    let made = NewDirectory::make(&env.fs, into, SALVAGE)?;
+    let mut builder = Database::builder(into).env(env.clone()).locked(made.lock());
     for operator in operators {
         builder = builder.merge_operator(operator);
     }
-    let made = builder.open().and_then(|db| {
+    let filled = builder.open().and_then(|db| {
         fill(&*env.fs, &db, from, catalog, sources, report)?;
         db.close()
     });
-    made.inspect_err(|_| discard(&*env.fs, into))
+    if filled.is_err() {
+        made.discard();
+    }
+    filled
 }
 
 fn fill(

@@ -157,3 +157,36 @@ fn a_word_about_writeback_changes_nothing() {
     file.sync().expect("synced");
     assert_eq!(fs::read(&path).expect("read"), [7; 10_000]);
 }
+
+/// Of many that make a directory at once, one has made it; whatever has the name already keeps it.
+#[test]
+fn a_new_directory_is_made_by_one_of_many() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for round in 0..50 {
+        let path = dir.path().join(round.to_string());
+        let start = std::sync::Barrier::new(4);
+        let make = || {
+            start.wait();
+            OsFs.create_new_dir(&path)
+        };
+        let outcomes: Vec<Result<()>> = std::thread::scope(|threads| {
+            let made: Vec<_> = (0..4).map(|_| threads.spawn(make)).collect();
+            made.into_iter().map(|made| made.join().expect("no panic")).collect()
+        });
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+        for error in outcomes.into_iter().filter_map(Result::err) {
+            let Error::Io { source, .. } = &error else { panic!("{error}") };
+            assert_eq!(source.kind(), ErrorKind::AlreadyExists, "{error}");
+        }
+    }
+    let path = dir.path().join("file");
+    fs::write(&path, b"kept").expect("written");
+    assert!(OsFs.create_new_dir(&path).is_err());
+    assert_eq!(fs::read(&path).expect("read"), b"kept");
+    #[cfg(unix)]
+    {
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).expect("linked");
+        assert!(OsFs.create_new_dir(&link).is_err() && OsFs.create_dir(&link).is_err());
+    }
+}

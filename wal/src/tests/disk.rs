@@ -331,6 +331,10 @@ impl Fs for Disk {
         unreachable!("a log makes no directory")
     }
 
+    fn create_new_dir(&self, _: &Path) -> Result<()> {
+        unreachable!("a log makes no directory")
+    }
+
     fn remove_dir(&self, _: &Path) -> Result<()> {
         unreachable!("a log removes no directory")
     }
