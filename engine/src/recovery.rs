@@ -16,6 +16,8 @@
 //!    the chain.
 //! 6. Sequence numbers ascend over the whole chain.
 //!
+//! `chain` decides 1, 2, 4 and 5, for salvage too.
+//!
 //! What was read is made durable before it is acted on, and its length recorded: a state that was
 //! seen once is never lost by the next crash. A sync alone would not do: after one that has failed, the
 //! system may show bytes that are not on the disk, take them for clean, and say Ok to every later sync.
@@ -23,7 +25,7 @@
 //! is cut at its end; and a log whose name the manifest does not know is copied, and the copy takes the name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use esker_base::coding::Decoder;
@@ -33,16 +35,17 @@ use esker_manifest::limits::{SEQNO_END, may_be_ours};
 use esker_manifest::{Marks, Version};
 use esker_vfs::Env;
 use esker_vfs::fs::Fs;
-use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use crate::batch::decode_op;
 use crate::commit::apply;
 use crate::memtable::{Memtable, SpareChunks};
 
+pub(crate) mod chain;
 mod copy;
 #[cfg(test)]
 mod tests;
 
+use chain::Chain;
 use copy::{LogCopy, rewrite};
 
 /// No log holds a number from here on: half of all there are stay free, for what is written after an open.
@@ -117,17 +120,10 @@ impl RecoveredLogs {
     }
 }
 
-/// How one log ended.
-struct Ending {
-    len: u64,
-    blank: bool,
-}
-
 /// Reads the logs of one database.
 struct Replay<'a> {
     env: &'a Env,
-    dir: &'a Path,
-    database: DatabaseId,
+    chain: Chain<'a>,
     version: &'a Version,
     spare: &'a Arc<SpareChunks>,
     /// Whether a log that has to be written anew is copied meanwhile.
@@ -146,8 +142,10 @@ pub(crate) fn read_logs(
     copies: bool,
 ) -> Result<RecoveredLogs> {
     let marks = &Marks { clean_close, ..version.marks().clone() };
-    let replay = Replay { env, dir, database, version, spare, copies };
-    let (numbers, left_over) = replay.chain(&replay.list(marks)?, marks)?;
+    let chain = Chain { fs: &*env.fs, dir, database, marks };
+    let replay = Replay { env, chain, version, spare, copies };
+    let chain = &replay.chain;
+    let (numbers, left_over) = replay.connect(&replay.list()?)?;
     let mut result = RecoveredLogs {
         kept: Vec::new(),
         discarded: left_over,
@@ -158,13 +156,11 @@ pub(crate) fn read_logs(
     let mut predecessors = BTreeMap::new();
     let mut whole = numbers.len();
     for (index, &number) in numbers.iter().enumerate() {
-        let reader = replay.open(number, marks)?;
-        let Some(predecessor) = reader.predecessor() else { continue };
-        let before = index.checked_sub(1).map(|i| numbers[i]);
-        if predecessor.number >= marks.first_log && before != Some(predecessor.number) {
+        let Some(predecessor) = chain.open(number)?.predecessor() else { continue };
+        if chain.has_hole(index.checked_sub(1).map(|i| numbers[i]), predecessor) {
             // Its name went with the power, unless it is known to have been durable.
-            if replay.proof(&numbers[index..], marks)?.is_some() {
-                return Err(replay.missing(predecessor.number, "a later log continues it"));
+            if chain.proof(&numbers[index..])?.is_some() {
+                return Err(chain.hole(predecessor.number));
             }
             whole = index;
             break;
@@ -176,26 +172,19 @@ pub(crate) fn read_logs(
     for (index, &number) in numbers.iter().enumerate() {
         // One copy at a time: there may be room for no more.
         let copies = replay.copies && result.kept.iter().all(|log| log.copy.is_none());
-        let (log, ending) = replay.read(number, marks, result.last_seqno, copies)?;
+        let log = replay.read(number, result.last_seqno, copies)?;
         let wanted = predecessors.get(&number).copied();
-        let has_successor = index + 1 < numbers.len();
-        if wanted.is_some_and(|wanted| ending.len > wanted) {
-            return Err(Error::corruption(
-                replay.path(number),
-                ending.len,
-                "the log goes on after the length that its successor recorded",
-            ));
-        }
-        let short = wanted.map_or(ending.blank && has_successor, |wanted| ending.len < wanted);
+        let short = chain.is_short(number, log.len, wanted, index + 1 < numbers.len())?;
+        let (len, blank) = (log.len, log.len == 0);
         result.last_seqno = log.last_seqno;
         // The first one stays until the manifest forgets it: the next recovery will ask for it.
-        if ending.blank && index > 0 {
+        if blank && index > 0 {
             result.discarded.push(number);
         } else {
             result.kept.push(log);
         }
         if short {
-            replay.check_tail_was_volatile(number, ending.len, &numbers[index + 1..], marks)?;
+            replay.check_tail_was_volatile(number, len, &numbers[index + 1..])?;
             result.discarded.extend_from_slice(&numbers[index + 1..]);
             break;
         }
@@ -204,99 +193,48 @@ pub(crate) fn read_logs(
 }
 
 impl Replay<'_> {
-    fn path(&self, number: FileNumber) -> PathBuf {
-        self.dir.join(FileName::Log(number).to_string())
-    }
-
-    fn missing(&self, number: FileNumber, why: &str) -> Error {
-        Error::MissingFile { path: self.path(number), why: why.to_string() }
-    }
-
     /// The logs from the first needed on, ascending; those the manifest knows of must be there.
-    fn list(&self, marks: &Marks) -> Result<Vec<FileNumber>> {
+    fn list(&self) -> Result<Vec<FileNumber>> {
         let mut numbers: Vec<FileNumber> = Vec::new();
-        for entry in self.env.fs.list(self.dir)? {
+        for entry in self.env.fs.list(self.chain.dir)? {
             if let Some(FileName::Log(number)) = FileName::parse(&entry.name)
-                && number >= marks.first_log
+                && number >= self.chain.marks.first_log
                 && may_be_ours(number)
             {
                 numbers.push(number);
             }
         }
         numbers.sort_unstable();
-        let closed = marks.closed_logs.keys().copied().filter(|&number| number >= marks.first_log);
-        let last = marks.clean_close.map(|(number, _)| number);
-        let first = (marks.first_log.0 > 0).then_some(marks.first_log);
-        let durable = marks.durable_log.map(|(number, _)| number);
-        for known in closed.chain(last).chain(first).chain(durable) {
-            if numbers.binary_search(&known).is_err() {
-                return Err(self.missing(
-                    known,
-                    "the manifest says that it may hold writes which are in no table yet",
-                ));
-            }
+        match self.chain.absent(&numbers).into_iter().next() {
+            Some((_, missing)) => Err(missing),
+            None => Ok(numbers),
         }
-        Ok(numbers)
     }
 
-    /// Tell the chain from what failed rotations have left over: logs that hold nothing, that no log
-    /// continues and the manifest does not know. The log before one of them went on taking writes.
-    fn chain(&self, numbers: &[FileNumber], marks: &Marks) -> Result<(Vec<FileNumber>, Vec<FileNumber>)> {
+    /// The chain of logs, and what is left over beside it.
+    fn connect(&self, numbers: &[FileNumber]) -> Result<(Vec<FileNumber>, Vec<FileNumber>)> {
         let mut continued = BTreeSet::new();
         for &number in numbers {
-            continued.extend(self.open(number, marks)?.predecessor().map(|before| before.number));
+            continued.extend(self.chain.open(number)?.predecessor().map(|before| before.number));
         }
-        let (mut chain, mut left_over) = (Vec::new(), Vec::new());
-        for &number in numbers {
-            let known = chain.is_empty()
-                || continued.contains(&number)
-                || marks.closed_logs.contains_key(&number)
-                || marks.clean_close.is_some_and(|(log, _)| log == number)
-                || Self::durable_len(number, marks) > 0;
-            let holds_nothing = !known && self.open(number, marks)?.next()?.is_none();
-            if holds_nothing { left_over.push(number) } else { chain.push(number) }
-        }
-        Ok((chain, left_over))
-    }
-
-    fn open(&self, number: FileNumber, marks: &Marks) -> Result<LogReader> {
-        let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
-        let closed_len = Self::closed_len(number, marks);
-        LogReader::open_reused(&*self.env.fs, &self.path(number), identity, closed_len, marks.first_log)
-    }
-
-    /// The length of log `number`, if the manifest knows it: then it was durable before.
-    fn closed_len(number: FileNumber, marks: &Marks) -> Option<u64> {
-        let clean = marks.clean_close.filter(|(log, _)| *log == number).map(|(_, len)| len);
-        marks.closed_logs.get(&number).copied().or(clean)
-    }
-
-    /// How much of log `number` the manifest knows to have been durable, in bytes.
-    fn durable_len(number: FileNumber, marks: &Marks) -> u64 {
-        marks.durable_log.filter(|(log, _)| *log == number).map_or(0, |(_, len)| len)
+        self.chain.connect(numbers, &continued, |number| Ok(self.chain.open(number)?.next()?.is_none()))
     }
 
     /// Replay one log into a memtable of its own.
-    fn read(
-        &self,
-        number: FileNumber,
-        marks: &Marks,
-        after: SeqNo,
-        copies: bool,
-    ) -> Result<(RecoveredLog, Ending)> {
-        let mut reader = self.open(number, marks)?;
+    fn read(&self, number: FileNumber, after: SeqNo, copies: bool) -> Result<RecoveredLog> {
+        let mut reader = self.chain.open(number)?;
         let (memtable, mut writer) = Memtable::in_spare(self.spare);
         let mut writes = writer.writes();
         let mut last = after;
-        let closed = Self::closed_len(number, marks).is_some();
-        let known = Self::durable_len(number, marks);
+        let closed = self.chain.closed_len(number).is_some();
+        let known = self.chain.durable_len(number);
         let named = closed || known > 0;
         let copy = if copies && !named { self.copy(number)? } else { None };
         while let Some(record) = reader.next()? {
             if let Some(copy) = &copy {
                 copy.follow(record.offset);
             }
-            let damaged = |what: String| Error::corruption(self.path(number), record.offset, what);
+            let damaged = |what: String| Error::corruption(self.chain.path(number), record.offset, what);
             let mut seqno = SeqNo(record.tag);
             if seqno <= last {
                 return Err(damaged(format!("a record's sequence number {seqno} follows {last}")));
@@ -332,50 +270,24 @@ impl Replay<'_> {
         memtable.finish();
         let tail = reader.tail();
         let len = tail.valid_len;
-        if len < known {
-            let what = format!("the log ends here, and the manifest says that {known} bytes were durable");
-            return Err(Error::corruption(self.path(number), len, what));
-        }
+        self.chain.check_durable(number, len)?;
         let durable = if closed { len } else { tail.durable_seen.max(known).min(len) };
-        let ending = Ending { len, blank: len == 0 };
-        Ok((RecoveredLog { number, len, durable, named, copy, memtable, last_seqno: last }, ending))
+        Ok(RecoveredLog { number, len, durable, named, copy, memtable, last_seqno: last })
     }
 
     /// A copy of log `number`, if there is room.
     fn copy(&self, number: FileNumber) -> Result<Option<LogCopy>> {
-        match LogCopy::begin(self.env, self.dir, number) {
+        match LogCopy::begin(self.env, self.chain.dir, number) {
             Err(error) if error.is_no_space() => Ok(None),
             begun => begun.map(Some),
         }
     }
 
     /// Log `number` ends early, at `len`: err if a later log proves that it had been durable.
-    fn check_tail_was_volatile(
-        &self,
-        number: FileNumber,
-        len: u64,
-        later: &[FileNumber],
-        marks: &Marks,
-    ) -> Result<()> {
-        let Some(log) = self.proof(later, marks)? else { return Ok(()) };
+    fn check_tail_was_volatile(&self, number: FileNumber, len: u64, later: &[FileNumber]) -> Result<()> {
+        let Some(log) = self.chain.proof(later)? else { return Ok(()) };
         let what =
             format!("its end is gone, although {} shows that it had been durable", FileName::Log(log));
-        Err(Error::corruption(self.path(number), len, what))
-    }
-
-    /// The first of the logs `later` of which something was ever durable: then so was all before them.
-    fn proof(&self, later: &[FileNumber], marks: &Marks) -> Result<Option<FileNumber>> {
-        for &log in later {
-            let known = marks.closed_logs.contains_key(&log) || Self::durable_len(log, marks) > 0;
-            if known || marks.clean_close.is_some_and(|(l, _)| l == log) {
-                return Ok(Some(log));
-            }
-            let mut reader = self.open(log, marks)?;
-            while reader.next()?.is_some() {}
-            if reader.tail().durable_seen > 0 {
-                return Ok(Some(log));
-            }
-        }
-        Ok(None)
+        Err(Error::corruption(self.chain.path(number), len, what))
     }
 }

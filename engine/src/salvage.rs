@@ -4,7 +4,8 @@
 //!    who they are and what their entries' sequence numbers are: without a manifest, every table and log
 //!    in the directory is taken.
 //! 2. What is not readable is reported: file, place, and the keys that may be missing or be older than they
-//!    were.
+//!    were. So is a log that ends before what the manifest says was durable, or before the log that follows it begins,
+//!    and one that is missing.
 //! 3. The new database is made in a directory that must not exist and that salvage itself makes, once the logs have been read.
 //!    After an error nothing of it is left; what somebody else has made of that name meanwhile is not touched.
 //!
@@ -14,9 +15,10 @@
 //!
 //! Memory: the logs' content, the range tombstones, one block a table at a time, and one value.
 //!
-//! `catalog` finds out what there is, `sources` reads it, `write` makes the new database.
+//! `catalog` finds out what there is, `sources` and `logs` read it, `write` makes the new database.
 
 mod catalog;
+mod logs;
 mod sources;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! The state that edits lead to, and the rules for which edit fits: the one place that knows them.
+//! The state that edits lead to, and the rules for which edit fits: the one place that knows them, but for those of
+//! the marks, which the marks know.
 //!
 //! 1. [`State::apply`] takes one edit, checks it against everything here, and changes the state or leaves it
 //!    as it was. Recovery applies what it reads; a commit applies what it is about to write.
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use esker_base::blob::{BlobMeta, BlobRef};
 use esker_base::table_meta::TableMeta;
-use esker_base::{FileNumber, KeyspaceId, SeqNo};
+use esker_base::{FileNumber, KeyspaceId};
 
 use crate::blob_handle::BlobHandle;
 use crate::edit::Edit;
@@ -147,7 +148,7 @@ impl State {
         self.departed.clear();
         self.unreferred.clear();
         self.marks_before.clone_from(&self.marks);
-        self.marks.clean_close = None;
+        self.marks.begin();
     }
 
     /// The record stands. What it removed for good.
@@ -206,24 +207,13 @@ impl State {
             Edit::RemoveTable { keyspace, level, number } => self.remove_table(keyspace, level, number),
             Edit::AddTable { level, meta } => self.add_table(level, meta),
             Edit::AddBlob { meta } => self.add_blob(meta),
-            Edit::ClosedLog { number, len } => self.close_log(number, len),
-            Edit::ForgetLogs { before } => self.forget_logs(before),
-            Edit::LastSeqNo(seqno) => self.advance_seqno(seqno),
-            Edit::NextFile(number) => {
-                self.marks.next_file = number;
-                Ok(())
-            }
-            Edit::NextKeyspace(id) => {
-                ensure(id >= self.marks.next_keyspace, || {
-                    format!("keyspace ids from {} on are in use", id.0)
-                })?;
-                self.marks.next_keyspace = id;
-                Ok(())
-            }
-            Edit::DurableLog { number, len } => self.raise_durable_log(number, len),
-            Edit::CleanClose { log, len } => {
-                self.see(log);
-                self.marks.clean_close = Some((log, len));
+            Edit::LastSeqNo(_) | Edit::NextFile(_) | Edit::NextKeyspace(_) => self.marks.apply(&edit),
+            Edit::ClosedLog { number, .. }
+            | Edit::ForgetLogs { before: number }
+            | Edit::DurableLog { number, .. }
+            | Edit::CleanClose { log: number, .. } => {
+                self.marks.apply(&edit)?;
+                self.see(number);
                 Ok(())
             }
         }
@@ -330,45 +320,6 @@ impl State {
         meta.blobs.iter().map(find).collect()
     }
 
-    fn close_log(&mut self, number: FileNumber, len: u64) -> Result<(), Misfit> {
-        let marks = &mut self.marks;
-        ensure(number >= marks.first_log, || format!("log {number} was forgotten and is now closed"))?;
-        ensure(!marks.closed_logs.contains_key(&number), || format!("log {number} is closed twice"))?;
-        marks.closed_logs.insert(number, len);
-        self.see(number);
-        Ok(())
-    }
-
-    fn forget_logs(&mut self, before: FileNumber) -> Result<(), Misfit> {
-        let marks = &mut self.marks;
-        ensure(before >= marks.first_log, || {
-            format!("logs before {} were forgotten and {before} is needed again", marks.first_log)
-        })?;
-        marks.closed_logs = marks.closed_logs.split_off(&before);
-        marks.durable_log = marks.durable_log.filter(|(number, _)| *number >= before);
-        marks.first_log = before;
-        self.see(before);
-        Ok(())
-    }
-
-    fn raise_durable_log(&mut self, number: FileNumber, len: u64) -> Result<(), Misfit> {
-        let marks = &mut self.marks;
-        ensure(number >= marks.first_log, || format!("log {number} was forgotten and is now durable"))?;
-        ensure(marks.durable_log <= Some((number, len)), || {
-            format!("more was known to be durable than {len} bytes of log {number}")
-        })?;
-        marks.durable_log = Some((number, len));
-        self.see(number);
-        Ok(())
-    }
-
-    fn advance_seqno(&mut self, seqno: SeqNo) -> Result<(), Misfit> {
-        let last = self.marks.last_seqno;
-        ensure(seqno >= last, || format!("the last sequence number goes back from {last} to {seqno}"))?;
-        self.marks.last_seqno = seqno;
-        Ok(())
-    }
-
     /// Put a table where it is known to fit.
     fn place(&mut self, level: u8, table: Arc<TableHandle>) {
         if let Some(keyspace) = self.keyspaces.get_mut(&table.meta.keyspace) {
@@ -427,7 +378,7 @@ fn forget(blobs: &mut Blobs, unreferred: &mut Vec<FileNumber>, table: &TableHand
     }
 }
 
-fn ensure(holds: bool, otherwise: impl FnOnce() -> Misfit) -> Result<(), Misfit> {
+pub(crate) fn ensure(holds: bool, otherwise: impl FnOnce() -> Misfit) -> Result<(), Misfit> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
 
 use crate::edit::Edit;
+use crate::state::ensure;
 use crate::tree::Tree;
 
 /// One keyspace of a version.
@@ -57,6 +58,75 @@ impl Default for Marks {
             next_file: FileNumber(1),
             next_keyspace: KeyspaceId(1),
         }
+    }
+}
+
+impl Marks {
+    /// A record of edits begins.
+    pub fn begin(&mut self) {
+        self.clean_close = None;
+    }
+
+    /// Apply one edit, or say why it does not fit and change nothing. Edits of keyspaces, tables and blob files are
+    /// none of the marks' business and fit: who creates a keyspace sees to `next_keyspace`.
+    pub fn apply(&mut self, edit: &Edit) -> Result<(), String> {
+        match *edit {
+            Edit::ClosedLog { number, len } => self.close_log(number, len),
+            Edit::ForgetLogs { before } => self.forget_logs(before),
+            Edit::LastSeqNo(seqno) => self.advance_seqno(seqno),
+            Edit::NextFile(number) => {
+                self.next_file = number;
+                Ok(())
+            }
+            Edit::NextKeyspace(id) => {
+                ensure(id >= self.next_keyspace, || format!("keyspace ids from {} on are in use", id.0))?;
+                self.next_keyspace = id;
+                Ok(())
+            }
+            Edit::DurableLog { number, len } => self.raise_durable_log(number, len),
+            Edit::CleanClose { log, len } => {
+                self.clean_close = Some((log, len));
+                Ok(())
+            }
+            Edit::DropKeyspace { .. }
+            | Edit::CreateKeyspace { .. }
+            | Edit::RemoveTable { .. }
+            | Edit::AddTable { .. }
+            | Edit::AddBlob { .. } => Ok(()),
+        }
+    }
+
+    fn close_log(&mut self, number: FileNumber, len: u64) -> Result<(), String> {
+        ensure(number >= self.first_log, || format!("log {number} was forgotten and is now closed"))?;
+        ensure(!self.closed_logs.contains_key(&number), || format!("log {number} is closed twice"))?;
+        self.closed_logs.insert(number, len);
+        Ok(())
+    }
+
+    fn forget_logs(&mut self, before: FileNumber) -> Result<(), String> {
+        ensure(before >= self.first_log, || {
+            format!("logs before {} were forgotten and {before} is needed again", self.first_log)
+        })?;
+        self.closed_logs = self.closed_logs.split_off(&before);
+        self.durable_log = self.durable_log.filter(|(number, _)| *number >= before);
+        self.first_log = before;
+        Ok(())
+    }
+
+    fn raise_durable_log(&mut self, number: FileNumber, len: u64) -> Result<(), String> {
+        ensure(number >= self.first_log, || format!("log {number} was forgotten and is now durable"))?;
+        ensure(self.durable_log <= Some((number, len)), || {
+            format!("more was known to be durable than {len} bytes of log {number}")
+        })?;
+        self.durable_log = Some((number, len));
+        Ok(())
+    }
+
+    fn advance_seqno(&mut self, seqno: SeqNo) -> Result<(), String> {
+        let last = self.last_seqno;
+        ensure(seqno >= last, || format!("the last sequence number goes back from {last} to {seqno}"))?;
+        self.last_seqno = seqno;
+        Ok(())
     }
 }
 

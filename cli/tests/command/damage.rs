@@ -149,3 +149,17 @@ fn a_database_without_its_manifest_is_salvaged() {
     assert_eq!(salvaged.code, 4, "{}", salvaged.err);
     assert!(salvaged.out.contains("keyspace \"keyspace-1\": 1 row"), "{}", salvaged.out);
 }
+
+#[test]
+fn a_log_that_lost_its_end_is_a_gap_to_salvage() {
+    let sandbox = Sandbox::with(&[("olya", "x")]);
+    let log = sandbox.named("log").pop().expect("a log");
+    let name = log.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+    std::fs::write(&log, "").expect("it is ours");
+    sandbox.db(&["get", "olya"]).failed(4, &[&name, "damaged at byte 0"]);
+    let new = sandbox.dir.path().join("new");
+    let salvaged = sandbox.db(&["salvage", "--into", new.to_str().expect("text")]);
+    assert_eq!(salvaged.code, 4, "{}", salvaged.err);
+    assert!(salvaged.out.ends_with("; 1 gap\n"), "{}", salvaged.out);
+    assert!(salvaged.out.contains(&name) && salvaged.out.contains("at byte 0"), "{}", salvaged.out);
+}

@@ -11,7 +11,7 @@ use esker_base::filename::{CURRENT, FileName};
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result};
 use esker_manifest::current_file::{self, Current};
-use esker_manifest::{Edit, edit};
+use esker_manifest::{Edit, Marks, edit};
 use esker_vfs::fs::{EntryKind, Fs, read_exact_at};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
@@ -33,6 +33,8 @@ pub(super) struct Catalog {
     pub(super) is_complete: bool,
     /// The tables to read, with their description if the manifest has it.
     pub(super) tables: BTreeMap<FileNumber, Option<TableMeta>>,
+    /// What the manifest says of the logs, if it reads to its end.
+    pub(super) marks: Option<Marks>,
     /// The logs to read.
     pub(super) logs: BTreeSet<FileNumber>,
 }
@@ -43,12 +45,13 @@ struct Told {
     keyspaces: BTreeMap<KeyspaceId, (String, Vec<u8>)>,
     tables: BTreeMap<FileNumber, TableMeta>,
     removed: BTreeSet<FileNumber>,
-    first_log: Option<FileNumber>,
-    known_logs: BTreeSet<FileNumber>,
+    marks: Marks,
 }
 
 impl Told {
-    fn apply(&mut self, edit: Edit) {
+    /// Apply one edit, or say why it does not fit.
+    fn apply(&mut self, edit: Edit) -> std::result::Result<(), String> {
+        self.marks.apply(&edit)?;
         match edit {
             Edit::DropKeyspace { id } => {
                 self.keyspaces.remove(&id);
@@ -66,15 +69,9 @@ impl Told {
                 self.removed.remove(&meta.number);
                 self.tables.insert(meta.number, meta);
             }
-            Edit::ForgetLogs { before } => {
-                self.first_log = self.first_log.max(Some(before));
-                self.known_logs.retain(|number| *number >= before);
-            }
-            Edit::ClosedLog { number, .. } | Edit::DurableLog { number, .. } => {
-                self.known_logs.insert(number);
-            }
             _ => {}
         }
+        Ok(())
     }
 }
 
@@ -144,14 +141,8 @@ impl Catalog {
         }
         self.is_complete = complete;
         if complete {
-            for number in told.known_logs.iter().filter(|number| !self.logs.contains(number)) {
-                report.lose(dir, FileName::Log(*number), "it is missing, and what is in it is in no table");
-            }
-            let first = told.first_log.unwrap_or(FileNumber(0));
-            if first.0 > 0 && !self.logs.contains(&first) && !told.known_logs.contains(&first) {
-                report.lose(dir, FileName::Log(first), "it is missing, and what is in it is in no table");
-            }
-            self.logs.retain(|number| *number >= first);
+            self.logs.retain(|number| *number >= told.marks.first_log);
+            self.marks = Some(told.marks);
             self.tables = told.tables.into_iter().map(|(number, meta)| (number, Some(meta))).collect();
             return;
         }
@@ -178,11 +169,18 @@ fn read_manifest(fs: &dyn Fs, dir: &Path, identity: LogIdentity, told: &mut Told
     let mut reader = LogReader::open(fs, &path, identity, None)?;
     let mut records = 0;
     while let Some(record) = reader.next()? {
+        if !record.payload.is_empty() {
+            told.marks.begin();
+        }
         for edit in edit::decode(record.payload) {
-            told.apply(edit.map_err(|error| {
+            let edit = edit.map_err(|error| {
                 let at = record.offset.saturating_add(error.at as u64);
                 esker_base::Error::corruption(&path, at, format!("bad {}", error.what))
-            })?);
+            })?;
+            told.apply(edit).map_err(|misfit| {
+                let what = format!("its edits do not fit: {misfit}");
+                esker_base::Error::corruption(&path, record.offset, what)
+            })?;
         }
         records += 1;
     }

@@ -1,4 +1,4 @@
-//! Entries out of tables and logs, in the order of keys, over what is damaged.
+//! Entries out of tables and logs (`logs` reads those), in the order of keys, over what is damaged.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -6,17 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
-use esker_base::coding::Decoder;
 use esker_base::filename::FileName;
 use esker_base::range_tombstone::RangeTombstone;
-use esker_base::{FileNumber, KeyspaceId, Kind, OpCost, Result, SeqNo};
+use esker_base::{FileNumber, KeyspaceId, Kind, OpCost, SeqNo};
 use esker_sstable::{BlobReader, TableReader};
 use esker_vfs::fs::Fs;
-use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use super::catalog::Catalog;
-use super::{Loss, Salvaged};
-use crate::batch::decode_op;
+use super::{Loss, Salvaged, logs};
 
 /// One version of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,59 +124,13 @@ pub(super) fn gather(
         source.tombstones.extend(reader.tombstones().collapsed(|_, _| true).0.tombstones());
         source.tables.push((number, Arc::new(reader)));
     }
-    for &number in &catalog.logs {
-        let Some(database) = database else { break };
-        let identity = LogIdentity { database, number, kind: LogKind::WriteAhead };
-        if let Err(error) = read_log(&**fs, dir, identity, catalog, &mut sources, &mut report.log_records) {
-            let what = format!("{error}; what follows in it was not read");
-            report.lose(dir, FileName::Log(number), what);
-        }
+    if let Some(database) = database {
+        logs::read(&**fs, dir, catalog, database, &mut sources, report);
     }
     for source in sources.values_mut() {
         source.logged.sort_unstable();
     }
     sources
-}
-
-/// Read the log `identity` up to its end or the first thing wrong with it.
-fn read_log(
-    fs: &dyn Fs,
-    dir: &Path,
-    identity: LogIdentity,
-    catalog: &Catalog,
-    sources: &mut BTreeMap<KeyspaceId, Source>,
-    records: &mut u64,
-) -> Result<()> {
-    let path = dir.join(identity.file_name().to_string());
-    // Which logs were forgotten nobody may know any more.
-    let mut reader = LogReader::open_reused(fs, &path, identity, None, identity.number)?;
-    while let Some(record) = reader.next()? {
-        let mut decoder = Decoder::new(record.payload);
-        let mut seqno = SeqNo(record.tag);
-        loop {
-            let op = decode_op(&mut decoder).map_err(|error| {
-                let what = format!("operation at byte {} of the record: bad {}", error.at, error.what);
-                esker_base::Error::corruption(&path, record.offset, what)
-            })?;
-            let Some(op) = op else { break };
-            if seqno >= SeqNo::MAX {
-                let what = "its sequence number is beyond those of every database";
-                return Err(esker_base::Error::corruption(&path, record.offset, what));
-            }
-            if catalog.counts(op.keyspace) {
-                let source = sources.entry(op.keyspace).or_default();
-                let (key, value) = (op.key.to_vec(), op.value.to_vec());
-                if op.kind == Kind::RangeDelete {
-                    source.tombstones.push(RangeTombstone { start: key, end: value, seqno });
-                } else {
-                    source.logged.push(Entry { key, seqno, kind: op.kind, value });
-                }
-            }
-            seqno = SeqNo(seqno.0 + 1);
-        }
-        *records += 1;
-    }
-    Ok(())
 }
 
 /// The entries of one table or of the logs, one block in memory.

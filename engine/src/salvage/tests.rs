@@ -1,5 +1,7 @@
 //! What is salvaged is what was there, but for what is damaged.
 
+mod logs;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
