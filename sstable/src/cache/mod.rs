@@ -52,8 +52,9 @@ const WHOLE_BYTES_MAX: u64 = 1 << 48;
 /// Rooms are made this much longer at most, so that blocks of about the same length fit into the places that others left.
 const STEP_BYTES: usize = 256;
 
-/// Cache lines of a block that a get asks for at once, behind the one with its head.
-const GET_LINES: usize = 5;
+/// Cache lines of a block that a get asks for at once, behind the one with its head: columns and keys of some 40 short rows,
+/// so that the row it comes to is on its way before it knows which.
+const GET_LINES: usize = 16;
 
 /// Whether a block that had to be read is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

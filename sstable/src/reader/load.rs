@@ -15,8 +15,8 @@ use crate::stored::{Codec, Place, check, split};
 /// Cache lines of a block that a cursor asks for when it enters it: columns and keys of some 40 short rows.
 pub(crate) const CURSOR_LINES: usize = 10;
 
-/// Cache lines of a mapped block that whoever comes to it asks for at once: columns and heads of some 40 short rows.
-const MAPPED_LINES: usize = 6;
+/// Cache lines of a mapped block that whoever comes to it asks for at once: columns and keys of some 40 short rows.
+const MAPPED_LINES: usize = 16;
 
 /// Longer groups of blocks are not read at once, in bytes: whoever missed one of them waits for all.
 const GROUP_BYTES_MAX: usize = 128 << 10;
