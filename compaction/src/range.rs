@@ -1,7 +1,7 @@
 //! What to compact next for a caller who wants a key range compacted, garbage and all.
 //!
-//! One plan at a time, each asked for after the one before is installed: first every level that overlaps
-//! the range is brought down into the deepest such level, from the top; then tables of that level are
+//! One plan at a time, each asked for after the one before is installed: first what was in the range when the request began
+//! is brought down, level by level from the top, into the deepest level that overlaps it; then tables of that level are
 //! written anew if anything in them can be made smaller: tombstones, operands, hidden versions. A table
 //! whose numbers are all zero has none of these.
 
@@ -51,10 +51,12 @@ impl RangeRequest {
         !ends_before_start && !starts_behind
     }
 
-    /// Whether a table that does not lie in the deepest level may hold what is to be brought there. One that was made
-    /// since with numbers that became zero had nothing below it, as it is meant to be.
-    fn asks_for(&self, meta: &TableMeta) -> bool {
-        meta.number < self.before || meta.smallest_seqno > SeqNo::ZERO && meta.smallest_seqno <= self.upto
+    /// Whether a table that does not lie in the deepest level may hold what is to be brought there. `lies_on` says whether
+    /// it lies on any other: a row whose number became zero may be one of the time before or one written since, and where
+    /// nothing is below its table it is where it is meant to be, either way.
+    fn asks_for(&self, meta: &TableMeta, lies_on: impl FnOnce() -> bool) -> bool {
+        meta.number < self.before
+            || meta.smallest_seqno <= self.upto && (meta.smallest_seqno > SeqNo::ZERO || lies_on())
     }
 }
 
@@ -77,11 +79,20 @@ pub fn plan_range(
     let levels: Vec<u8> =
         (0u8..).take(tree.levels.len()).filter(|&level| !overlapping(level).is_empty()).collect();
     let Some(&deepest) = levels.last() else { return RangeStep::Done };
-    let asked_for = |level: u8| -> Vec<Arc<TableHandle>> {
-        overlapping(level).into_iter().filter(|table| request.asks_for(&table.meta)).collect()
+    let is_asked_for = |level: u8, table: &Arc<TableHandle>| {
+        let bounds = &table.meta.bounds;
+        request.asks_for(&table.meta, || {
+            let mut below = tree.levels.iter().skip(usize::from(level) + 1);
+            below.any(|level| level.overlapping(bounds).next().is_some())
+        })
+    };
+    // Neighbours alone: what lies between those of one job is its work too.
+    let first_asked_for = |level: u8| -> Vec<Arc<TableHandle>> {
+        let tables = overlapping(level).into_iter().skip_while(|table| !is_asked_for(level, table));
+        tables.take_while(|table| level == 0 || is_asked_for(level, table)).collect()
     };
     let above = levels.into_iter().take_while(|level| *level < deepest.max(1));
-    let top = above.map(|level| (level, asked_for(level))).find(|(_, tables)| !tables.is_empty());
+    let top = above.map(|level| (level, first_asked_for(level))).find(|(_, tables)| !tables.is_empty());
     let plan = if let Some((0, tables)) = &top {
         picker.level0_within(tables)
     } else if let Some((level, tables)) = top {

@@ -42,8 +42,12 @@ impl NewDirectory {
         })?;
         let lock = match fs.lock(&path.join(filename::LOCK)) {
             Ok(lock) => Some(Arc::from(lock)),
-            Err(Error::Io { .. }) => None,
-            Err(locked) => return Err(locked),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::Unsupported => None,
+            Err(error) => {
+                // It goes if it is empty.
+                let _ = fs.remove_dir(path);
+                return Err(error);
+            }
         };
         let made = NewDirectory { fs: Arc::clone(fs), path: path.to_path_buf(), lock };
         match fs.list(path) {
@@ -63,10 +67,23 @@ impl NewDirectory {
         self.lock.clone()
     }
 
+    /// Whether what stands at the path is the directory that was made still: it may have been moved, and another one
+    /// have come to its place. Not to know is a no.
+    fn is_in_place(&self) -> bool {
+        self.lock.as_ref().is_none_or(|lock| matches!(lock.still_in_place(), Ok(true)))
+    }
+
+    /// Remove a file of the directory, best effort.
+    fn remove(&self, name: &str) {
+        if self.is_in_place() {
+            let _ = self.fs.remove(&self.path.join(name));
+        }
+    }
+
     /// Remove the lock's file and let go of the lock: what is not open has none, so that several may read it at once.
     pub(crate) fn unlock(self) {
-        // Best effort. Its removal may be undone by a crash: then there is a lock that nobody holds.
-        let _ = self.fs.remove(&self.path.join(filename::LOCK));
+        // Its removal may be undone by a crash: then there is a lock that nobody holds.
+        self.remove(filename::LOCK);
     }
 
     /// Remove it, and what was made in it: names that a database makes, the lock's last.
@@ -74,7 +91,7 @@ impl NewDirectory {
         let Ok(entries) = self.fs.list(&self.path) else { return };
         for entry in entries {
             if FileName::parse(&entry.name).is_some_and(|name| name != FileName::Lock) {
-                let _ = self.fs.remove(&self.path.join(&entry.name));
+                self.remove(&entry.name);
             }
         }
         let (fs, path) = (Arc::clone(&self.fs), self.path.clone());

@@ -391,8 +391,9 @@ impl Transaction {
 
     /// Note `range` as read without reading it: if another commit has written into it by then, this one's errs with [`Error::Conflict`].
     pub fn watch_range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) {
-        keyspace.check_belongs_to(self.db.core());
-        self.reads.begin_range(keyspace.id(), bounds_of(&range));
+        if self.superversion_with(keyspace).is_ok() {
+            self.reads.begin_range(keyspace.id(), bounds_of(&range));
+        }
     }
 
     /// Commit. One without writes has nothing to be checked: what it read was so at its snapshot, and it is Ok.
@@ -450,7 +451,10 @@ impl Transaction {
     }
 
     fn scan(&self, keyspace: &Keyspace, bounds: Bounds) -> TransactionScan {
-        let view = self.superversion_with(keyspace).and_then(|superversion| {
+        let view = self.superversion_with(keyspace);
+        // A keyspace that was gone before has nothing to be read, now or later.
+        let bounds = if view.is_ok() { bounds } else { Bounds::nothing() };
+        let view = view.and_then(|superversion| {
             let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
             Ok(ScanView {
                 keyspace: keyspace.id(),

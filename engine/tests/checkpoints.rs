@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier, Mutex};
 
 use esker::event::Event;
 use esker::salvage::Salvage;
+use esker::vfs::Env;
 use esker::vfs::fault::{Fault, FaultFs, Operation};
 use esker::vfs::fs::Fs;
 use esker::vfs::mem::MemFs;
@@ -231,5 +232,50 @@ fn one_of_two_salvages_into_one_place_is_made() {
         assert!(matches!(told, Error::InvalidArgument { .. }), "{told}");
         let map = Database::open(&target).unwrap().existing_keyspace("map").unwrap();
         assert_eq!(map.iter().filter(|row| *row.as_ref().unwrap().1 == *value).count(), 100);
+    }
+}
+
+/// A directory that takes the place of the one that a checkpoint or a salvage is making is left alone, whatever becomes of them.
+#[test]
+fn a_directory_that_takes_the_targets_place_is_left_alone() {
+    for salvages in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, target, moved) =
+            (dir.path().join("db"), dir.path().join("copy"), dir.path().join("moved"));
+        let db = Database::open(&from).unwrap();
+        hundred(&db);
+        if salvages {
+            db.clone().close().unwrap();
+        }
+        let env = Env::os(1).unwrap();
+        let faults = FaultFs::new(Arc::clone(&env.fs));
+        let env = Env { fs: Arc::new(faults.clone()), ..env };
+        let (place, away, once) = (target.clone(), moved.clone(), AtomicUsize::new(0));
+        // In the middle of the work; everything that is done to the directory from then on fails.
+        faults.plan(Fault::when(move |call| {
+            let within = call.path.starts_with(&place) && call.path != place.join("LOCK");
+            let creates = matches!(call.operation, Operation::Create | Operation::HardLink);
+            if within && creates && once.fetch_add(1, Ordering::Relaxed) == 1 {
+                std::fs::rename(&place, &away).expect("moved");
+                std::fs::create_dir(&place).expect("made");
+                for entry in std::fs::read_dir(&away).expect("listed") {
+                    let name = entry.expect("read").file_name();
+                    std::fs::write(place.join(name), "another's").expect("written");
+                }
+            }
+            within && creates && once.load(Ordering::Relaxed) > 1
+        }));
+        let told = if salvages {
+            Salvage::of(&from).env(env).run(&target).map(drop)
+        } else {
+            drop(db);
+            let db = Database::builder(&from).env(env).open().unwrap();
+            db.checkpoint(&target)
+        };
+        assert!(told.is_err(), "{salvages}");
+        let left: Vec<_> = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.iter().any(|path| path.ends_with("LOCK")) && left.len() > 1, "{left:?}");
+        assert!(left.iter().all(|path| std::fs::read(path).unwrap() == b"another's"), "{left:?}");
+        assert_eq!(std::fs::read_dir(&moved).unwrap().count(), left.len());
     }
 }

@@ -104,3 +104,38 @@ fn a_listener_may_create_a_keyspace_while_another_is_dropped() {
     finished.recv_timeout(Duration::from_secs(20)).expect("it waits for itself").unwrap();
     assert_eq!(db.keyspaces(), ["audit"]);
 }
+
+/// Rows that were deleted before a compaction of everything begins are gone when it has ended, also where its own first step
+/// makes one table of some that were compacted before and of tombstones for rows further down.
+#[test]
+fn a_compaction_by_hand_leaves_nothing_half_way_down() {
+    let options = DatabaseOptions {
+        table_bytes: 64 << 10,
+        level_base_bytes: 64 << 10,
+        level_fanout: 4,
+        ..DatabaseOptions::default()
+    };
+    let db = Database::builder("/db").options(options).env(Env::memory().unwrap()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for row in 0..4_000u32 {
+        map.put(format!("0{row:06}"), [7; 200]).unwrap();
+    }
+    for _ in 0..2 {
+        map.compact_range::<&[u8]>(..).unwrap();
+    }
+    // Behind all others: the last level of that range is not the last of all.
+    for row in 0..150u32 {
+        map.put(format!("9{row:06}"), [7; 200]).unwrap();
+    }
+    map.compact_range("9"..).unwrap();
+    let levels = || db.metrics().keyspaces[0].levels.clone();
+    let before = levels();
+    for row in 3_990..4_000u32 {
+        map.delete(format!("0{row:06}")).unwrap();
+    }
+    map.put("9999999", "value").unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    let tombstones: u64 = levels().iter().map(|level| level.point_tombstones).sum();
+    let entries: u64 = levels().iter().map(|level| level.entries).sum();
+    assert_eq!((tombstones, entries), (0, 4_000 - 10 + 150 + 1), "{before:?}, then {:?}", levels());
+}

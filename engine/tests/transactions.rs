@@ -86,3 +86,23 @@ fn a_key_of_a_keyspace_that_was_dropped_conflicts() {
     tx.put(&old, "key", "value").unwrap();
     assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
 }
+
+/// A keyspace that was gone before the transaction began is none that anybody can change: to have met it conflicts with nothing.
+#[test]
+fn a_keyspace_that_was_gone_before_conflicts_with_nothing() {
+    let db = Database::in_memory().unwrap();
+    let live = db.keyspace("live", KeyspaceOptions::default()).unwrap();
+    let gone = db.keyspace("gone", KeyspaceOptions::default()).unwrap();
+    db.drop_keyspace("gone").unwrap();
+    for others_write in [false, true] {
+        let mut tx = db.begin().unwrap();
+        assert!(matches!(tx.range::<&[u8]>(&gone, ..).next(), Some(Err(Error::NoSuchKeyspace { .. }))));
+        assert!(matches!(tx.get(&gone, "key"), Err(Error::NoSuchKeyspace { .. })));
+        tx.watch_range::<&[u8]>(&gone, ..);
+        if others_write {
+            live.put("of somebody else", "value").unwrap();
+        }
+        tx.put(&live, "key", "value").unwrap();
+        tx.commit().unwrap();
+    }
+}

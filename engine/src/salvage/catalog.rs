@@ -11,6 +11,7 @@ use esker_base::filename::{CURRENT, FileName};
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result};
 use esker_manifest::current_file::{self, Current};
+use esker_manifest::limits::may_be_ours;
 use esker_manifest::{Edit, Marks, edit};
 use esker_vfs::fs::{EntryKind, Fs, read_exact_at};
 use esker_wal::{LogIdentity, LogKind, LogReader};
@@ -86,7 +87,7 @@ impl Catalog {
         for entry in fs.list(dir)?.into_iter().filter(|entry| entry.kind == EntryKind::File) {
             match FileName::parse(&entry.name) {
                 Some(FileName::Table(number)) => drop(in_directory.insert(number)),
-                Some(FileName::Log(number)) => drop(catalog.logs.insert(number)),
+                Some(FileName::Log(number)) if may_be_ours(number) => drop(catalog.logs.insert(number)),
                 Some(FileName::Manifest(number)) => drop(manifests.insert(number)),
                 _ => {}
             }

@@ -63,7 +63,7 @@ impl OsLock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(locked("another process")),
-                Err(TryLockError::Error(source)) => return Err(Error::io("lock", path, source)),
+                Err(TryLockError::Error(source)) => return Err(Error::io("lock", path, named(source))),
             }
             let lock =
                 OsLock { path: path.to_path_buf(), process: Process::current(), _file: file, registration };
@@ -73,6 +73,15 @@ impl OsLock {
             }
         }
     }
+}
+
+/// The same error, of the kind `Unsupported` if it says that the filesystem has no locks: some say it by another number.
+fn named(source: io::Error) -> io::Error {
+    #[cfg(target_os = "linux")]
+    if source.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
+        return io::Error::new(io::ErrorKind::Unsupported, source);
+    }
+    source
 }
 
 fn open(path: &Path) -> io::Result<(fs::File, sys::Identity)> {
