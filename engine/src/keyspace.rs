@@ -232,10 +232,7 @@ impl Keyspace {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        let mut of_read = OpCost::default();
-        let found = self.now(|view| read(view, &mut of_read))?;
-        self.core().metrics().count_get(&of_read);
-        cost.add(&of_read);
+        let found = self.core().metrics().counting(cost, |cost| self.now(|view| read(view, cost)))?;
         if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
             self.core().health().close();
         }

@@ -129,9 +129,19 @@ fn stripe_of_this_thread() -> usize {
 }
 
 impl Metrics {
+    /// What `read`, a get or several, says; what it costs goes into `cost` and the counters.
+    #[inline]
+    pub(crate) fn counting<R>(&self, cost: &mut OpCost, read: impl FnOnce(&mut OpCost) -> R) -> R {
+        let mut of_read = OpCost::default();
+        let found = read(&mut of_read);
+        self.count_get(&of_read);
+        cost.add(&of_read);
+        found
+    }
+
     /// A get, or several, that cost `cost`.
     #[inline]
-    pub(crate) fn count_get(&self, cost: &OpCost) {
+    fn count_get(&self, cost: &OpCost) {
         let stripe = &self.stripes[stripe_of_this_thread()];
         let add = |counter: &AtomicU64, n: u64| {
             if n > 0 {

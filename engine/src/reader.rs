@@ -143,11 +143,7 @@ impl Reader {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        let mut of_read = OpCost::default();
-        let found = read(&self.view(), &mut of_read);
-        self.keyspace.core().metrics().count_get(&of_read);
-        cost.add(&of_read);
-        found
+        self.keyspace.core().metrics().counting(cost, |cost| read(&self.view(), cost))
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share

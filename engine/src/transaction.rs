@@ -310,11 +310,7 @@ impl Transaction {
             bound: self.pin.seqno(),
             own: Some(&self.own),
         };
-        let mut of_read = OpCost::default();
-        let found = read(&view, &mut of_read);
-        keyspace.core().metrics().count_get(&of_read);
-        cost.add(&of_read);
-        found
+        keyspace.core().metrics().counting(cost, |cost| read(&view, cost))
     }
 
     /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.
