@@ -9,7 +9,9 @@
 //! 3. The new database is made in a directory that must not exist and that salvage itself makes, once the logs have been read.
 //!    After an error nothing of it is left; what somebody else has made of that name meanwhile is not touched.
 //!
-//! Each key is decided by the sequence numbers of its versions, wherever they were found, as a read does.
+//! Each key is decided by the sequence numbers of its versions, wherever they were found, as a read does. A merge operand is a
+//! version that adds to what lies below it, so it must not be found twice, as itself and in a value that it was folded into.
+//! Where nothing says which tables and logs are in force, that cannot be ruled out, and is reported.
 //! Values in blob files are found through their rows, and through nothing else: a value whose row is lost may have
 //! been overwritten or deleted.
 //!
@@ -107,8 +109,13 @@ impl Salvage {
 
     /// Copy what is readable into a new database in `into`, which must not exist.
     ///
+    /// Where neither `CURRENT` nor the manifest says which tables and logs are in force, all are read. Then rows that were deleted
+    /// may be back, rows may be older than they were, and values of merged keys may count operands twice, if a table has them folded
+    /// and a log, or another table, has them still. That is reported, and each log with merges for a keyspace that has tables.
+    ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `into` exists, be it since the call began; [`Error::NotADatabase`] if there is no
+    /// [`Error::InvalidArgument`] if `into` exists, be it since the call began, and for a merge operator's name, as of
+    /// [`DatabaseBuilder::merge_operator`](crate::DatabaseBuilder::merge_operator); [`Error::NotADatabase`] if there is no
     /// file of a database; [`Error::Locked`] if somebody has the old database open, or opens one in `into` the moment
     /// that is made; [`Error::Io`], of the new files or of the old. Damage is no error: see [`Salvaged::losses`].
     pub fn run(self, into: impl AsRef<Path>) -> Result<Salvaged> {

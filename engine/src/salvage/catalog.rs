@@ -1,8 +1,12 @@
 //! What there is to salvage: whose the directory is, its keyspaces, the tables and logs that count.
 //!
-//! A manifest is read as far as it goes. If it reads to its end, the tables are those it names. If it does
-//! not, they are all those in the directory but for the ones that the readable part removes: a compaction
-//! may have replaced some of them, which is reported.
+//! A manifest is read as far as it goes. If it reads to its end and is the one in force, the tables are those it names,
+//! and the logs those that it has not forgotten. If not, the tables are all those in the directory but for the ones that
+//! the readable part removes: a compaction may have replaced some of them, which is reported.
+//!
+//! Which manifest is in force, `CURRENT` says. Where that does not read, a manifest counts as the one in force if there is
+//! no other and the tables that it names are there. Beside others the newest is read, and not trusted: it may never have
+//! come into force, and tell of a commit that was given up, while an older one went on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +14,7 @@ use std::path::Path;
 use esker_base::filename::{CURRENT, FileName};
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result};
-use esker_manifest::current_file::{self, Current};
+use esker_manifest::current_file;
 use esker_manifest::limits::may_be_ours;
 use esker_manifest::{Edit, Marks, edit};
 use esker_vfs::fs::{EntryKind, Fs, read_exact_at};
@@ -18,6 +22,7 @@ use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use super::Salvaged;
 use crate::options::KeyspaceOptions;
+use crate::recovery::chain::Chain;
 
 /// Where a log's header has its database's id, and how long that is.
 const ID_AT: u64 = 16;
@@ -30,11 +35,12 @@ pub(super) struct Catalog {
     pub(super) database: Option<DatabaseId>,
     /// Names and options by id, as far as known.
     pub(super) keyspaces: BTreeMap<KeyspaceId, (String, KeyspaceOptions)>,
-    /// Whether `keyspaces` are all there are: entries of others belong to dropped ones.
+    /// Whether `keyspaces`, `tables` and `logs` are all there are, and in force: entries of other keyspaces belong to
+    /// dropped ones, and no write is in a table and in a log.
     pub(super) is_complete: bool,
     /// The tables to read, with their description if the manifest has it.
     pub(super) tables: BTreeMap<FileNumber, Option<TableMeta>>,
-    /// What the manifest says of the logs, if it reads to its end.
+    /// What the manifest says of the logs, if it reads to its end and is the one in force.
     pub(super) marks: Option<Marks>,
     /// The logs to read.
     pub(super) logs: BTreeSet<FileNumber>,
@@ -47,6 +53,19 @@ struct Told {
     tables: BTreeMap<FileNumber, TableMeta>,
     removed: BTreeSet<FileNumber>,
     marks: Marks,
+    /// Whether it was read to its end.
+    whole: bool,
+}
+
+/// Why a manifest may be the one in force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// `CURRENT` names it.
+    Named,
+    /// There is no other, and `CURRENT` does not read.
+    Alone,
+    /// It is the newest, and `CURRENT` does not read.
+    Newest,
 }
 
 impl Told {
@@ -96,15 +115,20 @@ impl Catalog {
         let current = current.inspect_err(|error| report.lose(dir, FileName::Current, error)).ok();
         // Without CURRENT, the newest manifest: an older one is left over only by a crash.
         let newest = manifests.last().copied();
+        let standing = match (current, manifests.len()) {
+            (Some(_), _) => Standing::Named,
+            (None, 1) => Standing::Alone,
+            (None, _) => Standing::Newest,
+        };
         let manifest = current.map(|current| current.manifest).or(newest);
         let id = current.map(|current| current.database);
         catalog.database =
             id.or_else(|| newest.and_then(|number| id_in_log(fs, dir, FileName::Manifest(number))));
-        let (mut told, mut complete) = (Told::default(), false);
+        let mut told = Told::default();
         if let (Some(database), Some(number)) = (catalog.database, manifest) {
             let identity = LogIdentity { database, number, kind: LogKind::Manifest };
             match read_manifest(fs, dir, identity, &mut told) {
-                Ok(()) => complete = current == Some(Current { database, manifest: number }),
+                Ok(()) => told.whole = true,
                 Err(error) => report.lose(dir, FileName::Manifest(number), error),
             }
         } else if manifest.is_none() {
@@ -115,7 +139,8 @@ impl Catalog {
                 what: "there is no manifest: keyspaces have lost their names and options".to_owned(),
             });
         }
-        catalog.take(told, complete, &in_directory, dir, report);
+        catalog.trust(fs, dir, &told, standing, &in_directory);
+        catalog.take(told, &in_directory, dir, report);
         if catalog.database.is_none() {
             let logs = &catalog.logs;
             catalog.database = logs.iter().find_map(|log| id_in_log(fs, dir, FileName::Log(*log)));
@@ -123,14 +148,40 @@ impl Catalog {
         Ok(catalog)
     }
 
-    fn take(
+    /// Decide how far what a manifest `told` holds, and drop the logs that it has forgotten.
+    fn trust(
         &mut self,
-        told: Told,
-        complete: bool,
-        in_directory: &BTreeSet<FileNumber>,
+        fs: &dyn Fs,
         dir: &Path,
-        report: &mut Salvaged,
+        told: &Told,
+        standing: Standing,
+        in_directory: &BTreeSet<FileNumber>,
     ) {
+        let Some(database) = self.database else { return };
+        let in_force = match standing {
+            Standing::Named => true,
+            // It is an older one, or was never in force, only if the one that was is gone as well: then a compaction
+            // has most likely replaced a table of it, or the commit that it tells of was given up with its tables.
+            Standing::Alone => told.whole && told.tables.keys().all(|table| in_directory.contains(table)),
+            Standing::Newest => false,
+        };
+        if !in_force {
+            return;
+        }
+        // What was forgotten stays so, also where the rest of the manifest does not read. The file of such a log may be
+        // there still, kept to be written over: its writes are in tables, and merges among them would count twice.
+        self.logs.retain(|number| *number >= told.marks.first_log);
+        if !told.whole {
+            return;
+        }
+        let logs: Vec<FileNumber> = self.logs.iter().copied().collect();
+        let chain = Chain { fs, dir, database, marks: &told.marks };
+        // A log that is missed may have been forgotten by a later manifest, which is gone: what else that named is read.
+        self.is_complete = standing == Standing::Named || chain.absent(&logs).is_empty();
+        self.marks = Some(told.marks.clone());
+    }
+
+    fn take(&mut self, told: Told, in_directory: &BTreeSet<FileNumber>, dir: &Path, report: &mut Salvaged) {
         for (id, (name, options)) in told.keyspaces {
             let options = KeyspaceOptions::decode(&options).unwrap_or_else(|what| {
                 let what =
@@ -140,10 +191,7 @@ impl Catalog {
             });
             self.keyspaces.insert(id, (name, options));
         }
-        self.is_complete = complete;
-        if complete {
-            self.logs.retain(|number| *number >= told.marks.first_log);
-            self.marks = Some(told.marks);
+        if self.is_complete {
             self.tables = told.tables.into_iter().map(|(number, meta)| (number, Some(meta))).collect();
             return;
         }
@@ -153,7 +201,8 @@ impl Catalog {
         self.tables = all.map(|number| (*number, descriptions.remove(number))).collect();
         if !self.tables.is_empty() {
             let what = "it does not say which tables are in force: all were read, among them perhaps some \
-                        that a compaction had replaced, so that deleted rows may be back";
+                        that a compaction had replaced, so that deleted rows may be back, rows be older than they \
+                        were, and operands of merges count twice";
             report.lose(dir, FileName::Current, what);
         }
     }

@@ -4,6 +4,8 @@
 //! begin where the one before it ends. What is wrong is decided as recovery does, by `recovery::chain`. Other than
 //! there, what follows a gap is read all the same, so every gap is reported, even one that a power loss may have made
 //! before anything behind it was durable. Without a manifest there is no telling: a log ends where it does not read on.
+//! Nor is there of logs that were forgotten and whose files are there still: their merges may be folded into values in
+//! tables, and are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,9 +18,9 @@ use esker_manifest::Marks;
 use esker_vfs::fs::Fs;
 use esker_wal::{LogIdentity, LogKind, LogReader, Predecessor};
 
-use super::Salvaged;
 use super::catalog::Catalog;
 use super::sources::{Entry, Source};
+use super::{Loss, Salvaged};
 use crate::batch::decode_op;
 use crate::recovery::chain::Chain;
 
@@ -60,6 +62,9 @@ pub(super) fn read(
                 logs.log(number, LogReader::open_reused(fs, &path, identity, None, number));
             }
         }
+    }
+    if !catalog.is_complete {
+        logs.undecided();
     }
 }
 
@@ -106,7 +111,7 @@ impl Logs<'_> {
         let read = opened.and_then(|mut reader| {
             seen.predecessor = reader.predecessor();
             let path = self.dir.join(FileName::Log(number).to_string());
-            self.records(&path, &mut reader, &mut seen.records)?;
+            self.records(number, &path, &mut reader, &mut seen.records)?;
             Ok(reader.tail().valid_len)
         });
         self.report.log_records += seen.records;
@@ -120,7 +125,13 @@ impl Logs<'_> {
         seen
     }
 
-    fn records(&mut self, path: &Path, reader: &mut LogReader, records: &mut u64) -> Result<()> {
+    fn records(
+        &mut self,
+        number: FileNumber,
+        path: &Path,
+        reader: &mut LogReader,
+        records: &mut u64,
+    ) -> Result<()> {
         while let Some(record) = reader.next()? {
             let mut decoder = Decoder::new(record.payload);
             let mut seqno = SeqNo(record.tag);
@@ -136,6 +147,9 @@ impl Logs<'_> {
                 }
                 if self.catalog.counts(op.keyspace) {
                     let source = self.sources.entry(op.keyspace).or_default();
+                    if op.kind == Kind::Merge {
+                        source.see_merge(number, op.key);
+                    }
                     let (key, value) = (op.key.to_vec(), op.value.to_vec());
                     if op.kind == Kind::RangeDelete {
                         source.tombstones.push(RangeTombstone { start: key, end: value, seqno });
@@ -148,6 +162,34 @@ impl Logs<'_> {
             *records += 1;
         }
         Ok(())
+    }
+
+    /// Report the logs with merges that may be in tables as well. A keyspace without tables has them in logs alone.
+    fn undecided(&mut self) {
+        for (&id, source) in self.sources.iter().filter(|(_, source)| !source.tables.is_empty()) {
+            for (&log, keys) in &source.merged {
+                let what = "it holds operands of merges, and nothing tells whether tables have them too, folded into \
+                            values: values of merged keys may count operands twice";
+                self.report.losses.push(Loss {
+                    file: self.dir.join(FileName::Log(log).to_string()),
+                    keyspace: Some(self.catalog.name_of(id)),
+                    keys: Some(keys.clone()),
+                    what: what.to_owned(),
+                });
+            }
+        }
+    }
+}
+
+impl Source {
+    /// Log `log` has an operand for `key`.
+    fn see_merge(&mut self, log: FileNumber, key: &[u8]) {
+        let (first, last) = self.merged.entry(log).or_insert_with(|| (key.to_vec(), key.to_vec()));
+        if key < first.as_slice() {
+            *first = key.to_vec();
+        } else if key > last.as_slice() {
+            *last = key.to_vec();
+        }
     }
 }
 

@@ -24,9 +24,12 @@ pub(super) struct Entry {
     pub(super) value: Vec<u8>,
 }
 
+/// By key, the newest version first. Of two versions with one number an operand comes last: the other one is that
+/// operand, folded by a memtable or a compaction with what lay below it.
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        (&self.key, Reverse(self.seqno)).cmp(&(&other.key, Reverse(other.seqno)))
+        let place = |entry: &Entry| (Reverse(entry.seqno), entry.kind == Kind::Merge);
+        self.key.cmp(&other.key).then_with(|| place(self).cmp(&place(other)))
     }
 }
 
@@ -82,6 +85,8 @@ pub(super) struct Source {
     pub(super) tables: Vec<(FileNumber, Arc<TableReader>)>,
     /// From the logs, sorted.
     pub(super) logged: Vec<Entry>,
+    /// The first and the last key with a merge operand in each log that has any.
+    pub(super) merged: BTreeMap<FileNumber, (Vec<u8>, Vec<u8>)>,
     pub(super) tombstones: Vec<RangeTombstone>,
 }
 

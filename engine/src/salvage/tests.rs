@@ -1,6 +1,7 @@
 //! What is salvaged is what was there, but for what is damaged.
 
 mod logs;
+mod merges;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

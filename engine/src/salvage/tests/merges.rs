@@ -1,0 +1,233 @@
+//! An operand counts once, or it is reported.
+
+use esker_base::FileNumber;
+use esker_base::filename::FileName;
+use esker_manifest::{Edit, edit};
+use esker_wal::{LogIdentity, LogKind, LogReader};
+
+use super::*;
+
+const KEY: &[u8] = b"k";
+
+fn open(disk: &MemFs) -> crate::Result<Database> {
+    let options = DatabaseOptions {
+        durability: Durability::Sync,
+        memtable_bytes_max: 12 << 10,
+        l0_tables_trigger: 1,
+        ..DatabaseOptions::default()
+    };
+    Database::builder(DIR).options(options).env(Simulation::on(disk.clone(), 1).env()).open()
+}
+
+/// What a process kill leaves.
+fn killed(disk: &MemFs) -> MemFs {
+    disk.image_at(disk.trace_len(), Policy::Everything, 0)
+}
+
+/// What a kill leaves at the last moment at which `holds`.
+fn last_moment(disk: &MemFs, holds: impl Fn(&MemFs) -> bool) -> MemFs {
+    let mut images = (0..=disk.trace_len()).rev().map(|nth| disk.image_at(nth, Policy::Everything, 0));
+    images.find(|image| holds(image)).expect("there was such a moment")
+}
+
+fn has(disk: &MemFs, name: &str) -> bool {
+    disk.stat(&path(name)).expect("looked up").is_some()
+}
+
+fn counter(disk: &MemFs, keyspace: &str) -> Option<i64> {
+    let value = contents(disk, keyspace).remove(KEY)?;
+    Some(i64::from_le_bytes(value.try_into().expect("eight bytes")))
+}
+
+/// A counter of 1000 in the last level and in another log `operands` times 1. The memtable fills up, it is flushed and compacted,
+/// and the log's file is kept for the next one. The disk; what a kill leaves of it last before that file goes; and its name.
+fn counted(operands: u32) -> (MemFs, MemFs, String) {
+    let disk = MemFs::simulated();
+    let db = open(&disk).expect("created");
+    let options = KeyspaceOptions::default().with_merge_operator("add-i64");
+    let counters = db.keyspace("counters", options).expect("created");
+    let rows = db.keyspace("rows", KeyspaceOptions::default()).expect("created");
+    counters.put(KEY, 1000i64.to_le_bytes()).expect("put");
+    counters.compact_range::<&[u8]>(..).expect("compacted");
+    let log = named(&disk, ".log").pop().expect("a log");
+    for _ in 0..operands {
+        counters.merge(KEY, 1i64.to_le_bytes()).expect("merged");
+    }
+    let mut nth = 0u32;
+    while named(&disk, ".log").last() == Some(&log) {
+        rows.put(nth.to_be_bytes(), [7; 500]).expect("put");
+        nth += 1;
+    }
+    db.wait_for_compactions().expect("compacted");
+    let value = counters.get(KEY).expect("read").map(|value| value.to_vec());
+    assert_eq!(value, Some((1000 + i64::from(operands)).to_le_bytes().to_vec()));
+    let left = last_moment(&disk, |image| has(image, &log));
+    (disk, left, log)
+}
+
+/// The tables that the manifest in force names, and where the last byte of each of its records is that is no seal.
+fn told(disk: &MemFs) -> Option<(Vec<FileNumber>, Vec<u64>)> {
+    let current = esker_manifest::current_file::read(disk, Path::new(DIR)).ok()?;
+    let (database, number) = (current.database, current.manifest);
+    let identity = LogIdentity { database, number, kind: LogKind::Manifest };
+    let name = FileName::Manifest(number).to_string();
+    let mut reader = LogReader::open(disk, &path(&name), identity, None).ok()?;
+    let (mut tables, mut ends) = (Vec::new(), Vec::new());
+    while let Some(record) = reader.next().ok()? {
+        if !record.payload.is_empty() {
+            ends.push(record.end - 1);
+        }
+        for edit in edit::decode(record.payload) {
+            match edit.expect("an edit") {
+                Edit::AddTable { meta, .. } => tables.push(meta.number),
+                Edit::RemoveTable { number, .. } => tables.retain(|table| *table != number),
+                _ => {}
+            }
+        }
+    }
+    Some((tables, ends))
+}
+
+/// How many losses tell of operands in the log `log` that may count twice.
+fn undecided(salvaged: &Salvaged, log: &str) -> usize {
+    let told =
+        salvaged.losses.iter().filter(|loss| loss.file.ends_with(log) && loss.what.contains("twice"));
+    let key = Some((KEY.to_vec(), KEY.to_vec()));
+    told.inspect(|loss| assert_eq!(loss.keys, key, "{loss:?}")).count()
+}
+
+/// The manifest is whole, and the only one.
+#[test]
+fn a_forgotten_log_counts_for_nothing_without_current() {
+    let (_, left, log) = counted(1);
+    assert_eq!(told(&left).expect("it reads").0.len(), 2, "all is compacted");
+    for missing in [false, true] {
+        let disk = killed(&left);
+        if missing {
+            disk.remove(&path("CURRENT")).expect("removed");
+        } else {
+            flip(&disk, "CURRENT", 40);
+        }
+        assert!(open(&killed(&disk)).is_err());
+        let salvaged = salvage(&disk).expect("salvaged");
+        assert_eq!(counter(&disk, "counters"), Some(1001));
+        let [loss] = &salvaged.losses[..] else { panic!("one loss: {:?}", salvaged.losses) };
+        assert!(loss.file.ends_with("CURRENT") && has(&disk, &log), "{loss:?}");
+    }
+}
+
+/// What the manifest has forgotten before its damage stays forgotten.
+#[test]
+fn a_forgotten_log_counts_for_nothing_with_half_a_manifest() {
+    let (_, disk, log) = counted(1);
+    let manifest = named(&disk, ".manifest").pop().expect("a manifest");
+    let last = told(&disk).expect("it reads").1.pop().expect("a commit");
+    flip(&disk, &manifest, last);
+    let salvaged = salvage(&disk).expect("salvaged");
+    assert!(salvaged.losses.iter().any(|loss| loss.file.ends_with(&manifest)), "{:?}", salvaged.losses);
+    assert_eq!(counter(&disk, "counters"), Some(1001));
+    assert_eq!(undecided(&salvaged, &log), 0, "{:?}", salvaged.losses);
+}
+
+/// Of two manifests the newer one may never have come into force.
+#[test]
+fn operands_that_may_count_twice_are_reported() {
+    let (_, left, log) = counted(1);
+    drop(open(&left).expect("opened"));
+    let both = last_moment(&left, |image| {
+        let manifests = named(image, ".manifest");
+        manifests.len() == 2 && told(image).is_some_and(|(tables, _)| tables.len() == 2)
+    });
+    assert!(has(&both, &log));
+    both.remove(&path("CURRENT")).expect("removed");
+    let salvaged = salvage(&both).expect("salvaged");
+    assert_eq!(undecided(&salvaged, &log), 1, "{:?}", salvaged.losses);
+    assert!(!contents(&both, "rows").is_empty());
+}
+
+/// Without a manifest nobody knows the operator. A counter that is in logs alone cannot count twice.
+#[test]
+fn operands_are_reported_without_a_manifest_where_there_are_tables() {
+    let (_, left, log) = counted(1);
+    for name in named(&left, ".manifest") {
+        left.remove(&path(&name)).expect("removed");
+    }
+    let salvaged = salvage(&left).expect("salvaged");
+    assert_eq!(undecided(&salvaged, &log), 1, "{:?}", salvaged.losses);
+
+    let disk = MemFs::simulated();
+    let db = open(&disk).expect("created");
+    let options = KeyspaceOptions::default().with_merge_operator("add-i64");
+    let counters = db.keyspace("counters", options).expect("created");
+    let rows = db.keyspace("rows", KeyspaceOptions::default()).expect("created");
+    rows.put("row", "value").expect("put");
+    db.flush().expect("flushed");
+    rows.put("row", "other").expect("put");
+    counters.merge(KEY, 1i64.to_le_bytes()).expect("merged");
+    let left = killed(&disk);
+    left.remove(&path(&named(&left, ".manifest")[0])).expect("removed");
+    let salvaged = salvage(&left).expect("salvaged");
+    let of_logs = salvaged.losses.iter().filter(|loss| loss.file.to_string_lossy().ends_with(".log"));
+    assert_eq!(of_logs.count(), 0, "{:?}", salvaged.losses);
+}
+
+/// A memtable has folded operands into a value, which keeps the number of the last one.
+#[test]
+fn a_folded_operand_comes_before_the_operand() {
+    let (whole, _, log) = counted(33);
+    let disk = last_moment(&whole, |image| {
+        has(image, &log) && told(image).is_some_and(|(tables, _)| tables.len() == 3)
+    });
+    for name in named(&disk, ".manifest").into_iter().chain(["CURRENT".to_owned()]) {
+        disk.remove(&path(&name)).expect("removed");
+    }
+    salvage(&disk).expect("salvaged");
+    assert_eq!(counter(&disk, "keyspace-1"), Some(1033));
+}
+
+/// Have `bytes` be the only manifest, called `name`, and no `CURRENT`.
+fn put_back(disk: &MemFs, name: &str, bytes: &[u8]) {
+    for name in named(disk, ".manifest").into_iter().chain(["CURRENT".to_owned()]) {
+        disk.remove(&path(&name)).expect("removed");
+    }
+    let file = disk.create(&path(name)).expect("created");
+    file.write_at(bytes, 0).expect("written");
+}
+
+/// An older manifest, left by a crash, does not hide what has been written since, be it told by a table that it
+/// names and that is gone or by a log.
+#[test]
+fn an_older_manifest_alone_hides_nothing() {
+    for compacts in [true, false] {
+        let (_, left, _) = counted(1);
+        let older = named(&left, ".manifest").pop().expect("a manifest");
+        let bytes = files(&left).remove(&older).expect("it is there");
+        let db = open(&left).expect("opened");
+        let rows = db.existing_keyspace("rows").expect("there");
+        rows.put("new", "row").expect("put");
+        if compacts {
+            rows.compact_range::<&[u8]>(..).expect("compacted");
+        }
+        db.flush().expect("flushed");
+        let disk = killed(&left);
+        put_back(&disk, &older, &bytes);
+        let salvaged = salvage(&disk).expect("salvaged");
+        let found = contents(&disk, "rows");
+        assert_eq!(found.get(&b"new"[..]).map(Vec::as_slice), Some(&b"row"[..]), "{:?}", salvaged.losses);
+        assert_eq!(counter(&disk, "counters"), Some(1001));
+    }
+}
+
+/// Its tables were replaced since, by one that it does not name.
+#[test]
+fn an_older_manifest_alone_does_not_hide_what_a_compaction_has_made() {
+    let (whole, disk, log) = counted(1);
+    let before = last_moment(&whole, |image| told(image).is_some_and(|(tables, _)| tables.len() == 3));
+    let older = named(&before, ".manifest").pop().expect("a manifest");
+    let bytes = files(&before).remove(&older).expect("it is there");
+    put_back(&disk, &older, &bytes);
+    let salvaged = salvage(&disk).expect("salvaged");
+    // The log is read again: nobody knows that the table has what is in it.
+    assert!(matches!(counter(&disk, "counters"), Some(1001 | 1002)), "{:?}", salvaged.losses);
+    assert_eq!(undecided(&salvaged, &log), 1, "{:?}", salvaged.losses);
+}
