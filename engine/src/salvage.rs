@@ -96,6 +96,12 @@ impl Salvage {
     }
 
     /// Register a merge operator, as with [`Database::builder`](crate::Database::builder).
+    ///
+    /// A keyspace whose operator is not registered is salvaged as far as that goes. Keys whose newest version is a value
+    /// have it. Keys with operands have the value below them, which is older, or are missing if there is none. The new keyspace has no merge
+    /// operator, so that the new database opens without it: open it with
+    /// [`existing_keyspace`](crate::Database::existing_keyspace), since the options differ. It is one loss, which names the operator
+    /// and counts the keys. To have it whole, salvage again with the operator.
     pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Salvage {
         self.operators.push(operator);
         self

@@ -108,7 +108,8 @@ pub enum DbAction {
     /// Copy what is readable of a damaged database into a new one. Exit code 4 if something was not.
     ///
     /// The damaged database is only read, and need not open: its CURRENT and manifest may be damaged or gone.
-    /// Every file and range of keys that could not be copied is listed.
+    /// Every file and range of keys that could not be copied is listed. A keyspace with a merge operator of
+    /// a program's own becomes one without: keys with operands have the value below them, or are missing.
     Salvage {
         /// The new database's directory, which must not exist.
         #[arg(long, value_name = "NEW")]

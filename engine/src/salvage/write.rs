@@ -1,4 +1,7 @@
 //! The new database: each key's newest visible value, put into a keyspace of the same name.
+//!
+//! A keyspace whose merge operator is not to be had becomes one without an operator. A keyspace that names an operator keeps
+//! its whole database from being opened without it; and whoever has the operator salvages the old one again, with all its rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,7 +65,10 @@ fn fill(
         if report.rows.contains_key(&name) {
             continue;
         }
-        let options = catalog.keyspaces.get(&id).map(|(_, options)| options.clone()).unwrap_or_default();
+        let mut options =
+            catalog.keyspaces.get(&id).map(|(_, options)| options.clone()).unwrap_or_default();
+        let unregistered = |operator: &mut String| db.core().operators.find(operator).is_err();
+        let missing = options.merge_operator.take_if(unregistered);
         let keyspace = db.keyspace(&name, options)?;
         let mut source = sources.remove(&id).unwrap_or_default();
         let tombstones = Fragments::build_newest(&std::mem::take(&mut source.tombstones));
@@ -74,10 +80,14 @@ fn fill(
             batch: db.batch(),
             batch_bytes: 0,
             rows: 0,
-            dir: from,
             values: Values::new(fs, from),
+            unfolded: Unfolded::default(),
         };
         copy.all(merged, report)?;
+        if let Some(what) = copy.unfolded.describe(missing.as_deref()) {
+            let keys = copy.unfolded.keys;
+            report.losses.push(Loss { file: from.to_path_buf(), keyspace: Some(name.clone()), keys, what });
+        }
         report.rows.insert(name, copy.rows);
     }
     Ok(())
@@ -91,8 +101,46 @@ struct Copy<'a> {
     batch: Batch,
     batch_bytes: usize,
     rows: u64,
-    dir: &'a Path,
     values: Values<'a>,
+    unfolded: Unfolded,
+}
+
+/// The keys with operands that nobody can fold.
+#[derive(Default)]
+struct Unfolded {
+    /// Those that have an older value, without the operands.
+    older: u64,
+    /// Those that have none.
+    none: u64,
+    /// The first and the last.
+    keys: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Unfolded {
+    /// Take note of `key`, which comes after all before it.
+    fn add(&mut self, key: &[u8], has_base: bool) {
+        *(if has_base { &mut self.older } else { &mut self.none }) += 1;
+        match &mut self.keys {
+            Some((_, last)) => *last = key.to_vec(),
+            None => self.keys = Some((key.to_vec(), key.to_vec())),
+        }
+    }
+
+    /// What is lost of a keyspace with the operator `missing`, or with one that is not even known by name; `None` if
+    /// nothing is.
+    fn describe(&self, missing: Option<&str>) -> Option<String> {
+        let operator = match missing {
+            Some(name) => {
+                format!("its merge operator {name:?} is not registered, and the new keyspace has none")
+            }
+            None if self.keys.is_some() => "its merge operator is not known any more".to_owned(),
+            None => return None,
+        };
+        let (older, none) = (self.older, self.none);
+        Some(format!(
+            "{operator}; of the keys with operands, {older} have an older value and {none} have none"
+        ))
+    }
 }
 
 impl Copy<'_> {
@@ -128,29 +176,18 @@ impl Copy<'_> {
                 }
                 entry = if merged.goes_on(&key) { merged.next(report) } else { None };
             }
-            self.row(&key, base.as_deref(), &operands, report)?;
+            self.row(&key, base.as_deref(), &operands)?;
         }
         self.commit()
     }
 
-    /// Put one row: a base and the operands on it, newest first.
-    fn row(
-        &mut self,
-        key: &[u8],
-        base: Option<&[u8]>,
-        operands: &[Vec<u8>],
-        report: &mut Salvaged,
-    ) -> Result<()> {
+    /// Put one row: a base and the operands on it, newest first. Without an operator, the base alone.
+    fn row(&mut self, key: &[u8], base: Option<&[u8]>, operands: &[Vec<u8>]) -> Result<()> {
         if base.is_none() && operands.is_empty() {
             return Ok(());
         }
         if !operands.is_empty() && !self.keyspace.has_operator() {
-            report.losses.push(Loss {
-                file: self.dir.to_path_buf(),
-                keyspace: Some(self.keyspace.name().to_owned()),
-                keys: Some((key.to_vec(), key.to_vec())),
-                what: format!("{} operands of a merge operator that is not known any more", operands.len()),
-            });
+            self.unfolded.add(key, base.is_some());
         }
         let mut bytes = key.len();
         if let Some(base) = base {

@@ -1,7 +1,7 @@
-//! An operand counts once, or it is reported.
+//! An operand counts once, or it is reported; and rows with operands that nobody can fold cost no others.
 
-use esker_base::FileNumber;
 use esker_base::filename::FileName;
+use esker_base::{FileNumber, MergeOperator};
 use esker_manifest::{Edit, edit};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
@@ -230,4 +230,79 @@ fn an_older_manifest_alone_does_not_hide_what_a_compaction_has_made() {
     // The log is read again: nobody knows that the table has what is in it.
     assert!(matches!(counter(&disk, "counters"), Some(1001 | 1002)), "{:?}", salvaged.losses);
     assert_eq!(undecided(&salvaged, &log), 1, "{:?}", salvaged.losses);
+}
+
+/// Keeps the newest operand.
+struct Newest;
+
+impl MergeOperator for Newest {
+    fn name(&self) -> &'static str {
+        "newest"
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        Ok(operands.last().copied().or(base).unwrap_or_default().to_vec())
+    }
+}
+
+/// With the operator all is there; without it, what needs none.
+#[test]
+fn a_keyspace_without_its_operator_is_salvaged_as_far_as_it_goes() {
+    let disk = MemFs::simulated();
+    let env = Simulation::on(disk.clone(), 1).env();
+    let db = Database::builder(DIR).env(env).merge_operator(Arc::new(Newest)).open().expect("created");
+    let merged = db.keyspace("merged", KeyspaceOptions::default().with_merge_operator("newest"));
+    let merged = merged.expect("created");
+    let others = db.keyspace("others", KeyspaceOptions::default()).expect("created");
+    for key in ["a", "b", "c"] {
+        merged.put(key, "old").expect("put");
+        others.put(key, "1").expect("put");
+    }
+    db.flush().expect("flushed");
+    merged.put("c", "new").expect("put");
+    for key in ["a", "b", "d"] {
+        merged.merge(key, "new").expect("merged");
+    }
+    merged.merge("e", "gone").expect("merged");
+    merged.delete("e").expect("deleted");
+    let left = killed(&disk);
+    let rows = |rows: &[(&str, &str)]| -> Rows {
+        rows.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+    };
+
+    let without = killed(&left);
+    let salvaged = salvage(&without).expect("salvaged");
+    let [loss] = &salvaged.losses[..] else { panic!("one loss: {:?}", salvaged.losses) };
+    assert_eq!(loss.keyspace.as_deref(), Some("merged"));
+    assert_eq!(loss.keys, Some((b"a".to_vec(), b"d".to_vec())));
+    assert!(loss.what.contains("\"newest\" is not registered"), "{loss:?}");
+    assert!(loss.what.contains("2 have an older value and 1 have none"), "{loss:?}");
+    assert_eq!(contents(&without, "merged"), rows(&[("a", "old"), ("b", "old"), ("c", "new")]));
+    assert_eq!(salvaged.rows, [("merged".to_owned(), 3), ("others".to_owned(), 3)].into());
+    assert_eq!(contents(&without, "others").len(), 3);
+
+    let env = Simulation::on(left.clone(), 9).env();
+    let salvaged = Salvage::of(DIR).env(env).merge_operator(Arc::new(Newest)).run(NEW).expect("salvaged");
+    assert!(salvaged.losses.is_empty(), "{:?}", salvaged.losses);
+    let env = Simulation::on(left.clone(), 2).env();
+    let db = Database::builder(NEW).env(env).merge_operator(Arc::new(Newest)).open().expect("opened");
+    let merged = db.existing_keyspace("merged").expect("it is there");
+    for key in ["a", "b", "c", "d"] {
+        assert_eq!(merged.get(key).expect("read").as_deref(), Some(&b"new"[..]), "{key}");
+    }
+    assert_eq!(merged.get("e").expect("read"), None);
+}
+
+/// A keyspace of which no row needs the operator is told of as well: it has none any more.
+#[test]
+fn a_keyspace_that_loses_its_operator_alone_is_told_of() {
+    let disk = MemFs::simulated();
+    let env = Simulation::on(disk.clone(), 1).env();
+    let db = Database::builder(DIR).env(env).merge_operator(Arc::new(Newest)).open().expect("created");
+    let merged = db.keyspace("merged", KeyspaceOptions::default().with_merge_operator("newest"));
+    merged.expect("created").put("a", "value").expect("put");
+    let left = killed(&disk);
+    let salvaged = salvage(&left).expect("salvaged");
+    let [loss] = &salvaged.losses[..] else { panic!("one loss: {:?}", salvaged.losses) };
+    assert_eq!((loss.keyspace.as_deref(), &loss.keys), (Some("merged"), &None));
+    assert_eq!(contents(&left, "merged").len(), 1);
 }
