@@ -61,7 +61,9 @@
 //! 1. In every state but disabled: each entry belongs to a row that has it, or had it if the index is
 //!    verified on read; once built, each row has all its entries, but for the rows listed as violations. [`verify`](IndexedView::verify) compares.
 //! 2. Writers read the list of indexes in their transaction, so a change of state conflicts with writers
-//!    under way; a handle that does not know an index that has to be maintained cannot write.
+//!    under way; a handle that does not know an index that has to be maintained cannot write, nor one that was
+//!    opened with an index since [dropped](IndexedTable::drop_index), whether or not there is a new one of that
+//!    name: an index is told by its number, and no number is given twice.
 //! 3. A value of null is never unique: entries with a null field do not exclude each other.
 
 mod build;
@@ -95,6 +97,8 @@ pub struct IndexedTable<'k, S, K> {
     space: Space,
     rows: Space,
     indexes: Vec<Index<K>>,
+    /// The numbers of the indexes, in the same order, as they were when the table was opened.
+    numbers: Vec<u64>,
 }
 
 impl<S, K> fmt::Debug for IndexedTable<'_, S, K> {
@@ -122,9 +126,9 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
                 return Err(Error::bad_input("index", index.name(), "give every index a name of its own"));
             }
         }
-        let table =
-            IndexedTable { store, space: space.clone(), rows: space.sub(&(records::ROWS,)), indexes };
-        table.store.update(|tx| table.register(tx))?;
+        let rows = space.sub(&(records::ROWS,));
+        let mut table = IndexedTable { store, space: space.clone(), rows, indexes, numbers: Vec::new() };
+        store.update(|tx| table.register(tx))?;
         Ok(table)
     }
 
@@ -148,7 +152,7 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
     }
 
     /// Set the row of `key`, with its entries. [`Error::Duplicate`] if another row has a value that is to
-    /// be unique.
+    /// be unique; [`Error::BadInput`], as of every write, where [`view`](Self::view) gives it.
     pub fn put(&self, key: &K, row: &[u8]) -> Result<OpCost> {
         Ok(self.store.update(|tx| self.put_in(tx, key, row))?.cost)
     }
@@ -225,7 +229,8 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
         })
     }
 
-    /// The table at this moment.
+    /// The table at this moment. [`Error::BadInput`] if it has an index that this handle does not know and that is
+    /// not disabled, or has one no more that this handle was opened with.
     pub fn view(&self) -> Result<IndexedView<'_, 'k, S, K>> {
         IndexedView::new(self)
     }

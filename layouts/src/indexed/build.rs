@@ -125,14 +125,18 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         Ok(done.cost)
     }
 
-    /// Remove the index `name` of the table in `space` for good, known to a handle or not. Handles that
-    /// know it cannot write any more. Tells whether there was one.
+    /// Remove the index `name` of the table in `space` for good, known to a handle or not. Tells whether there
+    /// was one.
+    ///
+    /// Handles that know it can neither write nor make views any more, also when an index was made anew under
+    /// its name, be it with the same definition: they get [`Error::BadInput`] and have to be opened anew.
+    /// Views made before go on at their moment.
     pub fn drop_index(store: &S, space: &Space, name: &str) -> Result<bool> {
         let done = store.update(|tx| {
-            let record = records::load(tx, space)?.into_iter().find(|record| record.name == name);
-            let Some(record) = record else { return Ok(false) };
+            let records = records::load(tx, space)?;
+            let Some(record) = records.iter().find(|record| record.name == name) else { return Ok(false) };
             record.clear(tx, space);
-            record.remove(tx, space);
+            record.remove(tx, space, records::free(tx, space, &records)?);
             Ok(true)
         })?;
         Ok(done.value)

@@ -2,7 +2,7 @@
 
 use super::{Index, IndexedTable, LAYOUT, State};
 use crate::kv::{Go, KvRead, KvTx, OrderedKv, ScanOptions};
-use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Space, Unpack, pack};
+use crate::tuple::{Fields, Key, KeyError, KeyErrorKind, Space, Unpack, pack, unpack};
 use crate::{Error, Result};
 
 /// The first field behind the space: the list of indexes.
@@ -15,6 +15,8 @@ const ENTRIES: u64 = 2;
 const VIOLATIONS: u64 = 3;
 /// The first field behind the space: how far indexes are built.
 const CURSORS: u64 = 4;
+/// The first field behind the space: the least number that no index has had, once one was dropped.
+const FREE: u64 = 5;
 
 /// What is stored about an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +72,28 @@ impl Record {
         tx.delete(&self.cursor(space));
     }
 
-    /// Remove the record itself.
-    pub(super) fn remove(&self, tx: &mut impl KvTx, space: &Space) {
+    /// Remove the record itself. `free` is the least number that no index of the table has had: all that is kept of
+    /// the record is that its number was given.
+    pub(super) fn remove(&self, tx: &mut impl KvTx, space: &Space, free: u64) {
         tx.delete(&space.key(&(INDEXES, self.name.as_str())));
+        tx.put(&space.key(&(FREE,)), &pack(&(free,)));
     }
+}
+
+/// The least number that no index of the table in `space` has had, whose indexes are `records`. No number is given
+/// twice: handles tell by it whether an index is the one that they were opened with.
+pub(super) fn free(read: &impl KvRead, space: &Space, records: &[Record]) -> Result<u64> {
+    let at = space.key(&(FREE,));
+    let of_dropped = match read.get(&at)? {
+        Some(stored) => unpack::<(u64,)>(&stored).map_err(|error| Error::foreign(LAYOUT, &at, error))?.0,
+        None => 0,
+    };
+    Ok(records.iter().map(|record| record.number.saturating_add(1)).fold(of_dropped, u64::max))
+}
+
+/// The index `name` is not the one that the handle was opened with.
+fn dropped(name: &str) -> Error {
+    Error::bad_input("index", name, "it was dropped; open the table anew")
 }
 
 /// Hand the record of every index of the table in `space` to `visit`.
@@ -109,12 +129,15 @@ pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
 
 impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     /// This handle's indexes as they are now, in the order of their names. Refuses if the table has indexes it
-    /// does not know, or lost one it does.
+    /// does not know, or lost one it does: one that was made anew under its name is another, whose entries
+    /// another function may find.
     pub(super) fn slots(&self, read: &impl KvRead) -> Result<Vec<Slot<'_, K>>> {
         let mut slots: Vec<Slot<'_, K>> = Vec::with_capacity(self.indexes.len());
         each(read, &self.space, |record| {
-            match self.indexes.iter().find(|index| index.name() == record.name) {
-                Some(index) => slots.push(Slot { index, record }),
+            let mut known = self.indexes.iter().zip(&self.numbers);
+            match known.find(|(index, _)| index.name() == record.name) {
+                Some((index, number)) if *number == record.number => slots.push(Slot { index, record }),
+                Some(_) => return Err(dropped(&record.name)),
                 None if record.state == State::Disabled => {}
                 None => {
                     let why = "the table has it and this handle does not know it, so it would go stale; open \
@@ -127,7 +150,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         if slots.len() < self.indexes.len() {
             let found = |index: &&Index<K>| slots.iter().any(|slot| slot.record.name == index.name());
             let gone = self.indexes.iter().find(|index| !found(index)).map_or("", Index::name);
-            return Err(Error::bad_input("index", gone, "it was dropped; open the table anew"));
+            return Err(dropped(gone));
         }
         Ok(slots)
     }
@@ -138,10 +161,10 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         slot.ok_or_else(|| Error::bad_input("index", name, "the table was opened without it; add it there"))
     }
 
-    /// Add the records that are missing and check the others.
-    pub(super) fn register(&self, tx: &mut impl KvTx) -> Result<()> {
+    /// Add the records that are missing, check the others, and remember the numbers of all.
+    pub(super) fn register(&mut self, tx: &mut impl KvTx) -> Result<()> {
         let records = load(tx, &self.space)?;
-        let free = records.iter().map(|record| record.number + 1).max().unwrap_or(0);
+        let mut free = free(tx, &self.space, &records)?;
         let first = tx.scan(self.rows().under(&()), ScanOptions::new().limit(1).keys_only())?.next();
         let state = if first.transpose()?.is_some() { State::Building } else { State::Ready };
         let stored = |index: &Index<K>| records.iter().find(|record| record.name == index.name());
@@ -153,12 +176,22 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
                 return Err(Error::bad_input("index", index.name(), why));
             }
         }
-        let new = self.indexes.iter().filter(|index| stored(index).is_none());
-        for (number, index) in (free..).zip(new) {
+        let mut numbers = Vec::with_capacity(self.indexes.len());
+        for index in &self.indexes {
+            if let Some(record) = stored(index) {
+                numbers.push(record.number);
+                continue;
+            }
+            let (name, number) = (index.name().to_owned(), free);
             let Index { unique, fields, version, verified_on_read, .. } = *index;
-            let name = index.name().to_owned();
-            Record { name, number, unique, fields, version, state, verified_on_read }.save(tx, &self.space);
+            let record = Record { name, number, unique, fields, version, state, verified_on_read };
+            record.save(tx, &self.space);
+            numbers.push(number);
+            let why = "the table has had as many indexes as there are numbers";
+            let next = number.checked_add(1);
+            free = next.ok_or_else(|| Error::bad_input("index", index.name(), why))?;
         }
+        self.numbers = numbers;
         self.slots(tx).map(|_| ())
     }
 }

@@ -73,6 +73,8 @@ fn the_example_of_the_format_is_what_is_written() {
     table.put(&(2,), &user("", "Rome", 7)).expect("put");
     let late = open(&store, vec![mail(), city(), letters()]);
     late.build_step("letters", 1).expect("a step");
+    open(&store, vec![mail(), city(), letters(), Index::multi("old", 1, |_, _| Ok(Vec::new()))]);
+    assert!(IndexedTable::<_, (u64,)>::drop_index(&store, &space(), "old").expect("drop"));
     assert_block("indexed", &store);
 }
 
@@ -211,6 +213,57 @@ fn an_index_is_built_beside_writers() {
     assert!(IndexedTable::<_, (u64,)>::drop_index(&store, &space(), "city").expect("drop"));
     assert!(table.put(&(1,), &user("", "Bonn", 1)).is_err(), "it was dropped under this handle");
     first.put(&(1,), &user("", "Bonn", 1)).expect("put");
+}
+
+/// An index is told by its number, not by its name: also one with the old definition may have another function.
+#[test]
+fn an_index_made_anew_under_a_name_is_another_to_older_handles() {
+    let by_city = || {
+        Index::multi("city", 1, |_: &(u64,), row| {
+            let (_, city, _): User = unpack(row)?;
+            Ok(vec![Entry::new(&(city,))])
+        })
+    };
+    let drop_city =
+        |store: &MapStore| IndexedTable::<_, (u64,)>::drop_index(store, &space(), "city").expect("drop");
+    for anew in [|| city().version(2), || city().verified_on_read(), city] {
+        for others in [0, 1] {
+            let store = MapStore::new();
+            let with =
+                |index| open(&store, std::iter::once(index).chain((0..others).map(|_| mail())).collect());
+            let old = with(by_city());
+            old.put(&(1,), &user("a@x", "Oslo", 40)).expect("put");
+            assert!(drop_city(&store));
+            let between = with(city());
+            assert!(drop_city(&store));
+            let new = with(anew());
+            new.build("city", 100).expect("build");
+            new.put(&(2,), &user("b@x", "Rome", 50)).expect("put");
+            let before = contents(&store);
+            for handle in [&old, &between] {
+                let refused = [
+                    handle.put(&(3,), &user("c@x", "Bonn", 60)).map(|_| ()),
+                    handle.insert(&(3,), &user("c@x", "Bonn", 60)).map(|_| ()),
+                    handle.delete(&(1,)).map(|_| ()),
+                    handle.build("city", 100).map(|_| ()),
+                    handle.rebuild("city").map(|_| ()),
+                    handle.disable("city").map(|_| ()),
+                    handle.clean("city", 100).map(|_| ()),
+                    handle.view().map(|_| ()),
+                ];
+                for (call, result) in refused.into_iter().enumerate() {
+                    let error = result.expect_err("it is not the index it was").to_string();
+                    assert!(error.contains("it was dropped; open the table anew"), "{call}: {error}");
+                }
+            }
+            assert_eq!(contents(&store), before, "nothing was written");
+            assert_eq!(ids(&new, "city", &("Oslo", 40)), [1]);
+            assert_eq!(ids(&new, "city", &("Rome",)), [2]);
+            assert_verifies(&new);
+            new.disable("city").expect("disable");
+            assert!(old.view().is_err(), "disabled or not, it is another");
+        }
+    }
 }
 
 /// Three rows with one value; what is done about it decides which of them has the entry.
