@@ -31,7 +31,8 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
     }
 
     /// One field of the row of `key`, `None` if there is no such row. Reads the whole row if packed, or if it
-    /// is of an older version; otherwise one batched get of the row's version and the field.
+    /// is of an older version, which goes through [`Row::upgrade`] as in [`get`](Self::get); otherwise one
+    /// batched get of the row's version and the field. [`Error::Schema`] if the row is of a newer version.
     pub fn field<T: UnpackField>(&self, key: &K, field: Field<R, T>) -> Result<Option<T>> {
         self.table.at(key, |at| self.field_at(key, at, field))
     }
@@ -39,18 +40,24 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
     fn field_at<T: UnpackField>(&self, key: &K, at: &[u8], field: Field<R, T>) -> Result<Option<T>> {
         let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
         let place = usize::try_from(field.place).unwrap_or(usize::MAX);
-        let (version, encoded) = match self.table.mode {
+        let field_of = |row: &R| -> Result<Option<T>> {
+            let packed = pack(row);
+            let encoded = split_packed(&packed)?.get(place).copied().unwrap_or_default();
+            Ok(Some(unpack::<(T,)>(encoded).map_err(foreign)?.0))
+        };
+        match self.table.mode {
             RowMode::Packed => {
                 let Some(value) = self.read.get(at)? else { return Ok(None) };
                 let (version, fields) = schema::open(at, &value)?;
+                // The row of another version may have fewer fields than are to be skipped, or others.
+                if version != R::VERSION {
+                    return field_of(&schema::decode::<R>(at, version, fields)?);
+                }
                 let mut fields = Fields::new(fields);
                 for _ in 0..place {
                     fields.skip().map_err(foreign)?;
                 }
-                if version == R::VERSION {
-                    return fields.field().map(Some).map_err(foreign);
-                }
-                (version, None)
+                fields.field().map(Some).map_err(foreign)
             }
             RowMode::Cells => {
                 let found = with_buffer(|cell| {
@@ -60,18 +67,13 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
                 })?;
                 let mut found = found.into_iter();
                 let Some(header) = found.next().flatten() else { return Ok(None) };
-                (schema::open(at, &header)?.0, found.next().flatten())
+                if schema::open(at, &header)?.0 != R::VERSION {
+                    return self.get(key)?.map_or(Ok(None), |row| field_of(&row));
+                }
+                let encoded = found.next().flatten().ok_or_else(|| schema::incomplete(at))?;
+                Ok(Some(unpack::<(T,)>(&encoded).map_err(foreign)?.0))
             }
-        };
-        if version == R::VERSION {
-            let encoded = encoded.ok_or_else(|| schema::incomplete(at))?;
-            return Ok(Some(unpack::<(T,)>(&encoded).map_err(foreign)?.0));
         }
-        let Some(row) = self.get(key)? else { return Ok(None) };
-        let packed = pack(&row);
-        let fields = split_packed(&packed)?;
-        let encoded = fields.get(place).copied().unwrap_or_default();
-        Ok(Some(unpack::<(T,)>(encoded).map_err(foreign)?.0))
     }
 
     /// The rows in `range`, which [`Table::keys`] and [`Table::under`] make, in the order of the keys or

@@ -145,6 +145,72 @@ fn older_rows_are_upgraded_and_newer_ones_refused() {
     }
 }
 
+/// Rows that grow by two fields and by one, or lose two: fields lie where rows of other versions have none.
+mod others {
+    use crate::tuple::Element;
+
+    #[derive(super::Row, Clone, Debug, PartialEq)]
+    pub(super) struct Short {
+        pub(super) name: String,
+    }
+
+    #[derive(super::Row, Clone, Debug, PartialEq)]
+    #[row(version = 2, upgrade = from_short)]
+    pub(super) struct Long {
+        pub(super) name: String,
+        pub(super) age: u32,
+        pub(super) note: Option<String>,
+    }
+
+    #[derive(super::Row, Clone, Debug, PartialEq)]
+    #[row(version = 3)]
+    pub(super) struct Shorter {
+        pub(super) name: String,
+    }
+
+    fn from_short(version: u64, fields: &[Element<'_>]) -> Option<Long> {
+        match (version, fields) {
+            (1, [Element::Text(name)]) => {
+                Some(Long { name: name.to_string(), age: 7, note: Some("new".to_owned()) })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn a_field_that_the_rows_version_lacks_is_upgraded_or_refused() {
+    use others::{Long, Short, Shorter};
+    for mode in MODES {
+        let store = MapStore::new();
+        let short: Table<_, (u64,), Short> = open(&store, mode);
+        short.put(&(1,), &Short { name: "Ann".to_owned() }).expect("put");
+        let long: Table<_, (u64,), Long> = open(&store, mode);
+        let view = long.view().expect("view");
+        assert_eq!(view.field(&(1,), Long::NAME).expect("get").as_deref(), Some("Ann"), "{mode:?}");
+        assert_eq!(view.field(&(1,), Long::AGE).expect("get"), Some(7), "{mode:?}");
+        assert_eq!(view.field(&(1,), Long::NOTE).expect("get"), Some(Some("new".to_owned())), "{mode:?}");
+        assert_eq!(view.cost().calls, if mode == RowMode::Packed { 3 } else { 6 }, "{mode:?}");
+        let shorter: Table<_, (u64,), Shorter> = open(&store, mode);
+        shorter.put(&(2,), &Shorter { name: "Bo".to_owned() }).expect("put");
+        let view = long.view().expect("view");
+        let refused = [
+            view.field(&(2,), Long::NAME).map(|_| ()),
+            view.field(&(2,), Long::AGE).map(|_| ()),
+            view.field(&(2,), Long::NOTE).map(|_| ()),
+        ];
+        for result in refused {
+            assert!(
+                matches!(result, Err(Error::Schema { stored: 3, known: 2, .. })),
+                "{mode:?}: {result:?}"
+            );
+        }
+        // Nobody upgrades from version 1 to 3.
+        let refused = shorter.view().and_then(|view| view.field(&(1,), Shorter::NAME));
+        assert!(matches!(refused, Err(Error::Schema { stored: 1, known: 3, .. })), "{mode:?}: {refused:?}");
+    }
+}
+
 #[test]
 fn half_rows_foreign_data_and_modes_are_errors() {
     let store = MapStore::new();
