@@ -14,13 +14,15 @@ mod salvage;
 mod stats;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use esker::{Database, Durability, Keyspace, OpCost};
+use esker::{Database, DatabaseBuilder, Durability, Keyspace, OpCost};
+use esker_layouts::kv::MergeOps;
 
 use crate::args::db::{DbAction, DbArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Out;
+use crate::output::{Out, note};
 
 /// Do what `args` say.
 pub(crate) fn run(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
@@ -39,12 +41,18 @@ pub(crate) fn run(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
     }
 }
 
+/// How every action opens: a database knows its merge operators by name only, and those of the layouts are no
+/// part of the engine.
+fn builder(dir: &Path) -> DatabaseBuilder {
+    Database::builder(dir).merge_operator(Arc::new(MergeOps))
+}
+
 fn open_to_read(dir: &Path) -> Result<Database, Failure> {
-    Ok(Database::builder(dir).read_only(true).open()?)
+    Ok(builder(dir).read_only(true).open()?)
 }
 
 fn open_to_write(dir: &Path) -> Result<Database, Failure> {
-    Ok(Database::builder(dir).create_if_missing(false).durability(Durability::Sync).open()?)
+    Ok(builder(dir).create_if_missing(false).durability(Durability::Sync).open()?)
 }
 
 /// Close `db`, which the caller holds the last handles of. Writes count only if that went well.
@@ -72,7 +80,7 @@ fn optional_key(args: &DbArgs, given: Option<&str>) -> Result<Option<Vec<u8>>, F
 fn show_cost(args: &DbArgs, cost: &OpCost) {
     if args.cost {
         for (name, count) in cost.counters().into_iter().filter(|(_, count)| *count > 0) {
-            eprintln!("{count:>12} {}", name.replace('_', " "));
+            note!("{count:>12} {}", name.replace('_', " "));
         }
     }
 }

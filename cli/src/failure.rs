@@ -35,6 +35,11 @@ impl Failure {
         self
     }
 
+    /// The same beside what was found before it: a verdict stands, whether or not it could be written down.
+    pub(crate) fn beside(self, found: Exit) -> Self {
+        if found == Exit::Done { self } else { Failure { exit: found, ..self } }
+    }
+
     /// An answer could not be written. Nobody reads on (`esker … | head`): that is an end like any other.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -123,5 +128,12 @@ mod tests {
     fn a_reader_that_left_is_no_failure() {
         let failure = Failure::output(&io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!((failure.exit, failure.message), (Exit::Done, None));
+        let failure = || Failure::output(&io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(failure().beside(Exit::Damaged).exit, Exit::Damaged);
+        assert_eq!(failure().beside(Exit::Done).exit, Exit::Done);
+        let full = Failure::output(&io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(full.exit, Exit::Failed);
+        let full = full.beside(Exit::Damaged);
+        assert!(full.exit == Exit::Damaged && full.message.is_some(), "both are told");
     }
 }

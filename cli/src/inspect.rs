@@ -1,4 +1,7 @@
 //! Running `esker inspect`: fields as they come, so that a file of any size can be shown.
+//!
+//! The exit code speaks of the whole file: where an answer cannot be written any more (`esker inspect … | head`),
+//! the rest is checked all the same.
 
 use esker::inspect::{Field, Verdict, file};
 use serde::Serialize;
@@ -6,7 +9,7 @@ use serde::Serialize;
 use crate::args::inspect::InspectArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Out, count, counted, cut, say, terminal_columns};
+use crate::output::{Out, count, counted, cut, note, say, terminal_columns};
 
 /// A field of `inspect --json`.
 #[derive(Serialize)]
@@ -23,14 +26,15 @@ pub(crate) fn run(args: &InspectArgs, out: Out<'_>) -> Result<Exit, Failure> {
     let kind = fields.kind();
     let misnamed = fields.is_misnamed();
     if misnamed {
-        eprintln!(
+        note!(
             "note: by its content {} is a {kind}, which its name does not say; no database will read it so",
             args.file.display()
         );
     }
     let columns = terminal_columns().map_or(usize::MAX, usize::from);
+    let mut answer = Ok(());
     if !args.json {
-        say!(out, "{:>12} {:>9}  {:<9}  {:<20}  value", "offset", "bytes", "verdict", "field")?;
+        answer = say!(out, "{:>12} {:>9}  {:<9}  {:<20}  value", "offset", "bytes", "verdict", "field");
     }
     let (mut shown, mut bytes, mut bad, mut unchecked) = (0, 0, 0, 0);
     for field in fields {
@@ -39,23 +43,23 @@ pub(crate) fn run(args: &InspectArgs, out: Out<'_>) -> Result<Exit, Failure> {
         bytes += field.len;
         bad += u64::from(field.verdict == Verdict::Bad);
         unchecked += u64::from(field.verdict == Verdict::Unchecked);
-        if !args.bad || field.verdict != Verdict::Ok {
-            show(args, &field, columns, out)?;
+        if answer.is_ok() && (!args.bad || field.verdict != Verdict::Ok) {
+            answer = show(args, &field, columns, out);
         }
     }
-    if !args.json {
+    if answer.is_ok() && !args.json {
         let rest = match (bad, unchecked) {
             (0, 0) => "every checksum holds".to_owned(),
             (bad, 0) => format!("{} bad", count(bad)),
             (bad, unchecked) => format!("{} bad, {} unchecked", count(bad), count(unchecked)),
         };
-        say!(out, "{kind}: {}, {}; {rest}", counted(shown, "field"), counted(bytes, "byte"))?;
+        answer = say!(out, "{kind}: {}, {}; {rest}", counted(shown, "field"), counted(bytes, "byte"));
     }
     if bad > 0 {
         let what = format!("{} is damaged: {}", args.file.display(), counted(bad, "bad field"));
         return Err(Failure::new(Exit::Damaged, what));
     }
-    Ok(Exit::Done)
+    answer.map(|()| Exit::Done)
 }
 
 fn show(args: &InspectArgs, field: &Field, columns: usize, out: Out<'_>) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ pub mod text;
 pub mod tuple;
 
 use clap::ValueEnum;
-use esker_layouts::tuple::pack;
+use esker_layouts::tuple::{KeyRange, Space, pack};
 
 /// How keys are given and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,6 +30,25 @@ impl KeyFormat {
             KeyFormat::Hex => hex::parse(given),
             KeyFormat::Tuple if given.starts_with("0x") => hex::parse(given),
             KeyFormat::Tuple => tuple::parse(given).map(|fields| pack(fields.as_slice())),
+        }
+    }
+
+    /// The keys that begin with what `given` stands for: with its bytes or, of a tuple, with its whole fields.
+    ///
+    /// ```
+    /// use esker_cli::keys::KeyFormat;
+    /// let ages = KeyFormat::Tuple.prefix(r#"("age")"#)?;
+    /// assert!(ages.contains(&KeyFormat::Tuple.parse(r#"("age", 42)"#)?));
+    /// // The same bytes at the beginning, but another text.
+    /// assert!(!ages.contains(&KeyFormat::Tuple.parse(r#"("age\0x", 42)"#)?));
+    /// # Ok::<(), esker_cli::keys::ParseError>(())
+    /// ```
+    pub fn prefix(self, given: &str) -> Result<KeyRange, ParseError> {
+        match self {
+            KeyFormat::Tuple if !given.starts_with("0x") => {
+                tuple::parse(given).map(|fields| Space::root().under(fields.as_slice()))
+            }
+            _ => self.parse(given).map(|bytes| KeyRange::prefix(&bytes)),
         }
     }
 

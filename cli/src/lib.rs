@@ -3,7 +3,7 @@
 //! The binary `esker` is this library and a `main` of one line: what it understands is in [`args`],
 //! how it writes and reads keys in [`keys`] and values in [`values`], how it ends in [`exit`]; each
 //! command is run by the module of its name; without one the lab runs. Answers go to standard output, everything else to
-//! standard error.
+//! standard error. That nobody reads either of them changes no exit code.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 #![forbid(unsafe_code)]
@@ -51,11 +51,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     };
     // What was found before a failure is part of the answer.
     let flushed = out.flush().map_err(|error| Failure::output(&error));
-    match result.and_then(|exit| flushed.map(|()| exit)) {
+    match result.and_then(|exit| flushed.map(|()| exit).map_err(|failure| failure.beside(exit))) {
         Ok(exit) => exit,
         Err(Failure { exit, message }) => {
             if let Some(message) = message {
-                eprintln!("error: {message}");
+                output::note!("error: {message}");
             }
             exit
         }

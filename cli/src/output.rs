@@ -19,6 +19,15 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Write a line to standard error. Nobody need read it: that is no reason to end differently.
+macro_rules! note {
+    ($($format:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($format)*);
+    }};
+}
+pub(crate) use note;
+
 /// Write `value` as indented JSON.
 pub(crate) fn json(out: Out<'_>, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).expect("plain data with text keys is always JSON");

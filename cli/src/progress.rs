@@ -6,6 +6,8 @@ use std::time::Duration;
 use esker_bench::{lab, workload};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::note;
+
 /// A bar for the phase under way; if standard error is no terminal, a line for each of the lab's experiments.
 #[derive(Default)]
 pub(crate) struct Bars {
@@ -57,7 +59,7 @@ impl lab::Progress for Bars {
     fn begin(&mut self, experiment: lab::Experiment, steps: u64) {
         self.clear();
         if !std::io::stderr().is_terminal() {
-            eprintln!("{experiment}: {steps} steps");
+            note!("{experiment}: {steps} steps");
         }
         self.show(&experiment.to_string(), steps);
     }

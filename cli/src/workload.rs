@@ -9,7 +9,7 @@ use esker_bench::workload::{self, Figures, Settings, WorkloadOptions};
 use crate::args::workload::{Durability, Order, Workload, WorkloadArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{self, Out, bytes, count, counted, rate, say, table, time};
+use crate::output::{self, Out, bytes, count, counted, note, rate, say, table, time};
 use crate::progress::Bars;
 
 pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
@@ -26,15 +26,11 @@ pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
         (None, None) => return Err(Failure::usage("name a directory with --dir")),
     };
     let figures = workload::run(&options(args, dir), &mut Bars::default())?;
-    if args.json {
-        output::json(out, &figures)?;
-    } else {
-        show(&figures, out)?;
-    }
+    let shown = if args.json { output::json(out, &figures) } else { show(&figures, out) };
     // The note belongs under the figures.
-    out.flush().map_err(|error| Failure::output(&error))?;
+    let shown = shown.and_then(|()| out.flush().map_err(|error| Failure::output(&error)));
     if !figures.settings.optimised {
-        eprintln!(
+        note!(
             "note: this program was built without optimisation, its times mean little; build it with --release"
         );
     }
@@ -44,7 +40,7 @@ pub(crate) fn run(args: &WorkloadArgs, out: Out<'_>) -> Result<Exit, Failure> {
             .close()
             .map_err(|error| Failure::new(Exit::Failed, format!("cannot remove {path}: {error}")))?;
     }
-    Ok(Exit::Done)
+    shown.map(|()| Exit::Done)
 }
 
 fn options(args: &WorkloadArgs, dir: &Path) -> WorkloadOptions {

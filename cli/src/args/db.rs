@@ -56,7 +56,7 @@ pub enum DbAction {
         /// The key.
         #[arg(allow_hyphen_values = true)]
         key: String,
-        /// The value; @FILE takes it from a file and - from standard input, byte for byte.
+        /// The value, up to 1 GiB; @FILE takes it from a file and - from standard input, byte for byte.
         #[arg(allow_hyphen_values = true)]
         value: String,
         /// Create the keyspace if there is none.
@@ -77,7 +77,7 @@ pub enum DbAction {
         /// The key to stop before.
         #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
         end: Option<String>,
-        /// Only keys that begin with this. With tuples: the tuples that begin with these fields.
+        /// Only keys that begin with this. With tuples: the tuples that begin with these whole fields.
         #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["start", "end"])]
         prefix: Option<String>,
         /// Last key first.

@@ -75,17 +75,20 @@ pub(super) fn scan(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
             return Err(Failure::usage(what));
         }
     };
-    let (start, end) = (optional_key(args, start.as_deref())?, optional_key(args, end.as_deref())?);
-    let prefix = optional_key(args, prefix.as_deref())?;
+    let (start, end) = match prefix {
+        Some(given) => {
+            let range = args.key_format.prefix(given)?;
+            esker::limits::check_key(&range.start)?;
+            (Some(range.start), range.end)
+        }
+        None => (optional_key(args, start.as_deref())?, optional_key(args, end.as_deref())?),
+    };
     let db = open_to_read(&args.dir)?;
     let keyspace = keyspace(&db, args)?;
-    let mut scan = match prefix {
-        Some(prefix) => keyspace.prefix(prefix),
-        None => keyspace.range::<Vec<u8>>((
-            start.map_or(Bound::Unbounded, Bound::Included),
-            end.map_or(Bound::Unbounded, Bound::Excluded),
-        )),
-    };
+    let mut scan = keyspace.range::<Vec<u8>>((
+        start.map_or(Bound::Unbounded, Bound::Included),
+        end.map_or(Bound::Unbounded, Bound::Excluded),
+    ));
     if *keys_only {
         scan = scan.keys_only();
     }

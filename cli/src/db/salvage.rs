@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use esker::salvage::{Loss, Salvage, Salvaged};
+use esker_layouts::kv::MergeOps;
 use serde::Serialize;
 
 use crate::args::db::DbArgs;
@@ -34,12 +36,13 @@ struct Lost {
 }
 
 pub(super) fn salvage(args: &DbArgs, into: &Path, json: bool, out: Out<'_>) -> Result<Exit, Failure> {
-    let salvaged = Salvage::of(&args.dir).run(into)?;
+    let salvaged = Salvage::of(&args.dir).merge_operator(Arc::new(MergeOps)).run(into)?;
     let exit = if salvaged.losses.is_empty() { Exit::Done } else { Exit::Damaged };
-    if json {
-        output::json(out, &report(args, salvaged))?;
-        return Ok(exit);
-    }
+    let shown = if json { output::json(out, &report(args, salvaged)) } else { show(args, &salvaged, out) };
+    shown.map(|()| exit).map_err(|failure| failure.beside(exit))
+}
+
+fn show(args: &DbArgs, salvaged: &Salvaged, out: Out<'_>) -> Result<(), Failure> {
     for loss in &salvaged.losses {
         let keys = loss.keys.as_ref().map_or(String::new(), |(first, last)| {
             let show = |key: &[u8]| args.key_format.show(key);
@@ -54,8 +57,7 @@ pub(super) fn salvage(args: &DbArgs, into: &Path, json: bool, out: Out<'_>) -> R
     let losses = output::counted(salvaged.losses.len() as u64, "gap");
     let tables = output::counted(salvaged.tables, "table");
     let records = output::counted(salvaged.log_records, "log record");
-    say!(out, "read {tables} and {records}; {losses}")?;
-    Ok(exit)
+    say!(out, "read {tables} and {records}; {losses}")
 }
 
 fn report(args: &DbArgs, salvaged: Salvaged) -> Report {

@@ -12,7 +12,7 @@
 //! | UUID | `123e4567-e89b-12d3-a456-426614174000` | |
 //! | descending | `desc("a")` | around any field |
 //! | fixed width | `fixed(0x80000001)` | the ordered bytes, at most 255 |
-//! | calendar fields | `utc(2014-12-24T18:30:00.000Z)` | years 0000 to 9999, UTC |
+//! | calendar fields | `utc(2014-12-24T18:30:00.000Z)` | years 0000 to 9999, UTC; always three digits of milliseconds |
 //! | version-1 UUID | `v1(6c385000-8bb0-11e4-8005-020000000001)` | sorted by its time |
 //! | tuple | `(1, 2)`, `()`, `(1,)` | nests to 64 levels |
 

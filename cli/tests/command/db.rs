@@ -48,6 +48,15 @@ fn keys_and_values_come_in_every_format() {
         tuple(&["scan", "--prefix", r#"("age")"#]).done(),
         "(\"age\", 7)\tpetya\n(\"age\", 42)\tolya\n"
     );
+    // Nor is it a text that goes on with a zero, whose encoding begins with the same bytes.
+    tuple(&["put", r#"("age\0x", 1)"#, "zero"]).done();
+    tuple(&["put", r#"("age")"#, "itself"]).done();
+    let ages = "(\"age\")\titself\n(\"age\", 7)\tpetya\n(\"age\", 42)\tolya\n";
+    assert_eq!(tuple(&["scan", "--prefix", r#"("age")"#]).done(), ages);
+    // Bytes are a prefix of bytes.
+    let zero = "(\"age\\0x\", 1)\tzero\n";
+    assert_eq!(tuple(&["scan", "--prefix", "0x0261676500"]).done(), format!("{ages}{zero}"));
+    assert_eq!(tuple(&["scan", "--prefix", "()"]).done().lines().count(), 5);
     assert_eq!(sandbox.db(&["keyspaces"]).done(), "default\ntuples\n");
     assert_eq!(
         json(&sandbox.db(&["keyspaces", "--json"]).done()),
@@ -76,6 +85,43 @@ fn what_a_call_cost_is_told_on_standard_error() {
     let got = sandbox.db(&["get", "olya", "--cost"]);
     assert_eq!((got.code, got.out.as_str()), (0, "x\n"));
     assert!(got.err.contains("1 keys read") && got.err.contains("1 tables"), "{}", got.err);
+}
+
+/// The layouts' merge operator is no part of the engine: every action has to bring it.
+#[test]
+fn databases_of_the_layouts_open_in_every_action() {
+    use esker_layouts::engine::EngineStore;
+    use esker_layouts::kv::{KvTx as _, Merge, OrderedKv as _};
+    let sandbox = Sandbox::new();
+    let store = EngineStore::open(sandbox.path(), "layout").expect("open");
+    for amount in [3, 4] {
+        let done = store.update(|tx| {
+            tx.merge(b"count", Merge::Add(amount));
+            tx.put(b"olya", b"skis");
+            Ok(())
+        });
+        done.expect("commit");
+    }
+    let db = store.database().clone();
+    drop(store);
+    db.close().expect("a clean close");
+    let seven = "count\t\\x07\\0\\0\\0\\0\\0\\0\\0\nolya\tskis\n";
+    let layout = |arguments: &[&str]| sandbox.db(&[arguments, &["--keyspace", "layout"]].concat()).done();
+    assert_eq!(layout(&["scan"]), seven);
+    assert_eq!(layout(&["get", "olya"]), "skis\n");
+    assert!(layout(&["verify"]).starts_with("ok: "));
+    assert!(layout(&["stats"]).contains("esker-layouts"));
+    assert_eq!(layout(&["keyspaces"]), "layout\n");
+    layout(&["put", "petya", "x"]);
+    layout(&["delete", "petya"]);
+    layout(&["compact"]);
+    layout(&["create-keyspace", "other"]);
+    layout(&["drop-keyspace", "other"]);
+    let new = sandbox.dir.path().join("new");
+    assert!(layout(&["salvage", "--into", new.to_str().expect("text")]).ends_with("0 gaps\n"));
+    std::fs::remove_dir_all(sandbox.path()).expect("it is ours");
+    std::fs::rename(new, sandbox.path()).expect("it is ours");
+    assert_eq!(layout(&["scan"]), seven);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod damage;
 mod db;
 mod lab;
+mod pipes;
 mod refused;
 mod workload;
 

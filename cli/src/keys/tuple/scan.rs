@@ -156,10 +156,17 @@ impl<'a> Scanner<'a> {
         let inside = self.rest().get(name.len() + 1..).and_then(|rest| rest.split_once(')'));
         let found = inside.and_then(|(inside, _)| Some((inside.len(), simple(name, inside)?)));
         let Some((len, field)) = found else {
-            return Err(self.expected(
-                "desc(a field), fixed(0x and digits), utc(2014-12-24T18:30:00.000Z) or v1(a UUID of version 1) \
-                 was expected",
-            ));
+            let what = match name {
+                "utc" => {
+                    "a moment that exists, as in utc(2014-12-24T18:30:00.000Z), was expected: every part with all \
+                     its digits, milliseconds with exactly three"
+                }
+                _ => {
+                    "desc(a field), fixed(0x and digits), utc(2014-12-24T18:30:00.000Z) or v1(a UUID of version 1) \
+                     was expected"
+                }
+            };
+            return Err(self.expected(what));
         };
         self.at += name.len() + len + 2;
         Ok(field)
@@ -218,16 +225,20 @@ fn simple(name: &str, inside: &str) -> Option<Element<'static>> {
     }
 }
 
-/// `2014-12-24T18:30:00.000Z`.
+/// `2014-12-24T18:30:00.000Z`, each part with all its digits: of `.5` nobody can say whether it is half a second or
+/// five milliseconds.
 fn moment(given: &str) -> Option<Utc> {
     let (date, time) = given.strip_suffix('Z')?.split_once('T')?;
     let (clock, ms) = time.split_once('.')?;
-    let parts = |text: &str, separator| -> Option<[u16; 3]> {
-        let parts: Option<Vec<u16>> = text.split(separator).map(|part| part.parse().ok()).collect();
-        parts?.try_into().ok()
+    // The parser of numbers would take a sign too.
+    let part = |text: &str, digits: usize| -> Option<u16> {
+        let whole = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+        whole.then(|| text.parse().ok())?
     };
+    let small = |text: &str| u8::try_from(part(text, 2)?).ok();
+    let parts =
+        |text, separator| <[&str; 3]>::try_from(str::split(text, separator).collect::<Vec<_>>()).ok();
     let ([year, month, day], [hour, minute, second]) = (parts(date, '-')?, parts(clock, ':')?);
-    let small = |part: u16| u8::try_from(part).ok();
-    let day = Utc::day(year, small(month)?, small(day)?)?;
-    day.at(small(hour)?, small(minute)?, small(second)?, ms.parse().ok()?)
+    let day = Utc::day(part(year, 4)?, small(month)?, small(day)?)?;
+    day.at(small(hour)?, small(minute)?, small(second)?, part(ms, 3)?)
 }

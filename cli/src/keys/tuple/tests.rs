@@ -43,6 +43,35 @@ fn every_kind_of_field() {
 }
 
 #[test]
+fn a_moment_has_all_its_digits_and_no_signs() {
+    assert_eq!(one("utc(0000-01-01T00:00:00.000Z)"), Element::Utc(Utc::day(0, 1, 1).expect("a day")));
+    for given in [
+        "2014-12-24T18:30:00.5Z",
+        "2014-12-24T18:30:00.50Z",
+        "2014-12-24T18:30:00.0005Z",
+        "2014-12-24T18:30:00.+05Z",
+        "2014-12-24T18:30:00.-05Z",
+        "2014-12-24T18:30:00.Z",
+        "2014-12-24T18:30:00Z",
+        "2014-12-24T18:30:+1.000Z",
+        "2014-12-24T+8:30:00.000Z",
+        "2014-12-24T8:30:00.000Z",
+        "+2014-12-24T18:30:00.000Z",
+        "+014-12-24T18:30:00.000Z",
+        "02014-12-24T18:30:00.000Z",
+        "2014-+1-24T18:30:00.000Z",
+        "2014-1-24T18:30:00.000Z",
+        "2014-12-24-1T18:30:00.000Z",
+        "2014-12-24T18:30:00:00.000Z",
+        "2014-12-24T18:30:00.00٣Z",
+    ] {
+        let error = parse(&format!("(utc({given}))")).expect_err(given);
+        assert!(error.at == 2 && error.what.contains("2014-12-24T18:30:00.000Z"), "{given}: {error}");
+        assert!(error.what.contains("exactly three"), "{given}: {error}");
+    }
+}
+
+#[test]
 fn spaces_and_a_last_comma_are_free() {
     assert_eq!(parse(" ( 1 ,\t2 , ) ").expect("a pair"), [Element::Int(1), Element::Int(2)]);
     assert_eq!(parse("()").expect("the empty tuple"), []);
