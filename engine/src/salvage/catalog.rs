@@ -5,7 +5,7 @@
 //! the readable part removes: a compaction may have replaced some of them, which is reported.
 //!
 //! Which manifest is in force, `CURRENT` says. Where that does not read, a manifest counts as the one in force if there is
-//! no other and the tables that it names are there. Beside others the newest is read, and not trusted: it may never have
+//! no other and the tables in the directory are those that it tells of. Beside others the newest is read, and not trusted: it may never have
 //! come into force, and tell of a commit that was given up, while an older one went on.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +79,8 @@ impl Told {
                 self.removed.extend(dropped.map(|(number, _)| number));
             }
             Edit::CreateKeyspace { id, name, options } => {
+                let next = KeyspaceId(id.0.saturating_add(1));
+                self.marks.next_keyspace = self.marks.next_keyspace.max(next);
                 self.keyspaces.insert(id, (name, options));
             }
             Edit::RemoveTable { number, .. } => {
@@ -162,7 +164,14 @@ impl Catalog {
             Standing::Named => true,
             // It is an older one, or was never in force, only if the one that was is gone as well: then a compaction
             // has most likely replaced a table of it, or the commit that it tells of was given up with its tables.
-            Standing::Alone => told.whole && told.tables.keys().all(|table| in_directory.contains(table)),
+            // And one that has lost its end unnoticed does not tell of what was made since.
+            Standing::Alone => {
+                let is_told =
+                    |table: &FileNumber| told.tables.contains_key(table) || told.removed.contains(table);
+                told.whole
+                    && told.tables.keys().all(|table| in_directory.contains(table))
+                    && in_directory.iter().all(is_told)
+            }
             Standing::Newest => false,
         };
         if !in_force {

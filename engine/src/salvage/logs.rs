@@ -169,7 +169,7 @@ impl Logs<'_> {
         for (&id, source) in self.sources.iter().filter(|(_, source)| !source.tables.is_empty()) {
             for (&log, keys) in &source.merged {
                 let what = "it holds operands of merges, and nothing tells whether tables have them too, folded into \
-                            values: values of merged keys may count operands twice";
+                            values: values of merged keys may count operands twice, or lack some";
                 self.report.losses.push(Loss {
                     file: self.dir.join(FileName::Log(log).to_string()),
                     keyspace: Some(self.catalog.name_of(id)),

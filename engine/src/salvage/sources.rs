@@ -237,8 +237,10 @@ impl Catalog {
         self.keyspaces.get(&id).map_or_else(|| format!("keyspace-{}", id.0), |(name, _)| name.clone())
     }
 
-    /// Whether entries of keyspace `id` count: not if it is known to have been dropped.
+    /// Whether entries of keyspace `id` count: not if it is known to have been dropped. One that the manifest has never
+    /// heard of was created in a part of it that is lost.
     pub(super) fn counts(&self, id: KeyspaceId) -> bool {
-        !self.is_complete || self.keyspaces.contains_key(&id)
+        let is_unheard_of = || self.marks.as_ref().is_none_or(|marks| id >= marks.next_keyspace);
+        !self.is_complete || self.keyspaces.contains_key(&id) || is_unheard_of()
     }
 }
