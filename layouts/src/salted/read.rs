@@ -90,7 +90,13 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
                 None => 0..epoch.salt.buckets(),
             };
             for bucket in buckets {
-                sources.push(self.bucket(epoch, bucket, range, options.unlimited())?);
+                // No bucket gives more rows than the merge; bytes are counted there alone.
+                sources.push(self.bucket(
+                    epoch,
+                    bucket,
+                    range,
+                    ScanOptions { bytes_limit: None, ..options },
+                )?);
             }
         }
         Ok(Rows {
