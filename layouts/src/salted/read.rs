@@ -140,7 +140,12 @@ impl<I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator for BucketScan<I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let row = self.scan.next()?;
-        Some(row.map(|(place, value)| (place.slice(self.prefix.min(place.len())..), value)))
+        Some(row.map(|(mut place, value)| {
+            // A slice would share it with one that is dropped right away.
+            let prefix = self.prefix.min(place.len());
+            bytes::Buf::advance(&mut place, prefix);
+            (place, value)
+        }))
     }
 }
 
