@@ -1,5 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
@@ -136,9 +136,9 @@ fn buckets_change_under_load() {
     for time in 0..400 {
         table.put(&point(time, "old"), b"old").expect("put");
     }
-    let stop = AtomicBool::new(false);
-    let rounds = std::thread::scope(|scope| {
-        let (table, stop) = (&table, &stop);
+    let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let (table, stop, rounds) = (&table, &stop, &rounds);
         // Two writers, each with its own half of the keys, end with all of them rewritten.
         let writers: Vec<_> = (0..2u64)
             .map(|writer| {
@@ -156,27 +156,30 @@ fn buckets_change_under_load() {
             })
             .collect();
         let reader = scope.spawn(move || {
-            let mut rounds = 0;
             while !stop.load(Ordering::Relaxed) {
                 let keys = keys(table, ScanOptions::new());
                 assert!(keys.is_sorted() && keys.windows(2).all(|pair| pair[0] != pair[1]), "no key twice");
                 assert!(keys.len() >= 400 - 80 - 2, "nothing is missing on the way: {}", keys.len());
-                rounds += 1;
+                rounds.fetch_add(1, Ordering::Relaxed);
             }
-            rounds
         });
         for buckets in [16, 3] {
             assert!(table.rebucket(&Salt::new(buckets, &[0])).expect("rebucket"));
             assert!(!table.rebucket(&Salt::new(buckets, &[0])).expect("in force already"));
+            assert!(!table.move_rows(7).expect("move").value.done);
+            // However busy the machine is, a whole read begins and ends in the middle of the move.
+            let whole = rounds.load(Ordering::Relaxed) + 2;
+            while rounds.load(Ordering::Relaxed) < whole && !reader.is_finished() {
+                std::thread::yield_now();
+            }
             while !table.move_rows(7).expect("move").value.done {}
         }
         for writer in writers {
             writer.join().expect("no panic");
         }
         stop.store(true, Ordering::Relaxed);
-        reader.join().expect("no panic")
+        reader.join().expect("no panic");
     });
-    assert!(rounds > 0);
     assert_eq!(table.salt().expect("salt").buckets(), 3);
     let view = table.view().expect("view");
     for time in 0..400 {
