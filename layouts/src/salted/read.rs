@@ -90,13 +90,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
                 None => 0..epoch.salt.buckets(),
             };
             for bucket in buckets {
-                // No bucket gives more rows than the merge; bytes are counted there alone.
-                sources.push(self.bucket(
-                    epoch,
-                    bucket,
-                    range,
-                    ScanOptions { bytes_limit: None, ..options },
-                )?);
+                sources.push(self.bucket(epoch, bucket, range, options.unlimited())?);
             }
         }
         Ok(Rows {
