@@ -13,8 +13,13 @@ use esker_base::table_meta::KeyBounds;
 
 /// A run over one source a content, each of one table, with nothing below.
 fn input(lab: &Lab, contents: &[Content], snapshots: &[u64]) -> RunInput<Chain<TableCursor>> {
+    over(lab, contents.iter().map(|content| lab.source(&[lab.table(content)])).collect(), snapshots)
+}
+
+/// The same over these sources.
+fn over<C>(lab: &Lab, sources: Vec<RunSource<C>>, snapshots: &[u64]) -> RunInput<C> {
     RunInput {
-        sources: contents.iter().map(|content| lab.source(&[lab.table(content)])).collect(),
+        sources,
         snapshots: snapshots.iter().copied().map(SeqNo).collect(),
         below: Below::nothing(),
         output_level: 6,
@@ -161,32 +166,7 @@ fn an_input_that_gives_less_than_promised_is_damage() {
         meta.content_hash = hash;
         let source =
             RunSource { cursor: VecCursor::new(rows()), tombstones: vec![], tables: vec![meta.clone()] };
-        let RunInput {
-            snapshots,
-            below,
-            output_level,
-            part,
-            operator,
-            cut,
-            outputs,
-            blobs,
-            context,
-            remove,
-            ..
-        } = input(&lab, &[], &[9]);
-        let mut run = MergeRun::new(RunInput {
-            sources: vec![source],
-            snapshots,
-            below,
-            output_level,
-            part,
-            operator,
-            cut,
-            outputs,
-            blobs,
-            context,
-            remove,
-        });
+        let mut run = MergeRun::new(over(&lab, vec![source], &[9]));
         drive(&mut run, 1 << 20).expect("nothing else is wrong");
         let error = run.finish().expect_err("the description is wrong");
         let Error::Corruption { path, .. } = &error else { panic!("{error}") };
@@ -235,34 +215,9 @@ fn a_source_out_of_order_is_damage() {
         fn drain_cost(&mut self, _: &mut OpCost) {}
     }
     let lab = Lab::new();
-    let RunInput {
-        snapshots,
-        below,
-        output_level,
-        part,
-        operator,
-        cut,
-        outputs,
-        blobs,
-        context,
-        remove,
-        ..
-    } = input(&lab, &[], &[9]);
     let cursor = Twice(VecCursor::new(vec![entry("a", 2, Kind::Put, "x")]), false);
     let sources = vec![RunSource::of_memtable(cursor, None)];
-    let mut run = MergeRun::new(RunInput {
-        sources,
-        snapshots,
-        below,
-        output_level,
-        part,
-        operator,
-        cut,
-        outputs,
-        blobs,
-        context,
-        remove,
-    });
+    let mut run = MergeRun::new(over(&lab, sources, &[9]));
     let error = drive(&mut run, 1 << 20).expect_err("twice the same").to_string();
     assert!(error.contains("not in order"), "{error}");
 }
