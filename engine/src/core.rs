@@ -257,10 +257,12 @@ impl Core {
             return Err(error);
         }
         if turn.log.is_some()
-            && let Some(error) = self.displaced()?
+            && let Err(error) = self.in_place()
         {
-            // A log that is made in another directory would be missed where the database is.
-            turn.events.extend(self.stop_writes_quietly(&error));
+            if matches!(error, Error::Poisoned { .. }) {
+                // A log that is made in another directory would be missed where the database is.
+                turn.events.extend(self.stop_writes_quietly(&error));
+            }
             return Err(error);
         }
         let number = self.versions.allocate();
@@ -401,12 +403,8 @@ impl Core {
         if planted::is(Planted::NoWitness) || edit(self.versions.current().marks()).is_none() {
             return Ok(());
         }
-        let committed = self.displaced().and_then(|displaced| match displaced {
-            Some(error) => Err(error),
-            None => self
-                .versions
-                .commit_with(|version| Ok(edit(version.marks()).into_iter().collect()))
-                .map(drop),
+        let committed = self.in_place().and_then(|()| {
+            self.versions.commit_with(|version| Ok(edit(version.marks()).into_iter().collect()))
         });
         let Err(error) = committed else { return Ok(()) };
         if matches!(error, Error::Aborted { .. }) && self.versions.poisoned().is_none() {

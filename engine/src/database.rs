@@ -138,9 +138,7 @@ impl Database {
         if self.stored_options(name)?.is_some() {
             return Ok(());
         }
-        if let Some(displaced) = core.displaced()? {
-            return Err(displaced);
-        }
+        core.in_place()?;
         let id = core.versions.current().next_keyspace();
         let edit = Edit::CreateKeyspace { id, name: name.to_string(), options: options.encode() };
         core.versions.commit(vec![edit])?;
@@ -345,16 +343,16 @@ impl Core {
     /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
     /// Asked before each commit of the manifest, and before each table, blob file and log is made.
     pub(crate) fn check_in_place(&self) -> Result<()> {
-        let Some(displaced) = self.displaced()? else { return Ok(()) };
-        self.stop_writes(&displaced);
-        Err(displaced)
+        self.in_place().inspect_err(|error| {
+            if matches!(error, Error::Poisoned { .. }) {
+                self.stop_writes(error);
+            }
+        })
     }
 
     /// Under the lock of keyspaces' changes.
     fn drop_keyspace(&self, id: KeyspaceId) -> Result<()> {
-        if let Some(displaced) = self.displaced()? {
-            return Err(displaced);
-        }
+        self.in_place()?;
         self.versions.commit(vec![Edit::DropKeyspace { id }])?;
         self.keyspace_dropped.store(true, Ordering::Release);
         self.current.install(|| self.versions.current(), None);
@@ -362,14 +360,16 @@ impl Core {
         Ok(())
     }
 
-    /// What [`Core::check_in_place`] would err with, if anything, for a caller that holds a lock. Not to know is
-    /// [`Error::Aborted`]: whoever asks has written nothing yet.
-    pub(crate) fn displaced(&self) -> Result<Option<Error>> {
+    /// [`Core::check_in_place`] for a caller that holds a lock: writes are not stopped, which [`Error::Poisoned`] asks for. Not
+    /// to know is [`Error::Aborted`]: whoever asks has written nothing yet.
+    pub(crate) fn in_place(&self) -> Result<()> {
         let in_place = self.lock.lock().as_ref().map_or(Ok(true), |lock| lock.still_in_place());
-        let in_place = in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })?;
+        if in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })? {
+            return Ok(());
+        }
         let why =
             "its directory was moved or replaced, or this is a forked child; open it again where it is";
-        Ok((!in_place).then(|| Error::Poisoned { cause: Box::new(Error::Closed { why }) }))
+        Err(Error::Poisoned { cause: Box::new(Error::Closed { why }) })
     }
 
     fn wait_until_settled(&self) -> Result<()> {
