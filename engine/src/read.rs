@@ -17,6 +17,7 @@ use esker_base::memory;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{Level, TableHandle, Tree};
+use esker_sstable::Near;
 
 use crate::memtable::Memtable;
 use crate::operators;
@@ -190,7 +191,7 @@ impl View<'_> {
         for table in runs.filter_map(|run| run.find(key)).filter(younger) {
             let reader = table.reader()?;
             meet(reader.tombstones().covering(key, self.bound));
-            meet(reader.get_with(key, hash, self.bound, cost, |e| e.seqno)?);
+            meet(reader.get_with(key, hash, self.bound, None, cost, |e| e.seqno)?);
         }
         Ok(newest)
     }
@@ -237,7 +238,7 @@ impl View<'_> {
                 if let Some(table) = tables.of_run(number, run, key) {
                     cost.levels += u64::from(!consulted);
                     consulted = true;
-                    if let Step::Ends(end) = self.table(table, hash, walk, cost)? {
+                    if let Step::Ends(end) = self.table(table, hash, tables.near(number), walk, cost)? {
                         return Ok(end);
                     }
                 }
@@ -252,11 +253,12 @@ impl View<'_> {
         self.superversion.sealed.iter().any(|sealed| std::ptr::eq(Arc::as_ptr(&sealed.memtable), memtable))
     }
 
-    /// Ask one table.
+    /// Ask one table. `near` is where the key is in it, if that is known.
     fn table<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         table: &TableHandle,
         hash: u64,
+        near: Option<Near>,
         walk: &mut Walk<'_, F>,
         cost: &mut OpCost,
     ) -> Result<Step<R>> {
@@ -269,7 +271,7 @@ impl View<'_> {
         }
         let mut upper = self.bound;
         loop {
-            let met = reader.get_with(walk.key, hash, upper, cost, |entry| {
+            let met = reader.get_with(walk.key, hash, upper, near, cost, |entry| {
                 (entry.seqno, self.meet(walk, entry.seqno, entry.kind, entry.value, Some(table)))
             })?;
             match met {

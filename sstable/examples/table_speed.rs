@@ -262,7 +262,8 @@ fn points(bench: &mut Bench, reader: &Arc<TableReader>, check: &mut impl FnMut(R
             let mut cost = OpCost::default();
             for &pick in picks.iter().cycle().take(count) {
                 let key = &bench.keys[pick];
-                reader.get_with(key, key_hash(key), SeqNo::MAX, &mut cost, |e| black_box(e.value[0]))?;
+                reader
+                    .get_with(key, key_hash(key), SeqNo::MAX, None, &mut cost, |e| black_box(e.value[0]))?;
             }
             Ok(0)
         })());

@@ -263,7 +263,7 @@ impl TableCursor {
             Some(block) if index.is_in(block, target) => block,
             _ => {
                 self.cost.tables += 1;
-                index.find_telling(target, |near| self.table.expect_blocks(near))
+                self.table.locate(target.user, target.seqno).0
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::stored::TRAILER_BYTES;
 use heads::Heads;
 
 pub(crate) use heads::GROUP as NEAR_BLOCKS;
+pub use heads::Near;
 
 const FLAG_SEQNOS: u8 = 1;
 
@@ -151,7 +152,7 @@ impl Index {
     /// everything is before `target`.
     #[inline]
     pub(crate) fn find(&self, target: InternalKey<'_>) -> usize {
-        self.find_telling(target, |_near| ())
+        self.arrive(self.approach(target.user), target)
     }
 
     /// Start loading where every search begins.
@@ -160,15 +161,21 @@ impl Index {
         self.heads.prefetch_root();
     }
 
-    /// The same as `find`, telling `near` on the way that it will be among [`NEAR_BLOCKS`] blocks from that one on: it may ask
-    /// for what they are read with while the search goes on.
+    /// The search for `key` up to its last look: where [`arrive`](Self::arrive) goes on. It ends among [`NEAR_BLOCKS`] blocks
+    /// from the `first` of that on (or in one of the few of a small table), so that what those are read with may be asked for.
     #[inline]
-    pub(crate) fn find_telling(&self, target: InternalKey<'_>, near: impl FnOnce(usize)) -> usize {
+    pub(crate) fn approach(&self, key: &[u8]) -> Near {
+        behind(key, &self.prefix).map(|rest| self.heads.approach(head(rest))).unwrap_or_default()
+    }
+
+    /// What `find` finds, from where the search for the same key has come to.
+    #[inline]
+    pub(crate) fn arrive(&self, near: Near, target: InternalKey<'_>) -> usize {
         let Some(rest) = behind(target.user, &self.prefix) else {
             return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
         };
         let wanted = head(rest);
-        let low = self.heads.first_from(wanted, near);
+        let low = self.heads.first_from(near, wanted);
         if self.heads.get(low) != Some(wanted) {
             return low;
         }
@@ -179,7 +186,7 @@ impl Index {
     fn find_among_equal(&self, mut low: usize, rest: &[u8], seqno: SeqNo) -> usize {
         let wanted = head(rest);
         let mut high = match wanted.checked_add(1) {
-            Some(next) => self.heads.first_from(next, |_near| ()),
+            Some(next) => self.heads.first_from(self.heads.approach(next), next),
             None => self.blocks(),
         };
         while low < high {

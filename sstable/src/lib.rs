@@ -59,6 +59,7 @@ pub use block::RowRun;
 pub use cache::{BlockCache, CacheStats};
 pub use cursor::{CursorOptions, TableCursor};
 
+pub use index::Near;
 pub use inspect::{Field, Inspection, Verdict, inspect};
 pub use options::{Compression, TableIdentity, TableOptions};
 pub use reader::{EntryRef, Located, TableContext, TableEntry, TableReader};

@@ -32,7 +32,7 @@ use crate::cache::{BlockCache, CachedTable};
 use crate::cursor::{CursorOptions, TableCursor};
 use crate::filter::Filter;
 use crate::footer::{Footer, Part};
-use crate::index::Index;
+use crate::index::{Index, Near};
 use crate::options::TableIdentity;
 use crate::properties::Properties;
 use crate::source::{Source, TableSource};
@@ -78,7 +78,7 @@ pub struct TableReader {
 
 /// Where an entry would lie in a table; see [`TableReader::locate`].
 #[derive(Clone, Copy, Debug)]
-pub struct Located(usize);
+pub struct Located(pub(crate) usize);
 
 /// An entry found by [`TableReader::get`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,20 +179,22 @@ impl TableReader {
         upper: SeqNo,
         cost: &mut OpCost,
     ) -> Result<Option<TableEntry>> {
-        self.get_with(key, hash, upper, cost, |entry| TableEntry {
+        self.get_with(key, hash, upper, None, cost, |entry| TableEntry {
             seqno: entry.seqno,
             kind: entry.kind,
             value: Bytes::copy_from_slice(entry.value),
         })
     }
 
-    /// The same, with the entry lent to `read`: nothing is copied.
+    /// The same, with the entry lent to `read`: nothing is copied. `near` is what [`approach`](Self::approach) said of the key,
+    /// if it was asked.
     #[inline]
     pub fn get_with<R>(
         &self,
         key: &[u8],
         hash: u64,
         upper: SeqNo,
+        near: Option<Near>,
         cost: &mut OpCost,
         read: impl FnOnce(EntryRef<'_>) -> R,
     ) -> Result<Option<R>> {
@@ -201,7 +203,8 @@ impl TableReader {
             cost.filter_negatives += 1;
             return Ok(None);
         }
-        let Located(block) = self.locate(key, upper);
+        let near = near.unwrap_or_else(|| self.approach(key));
+        let block = self.index.arrive(near, InternalKey::new(key, upper));
         let found = if block == self.index.blocks() {
             Err(Found::Absent)
         } else {
@@ -224,11 +227,19 @@ impl TableReader {
         }
     }
 
-    /// Where an entry of `key` not after `upper` would lie, whether or not the filter thinks that there is one. What says
-    /// where the block is cached is then on its way.
+    /// Look for `key` in the index, but for the last step, whether or not the filter thinks that the table has it. What that step
+    /// will look at is then on its way, and what says where the block is cached.
+    #[inline]
+    pub fn approach(&self, key: &[u8]) -> Near {
+        let near = self.index.approach(key);
+        self.expect_blocks(near.first());
+        near
+    }
+
+    /// Where an entry of `key` not after `upper` would lie.
     #[inline]
     pub fn locate(&self, key: &[u8], upper: SeqNo) -> Located {
-        Located(self.index.find_telling(InternalKey::new(key, upper), |near| self.expect_blocks(near)))
+        Located(self.index.arrive(self.approach(key), InternalKey::new(key, upper)))
     }
 
     /// Start loading the block in which an entry was `located`, if it is cached.
@@ -248,7 +259,7 @@ impl TableReader {
         self.filter.prefetch(hash);
     }
 
-    /// Start loading where `locate` begins.
+    /// Start loading where `approach` begins.
     #[inline]
     pub fn prefetch_index(&self) {
         self.index.prefetch_root();

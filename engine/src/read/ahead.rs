@@ -1,25 +1,31 @@
-//! Words to the processor about what gets will look at. Nothing follows from them but that it is there earlier.
+//! Which tables a get asks, and words to the processor about what it will look at there, so that it is there earlier.
 //!
 //! Tables' filters lie far apart in memory, and in a large database each look at one waits for memory. So a get that may come
-//! to several tables asks for the lines of all of them first. Several gets ask for more: step by step for all of them,
-//! first the filters, then where the block is cached that the last table may have, then that block.
+//! to several tables asks for the lines of all of them first. While those come it begins to look in the index of the last table,
+//! which has most keys, so that its next wait is over soon after theirs. Several gets ask for more: step by step for all of
+//! them, first the filters, then where the block is cached that the last table may have, then that block.
 
 use esker_base::SeqNo;
 use esker_base::checksum::key_hash;
 use esker_manifest::{Level, SortedRun, TableHandle, Tree};
-use esker_sstable::TableReader;
+use esker_sstable::{Near, TableReader};
 
 /// Of so many runs a get knows the tables ahead. There are more only while writes come faster than compactions follow.
 const RUNS: usize = 16;
 
 /// The tables of the first runs of a tree that may hold a key, by run.
-pub(super) struct Tables<'a>([Option<&'a TableHandle>; RUNS]);
+pub(super) struct Tables<'a> {
+    tables: [Option<&'a TableHandle>; RUNS],
+    /// The number of the last of these runs whose table is open, and where the key is in it.
+    last: Option<(usize, Near)>,
+}
 
 impl<'a> Tables<'a> {
-    /// Those of `key`, whose hash is `hash`. What their filters will be asked is on its way.
+    /// Those of `key`, whose hash is `hash`.
     #[inline]
     pub(super) fn of(tree: &'a Tree, key: &[u8], hash: u64) -> Tables<'a> {
         let mut tables = [None; RUNS];
+        let mut last = None;
         let mut number = 0;
         for level in &tree.levels {
             for run in level.runs() {
@@ -28,22 +34,29 @@ impl<'a> Tables<'a> {
                     if let Some(reader) = table.opened() {
                         reader.prefetch_filter(hash);
                         reader.prefetch_index();
+                        last = Some((number, reader));
                     }
                     *place = Some(&**table);
                 }
                 number += 1;
             }
         }
-        Tables(tables)
+        Tables { tables, last: last.map(|(number, reader)| (number, reader.approach(key))) }
     }
 
     /// The table of `run`, the one with this number, that may hold `key`.
     #[inline]
     pub(super) fn of_run(&self, number: usize, run: &'a SortedRun, key: &[u8]) -> Option<&'a TableHandle> {
-        match self.0.get(number) {
+        match self.tables.get(number) {
             Some(table) => *table,
             None => run.find(key).map(|table| &**table),
         }
+    }
+
+    /// Where the key is in the table of run `number`, if that is known.
+    #[inline]
+    pub(super) fn near(&self, number: usize) -> Option<Near> {
+        self.last.filter(|(last, _)| *last == number).map(|(_, near)| near)
     }
 }
 

@@ -28,6 +28,18 @@ const ROOT_GROUPS: usize = 4;
 /// Floors over as many heads as a `u32` counts.
 const FLOORS: usize = 8;
 
+/// Where a search has come to before its last look: a group of the ground floor, and all of it where no floor lies above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Near(usize);
+
+impl Near {
+    /// The search ends at this head or at one of the [`GROUP`] minus one behind, if floors lie above.
+    #[inline]
+    pub(crate) fn first(self) -> usize {
+        self.0 * GROUP
+    }
+}
+
 /// Heads in two cache lines of their own.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
@@ -110,23 +122,37 @@ impl Heads {
         self.floors.get(floor).map_or(0, |begin| *begin as usize)
     }
 
-    /// The first head that is `wanted` or larger; `len()` if there is none. On the way `near` is told from where on it is: it
-    /// or one of the [`GROUP`] minus one behind.
+    /// How many heads of a group are before `wanted`.
     #[inline]
-    pub(super) fn first_from(&self, wanted: u64, near: impl FnOnce(usize)) -> usize {
-        let before = |group: usize| self.groups.get(group).map_or(0, |group| group.before(wanted));
+    fn before(&self, group: usize, wanted: u64) -> usize {
+        self.groups.get(group).map_or(0, |group| group.before(wanted))
+    }
+
+    /// Where the search for `wanted` ends, but for its look at the ground floor. What that looks at is on its way.
+    #[inline]
+    pub(super) fn approach(&self, wanted: u64) -> Near {
         if self.above == 0 {
-            let found = (0..self.groups.len()).map(before).sum();
-            near(found);
-            return found;
+            return Near(0);
         }
-        let mut group = (0..self.begin(1)).map(before).sum::<usize>();
+        let mut group = (0..self.begin(1)).map(|group| self.before(group, wanted)).sum::<usize>();
         // Behind the last group of a floor the search ends behind the last of each floor below.
         for floor in 1..self.above {
-            group = group * GROUP + before(self.begin(floor) + group);
+            group = group * GROUP + self.before(self.begin(floor) + group, wanted);
         }
-        near(group * GROUP);
-        (group * GROUP + before(self.ground + group)).min(self.len)
+        if let Some(Group([first, _, third, _])) = self.groups.get(self.ground + group) {
+            prefetch(first);
+            prefetch(third);
+        }
+        Near(group)
+    }
+
+    /// The first head that is `wanted` or larger; `len()` if there is none. `near` is what `approach(wanted)` said.
+    #[inline]
+    pub(super) fn first_from(&self, near: Near, wanted: u64) -> usize {
+        if self.above == 0 {
+            return (0..self.groups.len()).map(|group| self.before(group, wanted)).sum();
+        }
+        (near.first() + self.before(self.ground + near.0, wanted)).min(self.len)
     }
 
     /// Start loading where every search begins.
