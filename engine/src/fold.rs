@@ -8,7 +8,8 @@
 //! operand; replay may fold at other places and comes to the same values.
 //!
 //! An operator that refuses (overflow) or panics leaves the operand as it is: whoever reads the key
-//! hears of it.
+//! hears of it. The chain that is longer for that is not folded again at each merge: every writer would wait
+//! for what is refused anyway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,11 +58,10 @@ impl Core {
     pub(crate) fn fold_early(&self, memtable: &Memtable, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
         let operator = self.merge_operators.load().get(&op.keyspace).cloned()?;
         let cover = memtable.newest_cover(op.keyspace, op.key);
+        let hidden = |entry: SeqNo| cover.is_some_and(|cover| cover > entry);
         let mut upper = SeqNo::MAX;
         for _ in 0..CHAIN_MAX {
-            let entry = memtable.get(op.keyspace, op.key, upper);
-            let hidden = |entry: SeqNo| cover.is_some_and(|cover| cover > entry);
-            match entry {
+            match memtable.get(op.keyspace, op.key, upper) {
                 // The first version met decides, unless it is an operand itself.
                 Some(entry) if !hidden(entry.seqno) && entry.kind == Kind::Merge => {
                     upper = SeqNo(entry.seqno.0 - 1);
@@ -77,6 +77,10 @@ impl Core {
                 None if cover.is_some() => return fold_onto(&operator, op, None),
                 None => return None,
             }
+        }
+        let older = memtable.get(op.keyspace, op.key, upper);
+        if older.is_some_and(|entry| !hidden(entry.seqno) && entry.kind == Kind::Merge) {
+            return None;
         }
         let base = self.value_before(&operator, op, seqno).ok()?;
         fold_onto(&operator, op, base.as_deref())

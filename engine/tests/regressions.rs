@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use esker::event::Event;
@@ -205,6 +206,33 @@ fn a_merge_that_makes_too_long_a_value_is_refused_at_the_read() {
     db.flush().unwrap();
     assert!(matches!(map.get("key"), Err(Error::Merge { .. })));
     assert_eq!(map.get("other").unwrap().as_deref(), Some(&b"value"[..]));
+}
+
+/// Refuses every operand, and counts those it was asked to fold.
+struct Refusing(AtomicU64);
+
+impl esker::MergeOperator for Refusing {
+    fn name(&self) -> &'static str {
+        "refusing"
+    }
+    fn fold(&self, _key: &[u8], _base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        self.0.fetch_add(operands.len() as u64, Ordering::Relaxed);
+        Err("not these".to_string())
+    }
+}
+
+/// Writers do not wait, at each merge, for a fold of all that was refused before.
+#[test]
+fn a_chain_that_is_refused_is_not_folded_at_each_merge() {
+    let refusing = Arc::new(Refusing(AtomicU64::new(0)));
+    let builder = Database::builder(DIR).env(esker::vfs::Env::memory().unwrap());
+    let db = builder.merge_operator(Arc::<Refusing>::clone(&refusing)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("refusing")).unwrap();
+    for _ in 0..2_000 {
+        map.merge("key", "operand").unwrap();
+    }
+    let folded = refusing.0.load(Ordering::Relaxed);
+    assert!(folded < 50 * 2_000, "{folded}");
 }
 
 /// Waiting for background work in a database that has none returns, and starts none.
