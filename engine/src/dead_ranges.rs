@@ -163,17 +163,17 @@ impl DeadRanges {
         (dead.at <= bound && dead.range.contains(key)).then(|| dead.range.clone())
     }
 
-    /// Whether the range that `key` is in is watched up to `other` too, long enough for a reader of number
-    /// `bound` to say that it is dead.
-    pub(crate) fn watched(&self, keyspace: KeyspaceId, key: &[u8], other: &[u8], bound: SeqNo) -> bool {
+    /// Since when the range that `key` is in is watched, if `other` is in it too. A reader of that number or a later one may
+    /// say that it is dead.
+    pub(crate) fn watched(&self, keyspace: KeyspaceId, key: &[u8], other: &[u8]) -> Option<SeqNo> {
         let ranges = self.ranges.lock();
-        let watched = find(&ranges, keyspace, key).map(|index| &ranges[index]);
-        watched.is_some_and(|watched| watched.since <= bound && watched.range.contains(other))
+        let watched = find(&ranges, keyspace, key).map(|index| &ranges[index])?;
+        watched.range.contains(other).then_some(watched.since)
     }
 
     /// Watch `range` from now on, for a walk that has come to `from` in it. `since` is the last number
     /// given out, and the caller is in the commit lane's turn. What is watched already stays as it is, but
-    /// for the range that `from` is in, which grows.
+    /// for the range that `from` is in, if it grows: then all of it counts as watched from now on.
     pub(crate) fn watch(
         &self,
         keyspace: KeyspaceId,
@@ -206,12 +206,9 @@ impl DeadRanges {
         match known {
             Some(index) => {
                 let watched = &mut ranges[index];
-                watched.since = since;
-                if range.start < watched.range.start {
-                    watched.range.start = range.start;
-                }
-                if end_order(range.end.as_deref(), watched.range.end.as_deref()) == Ordering::Greater {
-                    watched.range.end = range.end;
+                let grown = watched.range.clone().joined(range);
+                if grown != watched.range {
+                    (watched.range, watched.since) = (grown, since);
                 }
             }
             None => ranges.insert(place, Watched { keyspace, range, since, dead: None, backwards }),

@@ -1,6 +1,7 @@
 //! What is watched, cut and confirmed.
 
 use esker_base::{KeyspaceId, SeqNo};
+use esker_vfs::Env;
 
 use super::{DeadRanges, KeyRange, RANGES_MAX};
 use crate::rows::dead::REMEMBERED_AFTER;
@@ -35,10 +36,9 @@ fn what_was_walked_is_dead_to_readers_of_that_moment_and_later_ones() {
 fn a_walk_that_began_before_the_watch_proves_nothing() {
     let ranges = DeadRanges::default();
     ranges.watch(MAP, range("d", ".."), b"d", false, SeqNo(10));
-    assert!(!ranges.watched(MAP, b"d", b"x", SeqNo(9)));
+    assert_eq!(ranges.watched(MAP, b"d", b"x"), Some(SeqNo(10)));
     ranges.confirm(MAP, &range("d", "m"), SeqNo(9));
     assert_eq!(ranges.dead(MAP, b"e", SeqNo(20)), None);
-    assert!(ranges.watched(MAP, b"d", b"x", SeqNo(10)));
     ranges.confirm(MAP, &range("d", "m"), SeqNo(10));
     assert_eq!(ranges.dead(MAP, b"e", SeqNo(20)), Some(range("d", "m")));
 }
@@ -48,7 +48,7 @@ fn a_put_cuts_where_it_goes() {
     let ranges = known();
     ranges.put(MAP, b"t");
     assert_eq!(ranges.dead(MAP, b"e", SeqNo(12)), Some(range("d", "m")));
-    assert!(!ranges.watched(MAP, b"d", b"t", SeqNo(12)));
+    assert_eq!(ranges.watched(MAP, b"d", b"t"), None);
     ranges.put(MAP, b"f");
     assert_eq!(ranges.dead(MAP, b"e", SeqNo(12)), Some(range("d", "f")));
     assert_eq!(ranges.dead(MAP, b"f", SeqNo(12)), None);
@@ -90,6 +90,21 @@ fn where_nothing_is_dead_nothing_need_be_watched() {
 }
 
 #[test]
+fn who_comes_later_does_not_undo_a_watch() {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("d", "m"), b"d", false, SeqNo(10));
+    ranges.watch(MAP, range("e", "m"), b"e", false, SeqNo(20));
+    assert_eq!(ranges.watched(MAP, b"d", b"l"), Some(SeqNo(10)));
+    ranges.confirm(MAP, &range("d", "m"), SeqNo(15));
+    assert_eq!(ranges.dead(MAP, b"e", SeqNo(15)), Some(range("d", "m")));
+    // Of what it grows by nobody knew.
+    ranges.watch(MAP, range("e", "p"), b"e", false, SeqNo(20));
+    assert_eq!(ranges.watched(MAP, b"d", b"o"), Some(SeqNo(20)));
+    ranges.confirm(MAP, &range("d", "p"), SeqNo(19));
+    assert_eq!(ranges.dead(MAP, b"o", SeqNo(20)), None);
+}
+
+#[test]
 fn what_dies_next_to_it_joins() {
     let ranges = known();
     // The row "m" was deleted, and the next scan comes to "p".
@@ -111,7 +126,7 @@ fn neighbours_do_not_overlap_and_there_are_not_many() {
     ranges.confirm(MAP, &range("c", "z"), SeqNo(2));
     assert_eq!(ranges.dead(MAP, b"d", SeqNo(2)), Some(range("c", "p")), "they meet");
     ranges.watch(MAP, range("p", "q"), b"p", false, SeqNo(3));
-    assert!(!ranges.watched(MAP, b"d", b"p", SeqNo(9)));
+    assert_eq!(ranges.watched(MAP, b"d", b"p"), None);
     ranges.confirm(MAP, &range("p", "pp"), SeqNo(3));
     assert_eq!(ranges.dead(MAP, b"d", SeqNo(3)), Some(range("c", "pp")), "they meet");
     for n in 0..200_u64 {
@@ -119,7 +134,7 @@ fn neighbours_do_not_overlap_and_there_are_not_many() {
         ranges.watch(MAP, range(&start, &format!("{start}x")), start.as_bytes(), n % 2 == 0, SeqNo(n + 4));
     }
     assert_eq!(ranges.ranges.lock().len(), RANGES_MAX);
-    assert!(!ranges.watched(MAP, b"d", b"d", SeqNo(900)), "the oldest made room");
+    assert_eq!(ranges.watched(MAP, b"d", b"d"), None, "the oldest made room");
 }
 
 /// What a scan over many deleted rows costs: once all of them, then next to nothing, whatever is written
@@ -273,6 +288,34 @@ fn no_scan_misses_what_was_put_before_it_began() -> Result<()> {
     assert_eq!(missed, 0);
     assert!(is_crossed(&map)?, "the ranges are known in the end, so they were used");
     Ok(())
+}
+
+/// Scans that overlap, each begun before the last write, come to cross what was deleted all the same.
+#[test]
+fn scans_beside_a_writer_do_not_undo_each_others_watch() -> Result<()> {
+    let db = Database::builder("/db")
+        .options(DatabaseOptions { dead_run: DEAD_RUN, ..DatabaseOptions::default() })
+        .env(Env::memory()?)
+        .open()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let other = db.keyspace("other", KeyspaceOptions::default())?;
+    for n in 0..5_000 {
+        map.put(format!("row {n:06}"), "value")?;
+    }
+    for n in 0..5_000 {
+        map.delete(format!("row {n:06}"))?;
+    }
+    let mut cursor = map.cursor()?;
+    for _ in 0..8 {
+        let next = map.cursor()?;
+        other.put("key", "value")?;
+        assert!(!cursor.seek_first()?);
+        if cursor.cost().tombstones_skipped <= u64::from(DEAD_RUN * REMEMBERED_AFTER) {
+            return Ok(());
+        }
+        cursor = next;
+    }
+    panic!("each scan walked over all of it");
 }
 
 /// Whether scans over everything come to pass few tombstones. One may pass many: of ranges with gaps between

@@ -49,7 +49,8 @@ impl Rows {
         let bound = self.sight.bound;
         let mut passed = 1;
         loop {
-            if passed >= REMEMBERED_AFTER && !core.dead_ranges.watched(keyspace, from, &self.key, bound) {
+            // What is watched since after this walk's number helps walks that began later. To watch it anew would undo that.
+            if passed >= REMEMBERED_AFTER && core.dead_ranges.watched(keyspace, from, &self.key).is_none() {
                 self.watch(core, keyspace, from, forward);
             }
             if let Some(range) = core.dead_ranges.dead(keyspace, &self.key, bound)
@@ -59,8 +60,8 @@ impl Rows {
             }
             let stride = self.dead_run.saturating_mul(REMEMBERED_AFTER - 1);
             // Nobody will look again for what is walked through once it is remembered.
-            let once =
-                passed >= REMEMBERED_AFTER && core.dead_ranges.watched(keyspace, from, &self.key, bound);
+            let since = core.dead_ranges.watched(keyspace, from, &self.key);
+            let once = passed >= REMEMBERED_AFTER && since.is_some_and(|since| since <= bound);
             self.keep(!once);
             let walk = if forward { self.walk_forward(true, stride) } else { self.walk_reverse(stride) };
             self.keep(true);
