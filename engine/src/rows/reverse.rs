@@ -130,7 +130,12 @@ impl Rows {
                         operands.clear();
                         held = 0;
                     }
-                    Kind::Merge => self.keep_operand(&mut operands, &mut held)?,
+                    // Too long a chain, unless something newer hides it: the newest come first from the other side.
+                    Kind::Merge => {
+                        if self.keep_operand(&mut operands, &mut held).is_err() {
+                            return self.collect_from_newest(cover);
+                        }
+                    }
                 }
             }
             self.merge.prev()?;
