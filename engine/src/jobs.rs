@@ -75,6 +75,14 @@ struct State {
     by_hand: Vec<ThreadId>,
 }
 
+impl State {
+    /// Whether nobody works by hand but perhaps this thread, from within a callback.
+    fn no_other_hands(&self) -> bool {
+        let mine = thread::current().id();
+        self.by_hand.iter().all(|thread| *thread == mine)
+    }
+}
+
 /// A thread compacts by hand until this is dropped; the database does not close meanwhile.
 pub(crate) struct ByHand<'a> {
     core: &'a Core,
@@ -107,10 +115,9 @@ impl Core {
     /// Return when nobody works by hand any more, but perhaps this thread itself, from within a callback.
     /// Whoever is at it hears at its next step that the database is closed.
     pub(crate) fn wait_for_hands(&self) {
-        let mine = thread::current().id();
         loop {
             let seen = self.progress.epoch();
-            if self.jobs.state.lock().by_hand.iter().all(|thread| *thread == mine) {
+            if self.jobs.state.lock().no_other_hands() {
                 return;
             }
             self.env.scheduler.wait(&self.progress, seen, None);
@@ -223,10 +230,10 @@ impl Jobs {
         self.settling.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether background work is under way or could start at once.
+    /// Whether no work is under way, in the background or by another thread's hand, or could start at once.
     pub(crate) fn idle(&self) -> bool {
         let state = self.state.lock();
-        !state.flushing && state.compacting == 0 && state.waste.is_gone()
+        !state.flushing && state.compacting == 0 && state.waste.is_gone() && state.no_other_hands()
     }
 
     /// Why the last flush failed, if it did and has not succeeded since.

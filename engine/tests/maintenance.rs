@@ -54,6 +54,29 @@ fn a_compaction_by_hand_does_not_outlast_a_close() {
     let _ = by_hand.join().unwrap();
 }
 
+/// Who waits for compactions waits for one by another thread's hand too.
+#[test]
+fn a_compaction_by_hand_is_waited_for() {
+    let slow = Arc::new(Slow {
+        armed: AtomicBool::new(false),
+        entered: Barrier::new(2),
+        left: AtomicBool::new(false),
+    });
+    let builder = Database::builder("/db").env(Env::memory().unwrap());
+    let db = builder.merge_operator(Arc::<Slow>::clone(&slow)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("slow")).unwrap();
+    for operand in ["a", "b"] {
+        map.merge("key", operand).unwrap();
+        db.flush().unwrap();
+    }
+    slow.armed.store(true, Ordering::SeqCst);
+    let by_hand = std::thread::spawn(move || map.compact_range::<&[u8]>(..));
+    slow.entered.wait();
+    db.wait_for_compactions().unwrap();
+    assert!(slow.left.load(Ordering::SeqCst), "it returned in the middle of a compaction");
+    by_hand.join().unwrap().unwrap();
+}
+
 /// Each merge after a range deletion looks at all range deletions of its memtable: the memtable is sealed
 /// before they are many, and what is merged stands over what was deleted before it only.
 #[test]
