@@ -182,7 +182,7 @@ impl View<'_> {
         let mut newest: Option<SeqNo> = None;
         let mut meet = |seqno: Option<SeqNo>| newest = newest.max(seqno);
         for source in self.superversion.memtables() {
-            meet(source.memtable.tombstones(self.keyspace).and_then(|t| t.covering(key, self.bound)));
+            meet(source.memtable.covering(self.keyspace, key, self.bound));
             meet(source.memtable.get(self.keyspace, key, self.bound).map(|e| e.seqno));
         }
         let hash = key_hash(key);
@@ -210,9 +210,8 @@ impl View<'_> {
                 continue;
             }
             cost.memtables += 1;
-            if let Some(tombstones) = memtable.tombstones(self.keyspace)
+            if let Some(cover) = memtable.covering(self.keyspace, key, bound)
                 && !(planted::is(Planted::SealedTombstones) && self.is_sealed(memtable))
-                && let Some(cover) = tombstones.covering(key, bound)
             {
                 walk.cover = walk.cover.max(cover);
             }

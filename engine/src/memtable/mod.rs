@@ -142,6 +142,16 @@ impl Memtable {
         self.directory.get(keyspace)?.tombstones.fragments()
     }
 
+    /// The newest range tombstone of the keyspace over `key` at or below `bound`; `None`, after one relaxed load, while no
+    /// keyspace has any.
+    #[inline]
+    pub(crate) fn covering(&self, keyspace: KeyspaceId, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
+        if self.range_tombstones() == 0 {
+            return None;
+        }
+        self.directory.get(keyspace)?.tombstones.covering(key, bound)
+    }
+
     /// Nothing is added any more, and every reader sees everything: so it is after recovery, whatever the log
     /// held.
     pub(crate) fn finish(&self) {

@@ -102,6 +102,18 @@ impl Tombstones {
         Some(self.build())
     }
 
+    /// The newest tombstone over `key` at or below `bound`. Shares nothing: many gets at a time ask.
+    pub(super) fn covering(&self, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
+        let count = self.count.load(Ordering::Acquire);
+        if count == 0 {
+            return None;
+        }
+        match &*self.built.load() {
+            Some(built) if built.count >= count => built.fragments.covering(key, bound),
+            _ => self.build().covering(key, bound),
+        }
+    }
+
     /// The newest tombstone over `key`. For the one writer.
     pub(super) fn newest_over(&self, key: &[u8]) -> Option<SeqNo> {
         let count = self.count.load(Ordering::Relaxed);
