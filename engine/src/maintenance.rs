@@ -182,8 +182,8 @@ impl Core {
 /// Make the name of the new directory `dir` durable.
 pub(crate) fn make_name_durable(fs: &dyn Fs, dir: &Path) -> Result<()> {
     let Some(parent) = dir.parent() else { return Ok(()) };
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    match fs.sync_dir(parent) {
+    // The parent may be a link, which the call that made `dir` has followed: what is opened is what it leads to.
+    match fs.sync_dir(&parent.join(".")) {
         // Somebody made the directory for us where we may not look.
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,

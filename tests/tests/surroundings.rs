@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use esker::salvage::Salvage;
 use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions, MergeOperator};
 use esker_tests::crash::record;
 use esker_tests::kill;
@@ -62,6 +63,26 @@ fn a_thousand_unknown_files_are_left_alone() {
     for n in 0..1000 {
         let bytes = read_all(disk, Path::new(&name(n)), 100).expect("still there");
         assert_eq!(bytes, name(n).as_bytes());
+    }
+}
+
+/// Row 18: only the directory itself may not be a link. What stands above it is the user's, and is followed.
+#[cfg(unix)]
+#[test]
+fn a_directory_above_may_be_a_link() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+    std::fs::create_dir(&real).expect("made");
+    std::os::unix::fs::symlink(&real, &link).expect("linked");
+    let db = Database::open(link.join("db")).expect("opened");
+    fill(&db);
+    db.checkpoint(link.join("copy")).expect("made");
+    db.close().expect("closed");
+    let salvaged = Salvage::of(link.join("copy")).run(link.join("salvaged")).expect("salvaged");
+    assert!(salvaged.losses.is_empty(), "{salvaged:?}");
+    for name in ["db", "copy", "salvaged"] {
+        let db = Database::open(real.join(name)).expect("opened where it is");
+        assert_eq!(db.existing_keyspace("map").expect("there").iter().count(), 300);
     }
 }
 
