@@ -27,14 +27,14 @@ fn is_out_of_memory(error: &Error) -> bool {
     }
 }
 
-#[test]
-fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
+/// A large value cannot be read, written or copied, and small ones can, where values lie as `options` say.
+fn a_large_value_changes_nothing(cache_bytes: u64, keyspace: &KeyspaceOptions) {
     let dir = tempfile::tempdir().expect("a directory");
     let options =
-        DatabaseOptions { memtable_bytes_max: 512 << 20, cache_bytes: 0, ..DatabaseOptions::default() };
+        DatabaseOptions { memtable_bytes_max: 512 << 20, cache_bytes, ..DatabaseOptions::default() };
     let open = || {
         let db = Database::builder(dir.path().join("db")).options(options.clone()).open().expect("opened");
-        let map = db.keyspace("map", KeyspaceOptions::default()).expect("there");
+        let map = db.keyspace("map", keyspace.clone()).expect("there");
         (db, map)
     };
     let (db, map) = open();
@@ -74,4 +74,13 @@ fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
     let db = Database::open(dir.path().join("db")).expect("opened again");
     let map = db.existing_keyspace("map").expect("there");
     assert_eq!(map.iter().count(), 4);
+}
+
+#[test]
+fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
+    // In a file of its own, in a block, and in one that the cache would take.
+    let inline = KeyspaceOptions::default().with_blob_bytes_min(0);
+    a_large_value_changes_nothing(0, &KeyspaceOptions::default());
+    a_large_value_changes_nothing(0, &inline);
+    a_large_value_changes_nothing(2 * LARGE_BYTES as u64, &inline);
 }

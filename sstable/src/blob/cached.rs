@@ -64,11 +64,12 @@ impl CachedRecords {
         is_there.then_some(record)
     }
 
-    /// Room for the record of `len` bytes at `offset`, which was missed, behind its place, if it is to be cached.
+    /// Room for the record of `len` bytes at `offset`, which was missed, behind its place, if it is to be cached
+    /// and there is memory for that.
     pub(super) fn room(&self, offset: u64, len: usize) -> Option<Blank> {
         let whole = PLACE_BYTES + len;
         let takes = len <= RECORD_BYTES_MAX && self.slots.takes(self.slot(offset), Fill::Yes, whole);
-        takes.then(|| self.slots.blank(&offset.to_le_bytes(), whole))
+        takes.then(|| self.slots.blank(&offset.to_le_bytes(), whole)).and_then(Result::ok)
     }
 
     /// Cache the record of `len` bytes at `offset` that `blank` holds, checked.

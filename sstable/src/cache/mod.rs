@@ -32,7 +32,9 @@ mod tests;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use esker_base::Result;
 use esker_base::ledger::{Ledger, Purpose};
+use esker_base::memory::probe;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::sync::{ArcSwapAny, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
@@ -335,10 +337,13 @@ impl CachedTable {
 
     /// Room for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
     /// account for as long as anything holds on to it.
-    pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Blank {
+    ///
+    /// Errors: [`Error::OutOfMemory`](esker_base::Error::OutOfMemory), of a long block.
+    pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Result<Blank> {
         let room = room_bytes(len);
+        probe(room + CachedBlock::OVERHEAD_BYTES, "a block")?;
         let held = self.cache.ledger.hold(Purpose::Cache, room as u64 + OVERHEAD_BYTES);
-        Blank::new(&self.cache.rooms, bytes, room, held)
+        Ok(Blank::new(&self.cache.rooms, bytes, room, held))
     }
 
     /// Cache block `index`.

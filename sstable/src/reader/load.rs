@@ -157,7 +157,7 @@ impl TableReader {
         {
             return Ok(block);
         }
-        let mut blank = self.cached.blank(&[], len);
+        let mut blank = self.cached.blank(&[], len)?;
         self.source.read_into(offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
         let place = self.place(block);
@@ -235,7 +235,7 @@ impl TableReader {
 
     /// [`keep`](Self::keep) block `block` with a copy of `raw`.
     fn keep_copy(&self, block: usize, raw: &[u8], cost: &mut OpCost) -> Result<Block> {
-        self.keep(block, self.cached.blank(raw, raw.len()), raw.len(), cost)
+        self.keep(block, self.cached.blank(raw, raw.len())?, raw.len(), cost)
     }
 
     /// Open block `block`, the first `len` bytes in `blank`, and cache it.
