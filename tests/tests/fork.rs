@@ -1,7 +1,11 @@
 //! A forked child has the handle of its parent, and none of its threads: it may read, and what would change
 //! anything errs. A test of its own in a process of its own, since a fork takes only the thread that calls it.
 #![cfg(unix)]
-#![expect(clippy::disallowed_methods, reason = "a real process, and a watchdog in it")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a real process with a real lock, and a watchdog in it"
+)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions, MergeOperator};
+use esker_vfs::fs::Fs;
+use esker_vfs::os::OsFs;
 use fork::{Fork, fork, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 
 /// What the child found wrong, as its exit code; 0 is nothing.
 fn in_the_child(db: Database, map: &Keyspace) -> i32 {
@@ -123,6 +130,48 @@ impl MergeOperator for Concat {
     }
 }
 
+/// Whether the lock at `path` is free, by the system's word alone: this process's own list is not asked.
+fn is_free(path: &Path) -> bool {
+    std::fs::File::open(path).expect("there").try_lock().is_ok()
+}
+
+/// A child drops its copy of a lock, and another keeps one while its parent lets go.
+fn a_lock_is_its_parents(path: &Path) {
+    let lock = OsFs.lock(path).expect("free");
+    match fork() {
+        Ok(Fork::Child) => {
+            drop(lock);
+            std::process::exit(0);
+        }
+        Ok(Fork::Parent(child)) => assert_eq!(waitpid(child).ok(), Some(0)),
+        Err(error) => panic!("no fork: {error:?}"),
+    }
+    assert!(!is_free(path), "a child has let go of its parent's lock");
+    let child = sleeping_child();
+    drop(lock);
+    drop(OsFs.lock(path).expect("free again, though the child has a copy"));
+    end(child);
+}
+
+/// A child that has a copy of all that is open here, and does nothing.
+fn sleeping_child() -> Pid {
+    match fork() {
+        Ok(Fork::Child) => {
+            std::thread::sleep(Duration::from_mins(1));
+            std::process::exit(0);
+        }
+        Ok(Fork::Parent(child)) => Pid::from_raw(child).expect("a number"),
+        Err(error) => panic!("no fork: {error:?}"),
+    }
+}
+
+/// End `child`, which is still there.
+fn end(child: Pid) {
+    assert!(rustix::process::waitpid(Some(child), WaitOptions::NOHANG).expect("ours").is_none());
+    kill_process(child, Signal::KILL).expect("ended");
+    rustix::process::waitpid(Some(child), WaitOptions::empty()).expect("ours");
+}
+
 #[test]
 fn a_forked_child_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -152,6 +201,7 @@ fn a_forked_child_changes_nothing() {
     }
     // The parent has heard nothing of all that, and holds its lock.
     assert!(matches!(Database::open(&place), Err(Error::Locked { .. })));
+    assert!(!is_free(&place.join("LOCK")));
     map.put("after", "2").expect("put");
     db.persist().expect("durable");
     for n in 0..2_000u32 {
@@ -166,9 +216,15 @@ fn a_forked_child_changes_nothing() {
     assert_eq!(map.get("child").expect("read"), None);
     assert_eq!(map.get("after").expect("read").as_deref(), Some(&b"2"[..]));
 
-    // After the last close a child may open what it likes.
+    // A child that lives on keeps nobody out.
+    let child = sleeping_child();
     drop(map);
     db.close().expect("closed");
+    let db = Database::builder(&place).merge_operator(Arc::new(Concat)).open().expect("opened once more");
+    db.close().expect("closed");
+    end(child);
+
+    // After the last close a child may open what it likes.
     match fork() {
         Ok(Fork::Child) => {
             let own = || {
@@ -181,4 +237,6 @@ fn a_forked_child_changes_nothing() {
         Ok(Fork::Parent(child)) => assert_eq!(waitpid(child).ok(), Some(0)),
         Err(error) => panic!("no fork: {error:?}"),
     }
+
+    a_lock_is_its_parents(&dir.path().join("lock"));
 }

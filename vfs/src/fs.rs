@@ -83,8 +83,8 @@ pub trait Fs: Send + Sync {
         self.open_dir(dir)?.sync()
     }
     /// Lock the file at `path` (created if absent) against every other handle, in this process or
-    /// another, until the result is dropped. [`Error::Locked`](esker_base::Error::Locked) at once if
-    /// somebody has it.
+    /// another, until the result is dropped by the process that took it, whatever children that has forked.
+    /// [`Error::Locked`](esker_base::Error::Locked) at once if somebody has it.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
     /// Bytes that a write into `dir` could still use, or `None` where that is not known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;

@@ -44,7 +44,7 @@ pub(super) struct OsLock {
     process: Process,
     // Fields drop in this order: the system's lock goes before the registration, so that whoever
     // finds the registry free also finds the file free.
-    _file: fs::File,
+    file: fs::File,
     registration: Registration,
 }
 
@@ -65,12 +65,22 @@ impl OsLock {
                 Err(TryLockError::WouldBlock) => return Err(locked("another process")),
                 Err(TryLockError::Error(source)) => return Err(Error::io("lock", path, named(source))),
             }
-            let lock =
-                OsLock { path: path.to_path_buf(), process: Process::current(), _file: file, registration };
+            let lock = OsLock { path: path.to_path_buf(), process: Process::current(), file, registration };
             // The name may have gone to another file between the open and the lock.
             if lock.still_in_place()? {
                 return Ok(lock);
             }
+        }
+    }
+}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // To close the file would not do: a forked child's copy keeps a lock that nobody takes back. And what such a
+        // child drops is its parent's.
+        if self.process.is_surely_current() {
+            // What is refused the close does, if there is no child.
+            let _refused = self.file.unlock();
         }
     }
 }
