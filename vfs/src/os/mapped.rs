@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use esker_base::Result;
-use memmap2::{Advice, MmapOptions, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw};
 
 use super::copier::Copier;
 use super::{OsFile, sys};
@@ -47,7 +47,7 @@ impl OsRange {
         // Here instead of at the first store to each page: that would be its writer's time, and the journal
         // may let one wait for tens of milliseconds.
         #[cfg(target_os = "linux")]
-        map.advise(Advice::PopulateWrite).ok()?;
+        map.advise(memmap2::Advice::PopulateWrite).ok()?;
         Some(OsRange { map, range: offset..end, called })
     }
 
