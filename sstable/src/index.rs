@@ -6,7 +6,7 @@
 mod heads;
 
 use std::cmp::Ordering;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, Range, RangeInclusive};
 
 use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder};
@@ -14,13 +14,16 @@ use esker_base::key::{behind, head, shared_prefix};
 use esker_base::{Error, InternalKey, Result, SeqNo};
 use esker_vfs::os::memory::prefetch;
 
-use crate::stored::TRAILER_BYTES;
+use crate::stored::{RAW_BYTES_MAX, TRAILER_BYTES};
 use heads::Heads;
 
 pub(crate) use heads::GROUP as NEAR_BLOCKS;
 pub use heads::Near;
 
 const FLAG_SEQNOS: u8 = 1;
+
+/// Bytes of a stored block: more than none, and no more than the longest raw one has.
+const STORED_BYTES: RangeInclusive<usize> = TRAILER_BYTES + 1..=RAW_BYTES_MAX + TRAILER_BYTES;
 
 /// Blocks that a miss may bring together.
 const READ_GROUP: usize = 16;
@@ -67,7 +70,7 @@ impl Index {
         let mut offset = 0u64;
         offsets.push(0);
         for length in lengths {
-            if (length as usize) <= TRAILER_BYTES {
+            if !STORED_BYTES.contains(&(length as usize)) {
                 return Err(input.error("block length"));
             }
             offset += u64::from(length);

@@ -14,7 +14,7 @@ use esker_base::{Error, Result};
 
 /// Codec, raw length and checksum behind every payload.
 pub(crate) const TRAILER_BYTES: usize = 9;
-/// The longest raw block: one row with the longest value, and room for its key and columns.
+/// The longest raw block: one row with the longest value, and room for its key, its columns and padding.
 pub(crate) const RAW_BYTES_MAX: usize = VALUE_BYTES_MAX + (1 << 20);
 
 /// How a payload is compressed. The discriminants are on disk: never renumber them.

@@ -13,7 +13,8 @@ use esker_base::{Error, Result};
 use esker_vfs::fs::{File, Fs, read_exact_at};
 
 use super::layout::{
-    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, check, decode_footer, decode_header, lengths, record_bytes,
+    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, RECORD_BYTES_MAX, check, decode_footer, decode_header,
+    lengths, record_bytes,
 };
 use crate::options::TableIdentity;
 use crate::stored::Place;
@@ -112,8 +113,9 @@ impl BlobInspection {
         let left = end - self.at;
         let start = read_exact_at(&*self.file, self.at, RECORD_BYTES)?;
         let len = lengths(&start).map(|(key, value)| record_bytes(key.into(), value));
-        let Some(len) = len.filter(|len| *len <= left) else {
-            let what = "a record that reaches beyond the end of the records".to_owned();
+        let Some(len) = len.filter(|len| *len <= left.min(RECORD_BYTES_MAX)) else {
+            let what =
+                "a record that is longer than any, or reaches beyond the end of the records".to_owned();
             return Ok(self.rest("records", what, Verdict::Bad));
         };
         let bytes = read_exact_at(&*self.file, self.at, usize::try_from(len).unwrap_or(usize::MAX))?;

@@ -6,6 +6,7 @@ use esker_base::blob::BlobMeta;
 use esker_base::checksum::ChecksumSeed;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::format::{BLOB_END_MAGIC, BLOB_MAGIC, BLOB_VERSION};
+use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, Result};
 
 use crate::options::TableIdentity;
@@ -15,6 +16,8 @@ use crate::stored::Place;
 pub(super) const HEADER_BYTES: usize = 44;
 /// Bytes of a record before its key.
 pub(super) const RECORD_BYTES: usize = 10;
+/// The longest record there may be, in bytes.
+pub(super) const RECORD_BYTES_MAX: u64 = (RECORD_BYTES + KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64;
 /// Bytes of a footer.
 pub(super) const FOOTER_BYTES: usize = 36;
 /// Bytes of a checksum, which a record begins with.

@@ -11,22 +11,19 @@ use bytes::Bytes;
 use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::checksum::ChecksumSeed;
 use esker_base::filename::FileName;
-use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::{DatabaseId, Error, FileNumber, OpCost, Result};
 use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
 
 use super::cached::{CachedRecords, PLACE_BYTES, pin};
 use super::layout::{
-    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, Record, check, decode_footer, decode_header, fields, lengths,
-    record_bytes,
+    FOOTER_BYTES, HEADER_BYTES, RECORD_BYTES, RECORD_BYTES_MAX, Record, check, decode_footer,
+    decode_header, fields, lengths, record_bytes,
 };
 use crate::options::TableIdentity;
 use crate::reader::TableContext;
 use crate::source::TableSource;
 use crate::stored::Place;
-
-/// The longest record there may be.
-const RECORD_BYTES_MAX: u64 = (RECORD_BYTES + KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64;
 
 /// Bytes that verification reads at once.
 const PIECE_BYTES: usize = 1 << 20;

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::blob::{BlobMeta, BlobPointer};
+use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, OpCost};
 use esker_vfs::fs::Fs;
 use proptest::prelude::*;
@@ -180,6 +181,21 @@ fn every_flipped_bit_and_every_cut_is_found() {
     put(&*fs, &whole);
     let fields = inspect_blob(&*fs, &path()).expect("memory");
     assert!(fields.map(|field| field.expect("memory")).all(|field| field.verdict == Verdict::Ok));
+}
+
+#[test]
+fn a_record_longer_than_any_is_not_read() {
+    let fs = memory();
+    write(&fs, &rows(&[("plum", "purple")]));
+    let file = fs.open_writable(&path()).expect("memory");
+    // The first record claims as much as the longest key and value have, behind a short key; the file is long enough.
+    let claimed = u32::try_from(KEY_BYTES_MAX + VALUE_BYTES_MAX).expect("fits");
+    file.write_at(&claimed.to_le_bytes(), 48).expect("memory");
+    file.set_len(u64::from(claimed) + 1000).expect("a hole takes no memory");
+    let fields = inspect_blob(&*fs, &path()).expect("memory");
+    let fields: Vec<_> = fields.map(|field| field.expect("memory does not fail")).collect();
+    let told: Vec<_> = fields.iter().map(|field| (field.name, field.verdict)).collect();
+    assert_eq!(told, [("header", Verdict::Ok), ("records", Verdict::Bad)]);
 }
 
 #[test]

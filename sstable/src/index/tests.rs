@@ -131,6 +131,18 @@ fn the_sum_of_the_lengths_must_be_the_data_section() {
 }
 
 #[test]
+fn a_block_longer_than_any_is_refused() {
+    let with_block_of = |stored: usize| {
+        let mut builder = IndexBuilder::default();
+        builder.add(u32::try_from(stored).expect("fits"), InternalKey::new(b"a", SeqNo(1)), None);
+        Index::decode(&builder.encode().expect("small"), stored as u64).map(drop)
+    };
+    let longest = RAW_BYTES_MAX + TRAILER_BYTES;
+    assert!(with_block_of(longest).is_ok());
+    assert_eq!(with_block_of(longest + 1).expect_err("hostile").what, "block length");
+}
+
+#[test]
 fn a_huge_block_count_allocates_nothing() {
     let bytes = [255, 255, 255, 255, 1, 0, 0, 1, 2, 3];
     assert_eq!(Index::decode(&bytes, 0).expect_err("hostile").what, "block lengths");
