@@ -158,13 +158,13 @@ impl Fragments {
         Fragments { list }
     }
 
-    /// Fragments that are already cut and sorted, as read from a table. `None` if they are not.
-    pub fn from_sorted(list: Vec<Fragment>) -> Option<Fragments> {
-        let each = list
-            .iter()
-            .all(|f| f.start < f.end && !f.seqnos.is_empty() && f.seqnos.windows(2).all(|w| w[0] > w[1]));
-        let between = list.windows(2).all(|w| w[0].end <= w[1].start);
-        (each && between).then_some(Fragments { list })
+    /// Put `fragment` behind the last, as one after the other is read from a table. `None`, and nothing changes, if
+    /// it covers nothing, has no numbers or not the newest first, or begins before the last ends.
+    pub fn push(&mut self, fragment: Fragment) -> Option<()> {
+        let Fragment { start, end, seqnos } = &fragment;
+        let covers = start < end && !seqnos.is_empty() && seqnos.is_sorted_by(|newer, older| newer > older);
+        let behind = self.list.last().is_none_or(|last| last.end <= *start);
+        (covers && behind).then(|| self.list.push(fragment))
     }
 
     /// The fragments in key order.

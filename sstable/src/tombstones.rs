@@ -21,32 +21,36 @@ pub(crate) fn encode(fragments: &[Fragment]) -> Vec<u8> {
     out
 }
 
-/// Decode a payload.
+/// Room that is made for a fragment's numbers by their count alone: few have more.
+const NUMBERS_AHEAD: usize = 8;
+
+/// Decode a payload. Memory grows with what was found right so far, not with what a count claims.
 pub(crate) fn decode(payload: &[u8]) -> Result<Fragments, DecodeError> {
     let mut input = Decoder::new(payload);
     // A fragment takes five bytes or more, a number one.
     let count = input.varint_max(payload.len() / 5, "fragment count")?;
-    let mut list = Vec::with_capacity(count);
+    let mut fragments = Fragments::default();
     for _ in 0..count {
-        let start = input.bytes("fragment start")?.to_vec();
-        let end = input.bytes("fragment end")?.to_vec();
+        let start = input.bytes("fragment start")?;
+        let end = input.bytes("fragment end")?;
         let numbers = input.varint_max(input.rest().len(), "number count")?;
-        let mut seqnos = Vec::with_capacity(numbers);
+        let mut seqnos = Vec::with_capacity(numbers.min(NUMBERS_AHEAD));
         let mut before: Option<u64> = None;
         for _ in 0..numbers {
             let number = input.varint("sequence number")?;
             let seqno = match before {
                 None => Some(number).filter(|&seqno| seqno <= SeqNo::MAX.0),
-                Some(before) => before.checked_sub(number),
+                Some(before) => before.checked_sub(number).filter(|&seqno| seqno < before),
             };
             let seqno = seqno.ok_or(input.error("sequence number"))?;
             seqnos.push(SeqNo(seqno));
             before = Some(seqno);
         }
-        list.push(Fragment { start, end, seqnos });
+        let fragment = Fragment { start: start.to_vec(), end: end.to_vec(), seqnos };
+        fragments.push(fragment).ok_or(input.error("order of the fragments"))?;
     }
     if !input.is_empty() {
         return Err(input.error("end of the tombstones"));
     }
-    Fragments::from_sorted(list).ok_or(DecodeError { what: "order of the fragments", at: 0 })
+    Ok(fragments)
 }

@@ -43,12 +43,13 @@ fn retained_tombstones() {
 #[test]
 fn nested_tombstones_of_two_tables_take_no_more_than_their_stripes() {
     // One table says of one range that it was deleted 20,000 times, the other cuts it into 10,000 pieces.
-    let deep = Fragment {
+    let fragment = Fragment {
         start: b"a".to_vec(),
         end: b"z".to_vec(),
         seqnos: (1..=20_000).rev().map(SeqNo).collect(),
     };
-    let deep = Fragments::from_sorted(vec![deep]).expect("sorted");
+    let mut deep = Fragments::default();
+    deep.push(fragment).expect("in order");
     let pieces: Vec<_> =
         (0..10_000u64).map(|n| cover(&format!("b{n:05}"), &format!("b{n:05}x"), 30_000 + n)).collect();
     let inputs = [Arc::new(deep), Arc::new(Fragments::build(&pieces))];

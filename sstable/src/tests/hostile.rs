@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use esker_base::checksum::{ChecksumSeed, key_hash};
+use esker_base::coding::put_varint;
 use esker_base::{Cursor, InternalKey, OpCost, SeqNo};
 use esker_vfs::fs::Fs;
 use proptest::prelude::*;
@@ -173,6 +174,25 @@ fn a_newer_version_is_told_from_damage() {
     assert!(decode(&bytes).is_corruption(), "a version that no checksum covers is damage");
     repair_footer(&mut bytes);
     assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 4, supported: 3, .. }));
+}
+
+/// As many as the bytes could hold, by what they claim: whoever looks at the first knows better.
+#[test]
+fn tombstones_that_are_none_end_with_the_first() {
+    let mut many = Vec::new();
+    put_varint(&mut many, 200_000);
+    let first = many.len();
+    many.resize(1_000_000, 0);
+    let error = crate::tombstones::decode(&many).expect_err("a fragment that covers nothing");
+    assert!(error.what == "order of the fragments" && error.at < first + 10, "{error:?}");
+
+    let mut numbers = vec![1, 0, 1, b'a'];
+    put_varint(&mut numbers, 900_000);
+    numbers.push(200);
+    let first = numbers.len();
+    numbers.resize(1_000_000, 0);
+    let error = crate::tombstones::decode(&numbers).expect_err("a number that is no smaller");
+    assert!(error.what == "sequence number" && error.at < first + 10, "{error:?}");
 }
 
 #[test]
