@@ -89,6 +89,68 @@ fn a_panicking_step_ends_its_job_alone() {
     });
 }
 
+/// A job that panics in the place of that number, each time with a payload that panics when it is dropped.
+struct Bomber {
+    place: u32,
+    gate: Arc<Gate>,
+}
+
+/// What it panics with, as does what that gives.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+impl Bomber {
+    fn panic_in(&self, place: u32) {
+        if self.place == place {
+            std::panic::panic_any(Bomb);
+        }
+    }
+}
+
+impl Job for Bomber {
+    fn name(&self) -> &'static str {
+        "bomber"
+    }
+    fn step(&mut self) -> Progress {
+        self.panic_in(0);
+        assert!(self.place != 1, "for `panicked` to be called");
+        Progress::Done
+    }
+    fn panicked(&mut self, _message: &str) {
+        self.panic_in(1);
+    }
+}
+
+impl Drop for Bomber {
+    fn drop(&mut self) {
+        self.gate.open();
+        self.panic_in(2);
+    }
+}
+
+#[test]
+fn a_payload_that_panics_in_its_drop_ends_no_worker() {
+    on_both(|scheduler| {
+        let rig = Rig::default();
+        for place in 0..3 {
+            let seen = rig.gate.epoch();
+            // This lane has one worker.
+            scheduler.spawn(Lane::Flush, Box::new(Bomber { place, gate: Arc::clone(&rig.gate) }));
+            assert!(scheduler.wait(&rig.gate, seen, None));
+            let seen = rig.gate.epoch();
+            scheduler.spawn(Lane::Flush, rig.job("sound", || Progress::Done));
+            let minute = Some(Duration::from_mins(1));
+            assert!(scheduler.wait(&rig.gate, seen, minute), "the lane still works after place {place}");
+        }
+        scheduler.stop();
+    });
+}
+
 #[test]
 fn a_job_that_asks_for_a_pause_runs_again_after_it_and_lets_others_by() {
     on_both(|scheduler| {
