@@ -38,7 +38,9 @@ pub(crate) fn run(args: &InspectArgs, out: Out<'_>) -> Result<Exit, Failure> {
     }
     let (mut shown, mut bytes, mut bad, mut unchecked) = (0, 0, 0, 0);
     for field in fields {
-        let field = field?;
+        // What could not be read says nothing about the fields before it.
+        let found = if bad > 0 { Exit::Damaged } else { Exit::Done };
+        let field = field.map_err(|error| Failure::from(error).beside(found))?;
         shown += 1;
         bytes += field.len;
         bad += u64::from(field.verdict == Verdict::Bad);
