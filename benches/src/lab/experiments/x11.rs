@@ -24,6 +24,8 @@ mod traced;
 
 use std::collections::BTreeMap;
 
+use esker_layouts::kv::{Go, KeyRange, KvRead, OrderedKv};
+
 use cluster::{Shards, Splitting};
 use events::Event;
 use model::Modelled;
@@ -176,7 +178,7 @@ impl Measuring<'_> {
             done.map_err(failed("load history"))?;
             let rows = accesses.into_iter().filter_map(|access| match access {
                 Access::Put(key, value) => Some(Put { key, value, ..Put::default() }),
-                Access::Get(_) | Access::Scan(_) => None,
+                Access::Get(_) | Access::Scan(_) | Access::Visit(_) => None,
             });
             puts.extend(rows);
         }
@@ -232,7 +234,7 @@ impl Measuring<'_> {
     }
 
     /// Ask for events between two times, and for single ones; what each range read asked of the store.
-    fn read<K>(
+    fn read<K: OrderedKv + 'static>(
         &mut self,
         kv: &Traced<K>,
         table: &dyn Events,
@@ -244,6 +246,7 @@ impl Measuring<'_> {
         let mut reads = Vec::new();
         let long = (events.len() / 100).max(8);
         let sources = events.iter().map(|event| event.source).collect::<std::collections::BTreeSet<_>>();
+        let one_call = visits_in_one_call(kv).map_err(failed("visit the table"))?;
         for _ in 0..self.sizes.reads {
             let first = random.usize(..events.len() - long);
             let (from, to) = (events[first].time, events[first + long].time);
@@ -257,7 +260,7 @@ impl Measuring<'_> {
             right(self.order.name(), doing, &done.value, &expected)?;
             let returned = expected.len() as u64;
             let (formula, cost) =
-                model::range(self.order, returned, events.len() as u64, sources.len() as u64);
+                model::range(self.order, returned, events.len() as u64, sources.len() as u64, one_call);
             let counted = (done.cost.calls, done.cost.keys_read);
             self.study.compare(&self.operation("events between two times"), formula, &counted, &cost);
             self.found.returned += returned;
@@ -309,6 +312,13 @@ impl Measuring<'_> {
         self.found.single = serve::alone(store, &setup, puts).map_err(failed("put all on one server"))?;
         Ok(())
     }
+}
+
+/// Whether `kv`, which is not empty, visits rows in one call with all its seeks; other stores make a call of each.
+fn visits_in_one_call(kv: &impl OrderedKv) -> esker_layouts::Result<bool> {
+    let read = kv.read()?;
+    read.visit(KeyRange::all(), |_, _| Ok(Go::To(vec![0xFF])))?;
+    Ok(read.cost().calls == 1)
 }
 
 /// Puts by slice of the key space, from its end down, and moment. Slices have equally many of the `keys`,

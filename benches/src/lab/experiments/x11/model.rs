@@ -49,8 +49,14 @@ pub(super) fn server(order: Order, key: &[u8]) -> Option<usize> {
 }
 
 /// What a read of the events between two times must cost, in words, and in calls and keys: of `events` and
-/// `sources` in all, `found` lie there.
-pub(super) fn range(order: Order, found: u64, events: u64, sources: u64) -> (&'static str, (u64, u64)) {
+/// `sources` in all, `found` lie there. `one_call`: whether the store visits rows in one call, however often it seeks.
+pub(super) fn range(
+    order: Order,
+    found: u64,
+    events: u64,
+    sources: u64,
+    one_call: bool,
+) -> (&'static str, (u64, u64)) {
     match order {
         Order::Growing => ("1 call, a key for each event found", (1, found)),
         Order::SlidesSeconds | Order::SlidesMillis => {
@@ -61,6 +67,10 @@ pub(super) fn range(order: Order, found: u64, events: u64, sources: u64) -> (&'s
             let calls = 1 + u64::from(buckets);
             ("the list of epochs, a call for each bucket, a key for each event found", (calls, 1 + found))
         }
+        Order::Promoted if one_call => (
+            "with S sources: 1 call of S seeks and S keys to find them, S calls and a key for each event found",
+            (1 + sources, sources + found),
+        ),
         Order::Promoted => (
             "with S sources: S + 1 calls and S keys to find them, S calls and a key for each event found",
             (2 * sources + 1, sources + found),

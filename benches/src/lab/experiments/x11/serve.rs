@@ -1,8 +1,8 @@
 //! What each server takes for its part of the work: its stream is replayed alone, on a store of its own, so
 //! that servers do not compete for this machine.
 
-use esker_layouts::Result;
 use esker_layouts::kv::{KvRead, KvTx, OrderedKv, ScanOptions};
+use esker_layouts::{OpCost, Result};
 
 use super::SERVERS;
 use super::cluster::Shards;
@@ -36,6 +36,7 @@ impl Put {
                 Access::Put(key, value) => (put.key, put.value) = (key, value),
                 Access::Get(key) => gets.push(key),
                 Access::Scan(range) => gets.push(range.start),
+                Access::Visit(visit) => gets.push(visit.range.start),
             }
         }
         put.others = gets.iter().filter(|key| **key != put.key).cloned().collect();
@@ -123,7 +124,7 @@ pub(super) fn replay<S: Store>(
                 accesses.iter().filter(|access| asks(shards, access, server)).collect();
             if !asked.is_empty() {
                 let (done, nanos) =
-                    stopwatch::timed(|| asked.iter().try_for_each(|access| ask(&kv, access)));
+                    stopwatch::timed(|| asked.iter().try_for_each(|access| ask(&kv, access).map(drop)));
                 done?;
                 served.reads[read][server] = nanos as f64;
             }
@@ -185,18 +186,24 @@ pub(super) fn asks(shards: &Shards, access: &Access, server: usize) -> bool {
     match access {
         Access::Get(key) | Access::Put(key, _) => shards.server(key) == server,
         Access::Scan(range) => shards.servers(range).contains(&server),
+        Access::Visit(visit) => shards.servers(&visit.range).contains(&server),
     }
 }
 
-fn ask<K: OrderedKv>(kv: &K, access: &Access) -> Result<()> {
+/// Read on `kv` what `access` read of it; what that cost.
+pub(super) fn ask<K: OrderedKv>(kv: &K, access: &Access) -> Result<OpCost> {
     let read = kv.read()?;
     match access {
-        Access::Get(key) | Access::Put(key, _) => read.get(key).map(|_| ()),
+        Access::Get(key) | Access::Put(key, _) => {
+            read.get(key)?;
+        }
         // The store holds its server's rows alone, so the whole range is its part of it.
         Access::Scan(range) => {
-            read.scan(range.clone(), ScanOptions::new())?.try_for_each(|row| row.map(|_| ()))
+            read.scan(range.clone(), ScanOptions::new())?.try_for_each(|row| row.map(|_| ()))?;
         }
+        Access::Visit(visit) => read.visit(visit.range.clone(), |key, _| Ok(visit.go(key)))?,
     }
+    Ok(read.cost())
 }
 
 /// All puts on one server.

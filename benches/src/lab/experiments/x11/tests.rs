@@ -37,6 +37,58 @@ fn every_cost_equals_its_formula_on_both_stores() {
     assert_eq!(on_engine.claims.len(), on_map.claims.len() + 1, "the engine tells what it writes");
 }
 
+/// Every order's range read, replayed on the whole table, costs what the read cost without the wrapper.
+fn replays_cost_what_was_read<S: Store>(store: &S) {
+    let happened = events::events(&sizes(&tiny()), &tiny());
+    for order in Order::ALL {
+        let events: Vec<Event> = happened.iter().map(|event| order.stamp(*event)).collect();
+        let kv = Traced::new(store.open().expect("open"));
+        let table = RealEvents.open(&kv, order).expect("a table");
+        table.put_all(&events).expect("put");
+        let (from, to) = (events[100].time, events[200].time);
+        let bare = RealEvents.open(kv.store(), order).expect("the table").between(from, to).expect("read");
+        let (traced, accesses) = kv.trace(|| table.between(from, to));
+        assert_eq!(traced.expect("read"), bare, "{}", order.name());
+        let mut replayed = OpCost::default();
+        for access in &accesses {
+            replayed.add(&serve::ask(kv.store(), access).expect("asked again"));
+        }
+        assert_eq!(replayed, bare.cost, "{}", order.name());
+    }
+}
+
+#[test]
+fn a_range_read_costs_what_it_does_without_the_wrapper_and_so_does_its_replay() {
+    replays_cost_what_was_read(&MapFactory);
+    replays_cost_what_was_read(&EngineFactory);
+}
+
+#[test]
+fn of_a_scan_what_was_read_is_written_down() {
+    let kv = Traced::new(MapStore::new());
+    for key in [b"a", b"b", b"c"] {
+        kv.put(key, b"").expect("put");
+    }
+    let range = |start: &[u8], end: &[u8]| KeyRange { start: start.to_vec(), end: Some(end.to_vec()) };
+    let all = range(b"a", b"d");
+    let scan = |options: ScanOptions, rows: usize| {
+        let (done, accesses) = kv.trace(|| {
+            let read = kv.read()?;
+            read.scan(all.clone(), options)?.take(rows).try_for_each(|row| row.map(drop))
+        });
+        done.expect("scan");
+        accesses
+    };
+    let (forward, back) = (ScanOptions::new(), ScanOptions::new().reverse());
+    assert_eq!(scan(forward, 0), []);
+    assert_eq!(scan(forward, 2), [Access::Scan(range(b"a", b"b\0"))]);
+    assert_eq!(scan(forward.limit(2), 9), [Access::Scan(range(b"a", b"b\0"))]);
+    assert_eq!(scan(back, 1), [Access::Scan(range(b"c", b"d"))]);
+    for options in [forward, back, forward.limit(4)] {
+        assert_eq!(scan(options, 9), [Access::Scan(all.clone())]);
+    }
+}
+
 #[test]
 fn what_is_modelled_says_so() {
     let study = run(&MapFactory, &tiny(), &mut Silent).expect("the lab runs");

@@ -3,10 +3,12 @@
 //! Routing is counted here, below the layout: from the keys that really are read and written, not from what
 //! a layout says of itself.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 
 use esker_layouts::kv::{
-    Bytes, Caps, Costed, Expect, KeyRange, KvRead, KvTx, Merge, OrderedKv, Row, ScanOptions,
+    Bytes, Caps, Costed, Expect, Go, KeyRange, KvRead, KvTx, Merge, OrderedKv, Row, ScanOptions,
 };
 use esker_layouts::{OpCost, Result};
 
@@ -14,9 +16,29 @@ use esker_layouts::{OpCost, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Get(Vec<u8>),
+    /// The part of the range that was read: a scan may be dropped, or end at a limit, long before its end.
     Scan(KeyRange),
+    Visit(Visit),
     /// The key, and the length of its value.
     Put(Vec<u8>, usize),
+}
+
+/// The way of one visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Visit {
+    /// It ends where the visit stopped.
+    pub(super) range: KeyRange,
+    /// By key: the rows from which it went anywhere but on, and where.
+    turns: BTreeMap<Vec<u8>, Go>,
+}
+
+impl Visit {
+    /// Where it goes from the row of `key`. A row that it went past, which only a store that lacks rows lends,
+    /// is gone past again.
+    pub(super) fn go(&self, key: &[u8]) -> Go {
+        let before = self.turns.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
+        before.map_or(Go::On, |(_, go)| go.clone())
+    }
 }
 
 /// Accesses of transactions that did not commit are among them: they were made.
@@ -24,7 +46,7 @@ pub(super) enum Access {
 pub(super) struct Traced<K> {
     inner: K,
     /// `None` while nothing is written down.
-    log: Mutex<Option<Vec<Access>>>,
+    log: Log,
 }
 
 impl<K> Traced<K> {
@@ -48,7 +70,13 @@ impl<K> Traced<K> {
     }
 }
 
-fn note(log: &Mutex<Option<Vec<Access>>>, access: impl FnOnce() -> Access) {
+type Log = Mutex<Option<Vec<Access>>>;
+
+fn is_kept(log: &Log) -> bool {
+    log.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
+fn note(log: &Log, access: impl FnOnce() -> Access) {
     if let Some(log) = log.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
         log.push(access());
     }
@@ -80,12 +108,12 @@ impl<K: OrderedKv + 'static> OrderedKv for Traced<K> {
 /// A snapshot.
 pub(super) struct TracedRead<'a, R> {
     read: R,
-    log: &'a Mutex<Option<Vec<Access>>>,
+    log: &'a Log,
 }
 
 impl<R: KvRead> KvRead for TracedRead<'_, R> {
     type Scan<'b>
-        = R::Scan<'b>
+        = TracedScan<'b, R::Scan<'b>>
     where
         Self: 'b;
 
@@ -107,12 +135,100 @@ impl<R: KvRead> KvRead for TracedRead<'_, R> {
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<Self::Scan<'_>> {
-        note(self.log, || Access::Scan(range.clone()));
-        self.read.scan(range, options)
+        let part = is_kept(self.log).then(|| Part {
+            range: range.clone(),
+            options,
+            rows: 0,
+            last: None,
+            whole: false,
+        });
+        Ok(TracedScan { rows: self.read.scan(range, options)?, part, log: self.log })
+    }
+
+    fn visit(&self, range: KeyRange, mut visit: impl FnMut(&[u8], &[u8]) -> Result<Go>) -> Result<()> {
+        if !is_kept(self.log) {
+            return self.read.visit(range, visit);
+        }
+        let mut way = Visit { range: range.clone(), turns: BTreeMap::new() };
+        let done = self.read.visit(range, |key, value| {
+            let go = visit(key, value)?;
+            if go == Go::Stop {
+                way.range.end = KeyRange::point(key).end;
+            }
+            if go != Go::On {
+                way.turns.insert(key.to_vec(), go.clone());
+            }
+            Ok(go)
+        });
+        note(self.log, || Access::Visit(way));
+        done
     }
 
     fn cost(&self) -> OpCost {
         self.read.cost()
+    }
+}
+
+/// A scan. It is written down when it is dropped, for only then is it known how much of it was read.
+pub(super) struct TracedScan<'a, I> {
+    rows: I,
+    /// `None` while nothing is written down.
+    part: Option<Part>,
+    log: &'a Log,
+}
+
+/// As much of a range as was read.
+struct Part {
+    range: KeyRange,
+    options: ScanOptions,
+    rows: usize,
+    last: Option<Bytes>,
+    /// Whether the scan came to the end of the range.
+    whole: bool,
+}
+
+impl Part {
+    fn take(&mut self, row: Option<&Result<Row>>) {
+        match row {
+            Some(Ok((key, _))) => (self.rows, self.last) = (self.rows + 1, Some(key.clone())),
+            Some(Err(_)) => {}
+            // At a limit the scan ends, and the range need not.
+            None => {
+                self.whole |= self.options.limit.is_none_or(|limit| self.rows < limit)
+                    && self.options.bytes_limit.is_none();
+            }
+        }
+    }
+
+    /// `None` if nothing was read.
+    fn range(self) -> Option<KeyRange> {
+        let (mut range, whole) = (self.range, self.whole);
+        match self.last.filter(|_| !whole) {
+            Some(last) if self.options.reverse => range.start = last.to_vec(),
+            Some(last) => range.end = KeyRange::point(&last).end,
+            None => return whole.then_some(range),
+        }
+        Some(range)
+    }
+}
+
+impl<I: Iterator<Item = Result<Row>>> Iterator for TracedScan<'_, I> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.rows.next();
+        if let Some(part) = &mut self.part {
+            part.take(row.as_ref());
+        }
+        row
+    }
+}
+
+impl<I> Drop for TracedScan<'_, I> {
+    fn drop(&mut self) {
+        if let Some(range) = self.part.take().and_then(Part::range) {
+            note(self.log, || Access::Scan(range));
+        }
     }
 }
 
@@ -173,7 +289,7 @@ impl<T: KvTx> AnyTx for T {
 /// A transaction.
 pub(super) struct TracedTx<'a> {
     tx: &'a mut (dyn AnyTx + 'a),
-    log: &'a Mutex<Option<Vec<Access>>>,
+    log: &'a Log,
 }
 
 impl KvRead for TracedTx<'_> {
