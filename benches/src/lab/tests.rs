@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use esker_layouts::OpCost;
-use esker_layouts::kv::{Costed, KvRead, OrderedKv, ScanOptions};
+use esker_layouts::kv::{Caps, Costed, KvRead, OrderedKv, ScanOptions};
 use esker_layouts::map::MapStore;
 use esker_layouts::tuple::Space;
 use flate2::Compression;
@@ -12,6 +13,7 @@ use flate2::write::GzEncoder;
 
 use super::fit::{Observed, fit};
 use super::model::{Form, Operation, growth};
+use super::store::{Setup, TemporaryEngine};
 use super::verdict::Outcome;
 use super::*;
 
@@ -41,6 +43,89 @@ fn counters_equal(store: StoreChoice) {
             let keys = series.counter_fit.expect("enough points");
             assert_eq!(keys.form, series.predicted, "{place}: {keys:?}");
         }
+    }
+}
+
+/// The engine; at their end its stores tell what they have counted since they were opened last.
+struct Watching(Arc<Mutex<Vec<esker::Counters>>>);
+
+struct Watched {
+    /// `None` once it was opened again as another.
+    engine: Option<TemporaryEngine>,
+    counted: Arc<Mutex<Vec<esker::Counters>>>,
+}
+
+impl Watched {
+    fn engine(&self) -> &TemporaryEngine {
+        self.engine.as_ref().expect("open")
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(engine) = &self.engine {
+            self.counted.lock().expect("lock").push(engine.database().metrics().counters);
+        }
+    }
+}
+
+impl OrderedKv for Watched {
+    type Read<'a> = <TemporaryEngine as OrderedKv>::Read<'a>;
+    type Tx<'a> = <TemporaryEngine as OrderedKv>::Tx<'a>;
+
+    fn caps(&self) -> &Caps {
+        self.engine().caps()
+    }
+    fn read(&self) -> esker_layouts::Result<Self::Read<'_>> {
+        self.engine().read()
+    }
+    fn update<T>(
+        &self,
+        f: impl FnMut(&mut Self::Tx<'_>) -> esker_layouts::Result<T>,
+    ) -> esker_layouts::Result<Costed<T>> {
+        self.engine().update(f)
+    }
+}
+
+impl Watching {
+    fn watched(&self, engine: TemporaryEngine) -> Watched {
+        Watched { engine: Some(engine), counted: Arc::clone(&self.0) }
+    }
+}
+
+impl Store for Watching {
+    type Kv = Watched;
+
+    fn name(&self) -> &'static str {
+        EngineFactory.name()
+    }
+    fn open_as(&self, setup: &Setup) -> esker_layouts::Result<Watched> {
+        Ok(self.watched(EngineFactory.open_as(setup)?))
+    }
+    fn settle(&self, kv: &Watched) -> esker_layouts::Result<()> {
+        EngineFactory.settle(kv.engine())
+    }
+    fn compact(&self, kv: &Watched) -> esker_layouts::Result<()> {
+        EngineFactory.compact(kv.engine())
+    }
+    fn disk_bytes(&self, kv: &Watched) -> Option<u64> {
+        EngineFactory.disk_bytes(kv.engine())
+    }
+    fn reopen_as(&self, mut kv: Watched, setup: &Setup) -> esker_layouts::Result<Watched> {
+        Ok(self.watched(EngineFactory.reopen_as(kv.engine.take().expect("open"), setup)?))
+    }
+}
+
+#[test]
+fn writes_that_are_measured_go_to_the_log() {
+    let writing = [Experiment::X6, Experiment::X10, Experiment::X12, Experiment::X13, Experiment::X15];
+    for experiment in writing {
+        let store = Watching(Arc::default());
+        run_on(&store, &RealLayouts, &tiny(&[experiment]), &mut Silent).expect("the lab runs");
+        let counted = store.0.lock().expect("lock");
+        assert!(counted.iter().any(|store| store.commits > 0), "{}", experiment.name());
+        let unlogged = |store: &&esker::Counters| store.commits > 0 && store.log_bytes == 0;
+        assert_eq!(counted.iter().filter(unlogged).count(), 0, "{}", experiment.name());
     }
 }
 

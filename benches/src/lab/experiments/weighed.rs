@@ -1,5 +1,6 @@
 //! What a store holds and what that weighs: found by reading all of it.
 
+use esker::{DatabaseOptions, Durability};
 use esker_layouts::kv::{Bytes, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
 
 use super::samples::failed;
@@ -72,17 +73,37 @@ pub(super) fn put_all<K: OrderedKv>(kv: &K, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// Everything merged into the last level, closed, and opened again as `setup` says.
+/// Everything merged into the last level, closed, and opened again as `setup` says, with a log.
 pub(super) fn at_rest<S: Store>(store: &S, kv: S::Kv, setup: &Setup) -> Result<S::Kv> {
     store.compact(&kv).map_err(failed("compact"))?;
-    store.reopen_as(kv, setup).map_err(failed("open the store again"))
+    reopened(store, kv, setup)
 }
 
-/// A setup for large loads: no log, since the store goes away with its directory; and tables so large that
-/// all of a store is one.
-pub(super) fn for_loads() -> Setup {
+/// `kv`, which was loaded [`without_log`], in tables, opened again with the default settings, and read once, so that it
+/// is warm. Whatever is written from here on goes to the log, as in every other store.
+pub(super) fn loaded<S: Store>(store: &S, kv: S::Kv) -> Result<S::Kv> {
+    store.settle(&kv).map_err(failed("settle"))?;
+    let kv = reopened(store, kv, &Setup::default())?;
+    weigh(&kv, |_, _| ())?;
+    Ok(kv)
+}
+
+fn reopened<S: Store>(store: &S, kv: S::Kv, setup: &Setup) -> Result<S::Kv> {
+    let mut setup = setup.clone();
+    setup.database.durability = DatabaseOptions::default().durability;
+    store.reopen_as(kv, &setup).map_err(failed("open the store again"))
+}
+
+/// A setup for loads that are not measured: no log, since the store goes away with its directory.
+pub(super) fn without_log() -> Setup {
     let mut setup = Setup::default();
-    setup.database.durability = esker::Durability::NoLog;
+    setup.database.durability = Durability::NoLog;
+    setup
+}
+
+/// [`without_log`], and tables so large that all of a store is one.
+pub(super) fn for_loads() -> Setup {
+    let mut setup = without_log();
     setup.database.table_bytes = 1 << 34;
     setup
 }

@@ -16,7 +16,8 @@ use mailboxes::Mailboxes;
 
 use super::random;
 use super::samples::failed;
-use crate::lab::store::{Setup, Store};
+use super::weighed::{loaded, without_log};
+use crate::lab::store::Store;
 use crate::lab::study::Study;
 use crate::lab::{Experiment, LabOptions, Progress, Result, Scale};
 
@@ -59,26 +60,26 @@ fn run_with<S: Store>(
 ) -> Result<Study> {
     let sizes = sizes(options);
     let mail = Mailboxes::new(&sizes, options)?;
-    let mut setup = Setup::default();
-    // As in the other experiments with large loads: the store goes away with its directory.
-    setup.database.durability = esker::Durability::NoLog;
     progress.begin(Experiment::X10, Form::ALL.len() as u64 + 1);
     let mut asked = Asked::new(&sizes, &mail, options);
     let mut order = Form::ALL;
     random(options, &[10, 2]).shuffle(&mut order);
     for form in order {
-        let kv = store.open_as(&setup).map_err(failed("open a store"))?;
+        let kv = store.open_as(&without_log()).map_err(failed("open a store"))?;
         open.with(&kv, form, &mut |boxes| {
             for batch in mail.arriving().chunks(BATCH) {
                 boxes.load(batch).map_err(failed("load the mail"))?;
             }
-            store.settle(&kv).map_err(failed("settle"))?;
+            Ok(())
+        })?;
+        let kv = loaded(store, kv)?;
+        open.with(&kv, form, &mut |boxes| {
             asked.reads(form, boxes)?;
             asked.changes(form, boxes)
         })?;
         progress.step(form.name());
     }
-    let kv = store.open_as(&setup).map_err(failed("open a store"))?;
+    let kv = store.open().map_err(failed("open a store"))?;
     let bounds = bounds::tried(&kv, &mail, &sizes, &mut asked.study, options)?;
     progress.step("the slides' bounds");
     Ok(findings::study(&asked, &bounds, options))

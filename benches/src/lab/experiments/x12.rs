@@ -14,7 +14,8 @@ use esker_layouts::tuple::Space;
 
 use super::random;
 use super::samples::{Samples, failed, right};
-use crate::lab::store::{Setup, Store};
+use super::weighed::{loaded, without_log};
+use crate::lab::store::Store;
 use crate::lab::study::Study;
 use crate::lab::{Experiment, LabOptions, Progress, Result, Scale};
 
@@ -188,12 +189,9 @@ fn drop_once<S: Store>(
     study: &mut Study,
     measured: &mut Measured,
 ) -> Result<()> {
-    let mut setup = Setup::default();
-    // As in the other experiments with large loads: the store goes away with its directory.
-    setup.database.durability = esker::Durability::NoLog;
-    let kv = store.open_as(&setup).map_err(failed("open a store"))?;
+    let kv = store.open_as(&without_log()).map_err(failed("open a store"))?;
     load(&kv, amount).map_err(failed("load the keys"))?;
-    store.settle(&kv).map_err(failed("settle"))?;
+    let kv = loaded(store, kv)?;
     let loaded = store.disk_bytes(&kv);
     let samples = measured.drops.entry((way, amount)).or_default();
     let done = samples

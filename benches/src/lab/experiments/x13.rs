@@ -15,7 +15,8 @@ use records::{OpenModels, RealModels, build, chunk_key, row_key, size, touched};
 
 use super::random;
 use super::samples::{Samples, failed, right};
-use crate::lab::store::{Setup, Store};
+use super::weighed::{loaded, without_log};
+use crate::lab::store::Store;
 use crate::lab::study::Study;
 use crate::lab::{Experiment, LabOptions, Progress, Result, Scale};
 
@@ -89,9 +90,6 @@ fn run_with<S: Store>(
     progress: &mut dyn Progress,
 ) -> Result<Study> {
     let sizes = sizes(options.scale);
-    let mut setup = Setup::default();
-    // As in the other experiments with large loads: the store goes away with its directory.
-    setup.database.durability = esker::Durability::NoLog;
     let shapes = FIELDS.into_iter().flat_map(|fields| WIDTHS.map(|width| (fields, width)));
     let mut rows: Vec<_> = shapes.flat_map(|shape| MODES.map(|mode| (shape, mode))).collect();
     let lengths = sizes.vectors.iter().copied();
@@ -102,15 +100,13 @@ fn run_with<S: Store>(
     let mut study = Study::new("X13", "", "D5–D8", "");
     let mut measured = Measured::default();
     for ((fields, width), (mode, name)) in rows {
-        let kv = store.open_as(&setup).map_err(failed("open a store"))?;
         let asked = Rows { fields, width, mode, name, options, sizes: &sizes };
-        asked.ask(store, &kv, open, &mut study, &mut measured)?;
+        asked.ask(store, open, &mut study, &mut measured)?;
         progress.step(&format!("rows of {fields} fields of {width} B, {name}"));
     }
     for (length, (chunk, name)) in vectors {
-        let kv = store.open_as(&setup).map_err(failed("open a store"))?;
         let asked = VectorOf { length, chunk, name, options, sizes: &sizes };
-        asked.ask(store, &kv, open, &mut study, &mut measured)?;
+        asked.ask(store, open, &mut study, &mut measured)?;
         progress.step(&format!("vectors of {length}, {name}"));
     }
     Ok(findings::study(study, &measured, &sizes, options))
@@ -130,23 +126,26 @@ impl Rows<'_> {
     fn ask<S: Store>(
         &self,
         store: &S,
-        kv: &S::Kv,
         open: &impl OpenModels<S::Kv>,
         study: &mut Study,
         measured: &mut Measured,
     ) -> Result<()> {
         let Rows { fields, width, name, .. } = *self;
         let mut random = random(self.options, &[13, 3, fields.into(), width.into()]);
-        let table = open.records(kv, fields, self.mode).map_err(failed("open the table"))?;
         let mut text =
             || -> String { std::iter::repeat_with(|| random.lowercase()).take(width as usize).collect() };
         let mut rows: Vec<Vec<String>> =
             (0..self.sizes.rows).map(|_| (0..fields).map(|_| text()).collect()).collect();
         let numbered: Vec<(u64, Vec<String>)> = (0..).zip(rows.iter().cloned()).collect();
-        for batch in numbered.chunks(100) {
-            table.put_all(batch).map_err(failed("load the table"))?;
+        let kv = store.open_as(&without_log()).map_err(failed("open a store"))?;
+        {
+            let table = open.records(&kv, fields, self.mode).map_err(failed("open the table"))?;
+            for batch in numbered.chunks(100) {
+                table.put_all(batch).map_err(failed("load the table"))?;
+            }
         }
-        store.settle(kv).map_err(failed("settle"))?;
+        let kv = loaded(store, kv)?;
+        let table = open.records(&kv, fields, self.mode).map_err(failed("open the table"))?;
         let fresh: Vec<String> = (0..self.sizes.samples).map(|_| text()).collect();
         let packed = self.mode == RowMode::Packed;
         for new in fresh {
@@ -217,7 +216,6 @@ impl VectorOf<'_> {
     fn ask<S: Store>(
         &self,
         store: &S,
-        kv: &S::Kv,
         open: &impl OpenModels<S::Kv>,
         study: &mut Study,
         measured: &mut Measured,
@@ -225,8 +223,10 @@ impl VectorOf<'_> {
         let VectorOf { length, chunk, name, .. } = *self;
         let mut random = random(self.options, &[13, 4, length]);
         let mut elements: Vec<u64> = (0..length).map(|_| random.u64(..1 << 32)).collect();
-        let vector = build(kv, open.chunk(chunk), &elements).map_err(failed("build the vector"))?;
-        store.settle(kv).map_err(failed("settle"))?;
+        let kv = store.open_as(&without_log()).map_err(failed("open a store"))?;
+        build(&kv, open.chunk(chunk), &elements).map_err(failed("build the vector"))?;
+        let kv = loaded(store, kv)?;
+        let vector = records::vector(&kv, open.chunk(chunk)).map_err(failed("open the vector"))?;
         right(name, "length", &vector.len().map_err(failed("count the vector"))?, &length)?;
         let size = size(chunk);
         for _ in 0..self.sizes.samples {

@@ -12,7 +12,8 @@ use people::{Kind, OpenPeople, Person, RealPeople, Shape};
 
 use super::random;
 use super::samples::failed;
-use crate::lab::store::{Setup, Store};
+use super::weighed::{loaded, without_log};
+use crate::lab::store::Store;
 use crate::lab::study::Study;
 use crate::lab::{Experiment, LabOptions, Progress, Result, Scale};
 
@@ -73,27 +74,24 @@ fn run_with<S: Store>(
 ) -> Result<Study> {
     let sizes = sizes(options);
     let people = people(&sizes, options);
-    let mut setup = Setup::default();
-    // As in the other experiments with large loads: the store goes away with its directory.
-    setup.database.durability = esker::Durability::NoLog;
     let shapes = shapes();
     progress.begin(Experiment::X15, shapes.len() as u64 + 2);
     let mut asked = asked::Asked::new(&sizes, &people, options);
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     random(options, &[15, 2]).shuffle(&mut order);
     for (name, shape) in order.into_iter().map(|at| shapes[at]) {
-        let kv = store.open_as(&setup).map_err(failed("open a store"))?;
+        let kv = store.open_as(&without_log()).map_err(failed("open a store"))?;
+        load(open.open(&kv, shape).map_err(failed("open the table"))?.as_ref(), &people)?;
+        let kv = loaded(store, kv)?;
         let table = open.open(&kv, shape).map_err(failed("open the table"))?;
-        load(table.as_ref(), &people)?;
-        store.settle(&kv).map_err(failed("settle"))?;
         asked.reads(table.as_ref(), name, shape)?;
         asked.writes(table.as_ref(), name, shape)?;
         progress.step(name);
     }
-    let kv = store.open_as(&setup).map_err(failed("open a store"))?;
+    let kv = store.open().map_err(failed("open a store"))?;
     let raced = raced::inserts(&kv, open, &sizes, &mut asked.study)?;
     progress.step("racing inserts");
-    let kv = store.open_as(&setup).map_err(failed("open a store"))?;
+    let kv = store.open().map_err(failed("open a store"))?;
     let built = raced::build(&kv, open, &people, &sizes, &mut asked.study, options)?;
     progress.step("an index built beside writers");
     Ok(findings::study(&asked, &[raced, built], &sizes, options))

@@ -27,8 +27,8 @@ pub(super) fn study(asked: &Asked<'_>, bounds: &[Bound; 3], options: &LabOptions
     study.protocol = format!(
         "{} mailboxes with {} messages, {source}; the largest has {}. Four forms: wide rows with a column a message, \
          whose time is that of the cell (as in the slides), or a column a day and message; narrow rows by user and \
-         message, or by user, day and message. Loaded in the order of arrival without a log, flushed; {} rounds of \
-         the three questions, then as many changes of up to {TOGETHER} messages and their count, all or nothing and, \
+         message, or by user, day and message. Loaded in the order of arrival without a log, flushed, opened again \
+         with the default durability and read once; {} rounds of the three questions, then as many changes of up to {TOGETHER} messages and their count, all or nothing and, \
          where rows are narrow, row by row. Users are drawn by their mail or evenly, in equal parts. Answers are \
          checked. The slides' bounds are tried on text keys as the slides write them.",
         mail.count(),

@@ -103,13 +103,18 @@ pub(super) fn row_key(id: u64) -> Vec<u8> {
     rows().key(&(1u64, id))
 }
 
-fn vector() -> Space {
+fn space() -> Space {
     Space::new(&("vector",))
+}
+
+/// The vector in `store`, made if there is none.
+pub(super) fn vector<S: OrderedKv>(store: &S, chunk: Chunk) -> esker_layouts::Result<Vector<'_, S, u64>> {
+    Vector::open(store, &space(), chunk)
 }
 
 /// The key of a chunk; `FORMAT.md` of the layouts says where chunks lie.
 pub(super) fn chunk_key(number: u64) -> Vec<u8> {
-    vector().key(&(1u64, number))
+    space().key(&(1u64, number))
 }
 
 /// Elements of a chunk, for vectors of any length.
@@ -121,14 +126,10 @@ pub(super) fn size(chunk: Chunk) -> u64 {
     }
 }
 
-/// The vector of `elements`. It is written as the format says, chunk by chunk: a push reads and writes the
+/// Load the vector of `elements`. It is written as the format says, chunk by chunk: a push reads and writes the
 /// last chunk, so building a packed vector of n by pushing takes n² time.
-pub(super) fn build<'k, S: OrderedKv>(
-    store: &'k S,
-    chunk: Chunk,
-    elements: &[u64],
-) -> esker_layouts::Result<Vector<'k, S, u64>> {
-    let opened = Vector::open(store, &vector(), chunk)?;
+pub(super) fn build<S: OrderedKv>(store: &S, chunk: Chunk, elements: &[u64]) -> esker_layouts::Result<()> {
+    vector(store, chunk)?;
     let length = usize::try_from(size(chunk)).unwrap_or(usize::MAX).min(elements.len());
     let chunks: Vec<(u64, &[u64])> = (0..).zip(elements.chunks(length.max(1))).collect();
     for batch in chunks.chunks(1_000) {
@@ -139,7 +140,7 @@ pub(super) fn build<'k, S: OrderedKv>(
             Ok(())
         })?;
     }
-    Ok(opened)
+    Ok(())
 }
 
 /// How many chunks of `size` elements the elements in `range` lie in.

@@ -19,8 +19,8 @@ pub(super) fn study(asked: &Asked<'_>, checks: &[Check], sizes: &Sizes, options:
     study.protocol = format!(
         "A table of {} people in {} cities with 0 to 4 indexes: by mail address (unique), by city, by city and age, \
          by age; and three tables with the index by city alone: kept in step with the rows, with the name in its \
-         entries (covering), and verified on read. Loaded without a log, settled; {} lookups of each kind and then \
-         {} puts of each kind, in random order. Answers are checked against the rows in memory. Then 16 threads \
+         entries (covering), and verified on read. Loaded without a log, flushed, opened again with the default \
+         durability and read once; {} lookups of each kind and then {} puts of each kind, in random order. Answers are checked against the rows in memory. Then 16 threads \
          insert one mail address, {} times, and an index is built over the loaded table while 2 threads move people. \
          In the costs of lookups the list of indexes, one scan when a view is opened, is left out; in those of \
          writes it is in.",

@@ -27,9 +27,9 @@ pub(super) fn study(
     study.protocol = format!(
         "{} users with {} friends each, in V4 (key: user.friend) and V5 (key: MD5 of user, MD5 of friend; value: \
          both ids), ids of {:?} bytes: numbered behind zeros, random letters, and random letters of mixed lengths \
-         with the same mean. Loaded, merged into one table, opened again, read once as a whole and fact by fact; \
+         with the same mean. Loaded without a log, merged into one table, opened again with the default durability, read once as a whole and fact by fact; \
          then {} times, all six of a length in turn in random order: check a friend, check a stranger, add the stranger, \
-         delete it. The default block of 4 KiB, no compression. No log. Answers are checked. Tables are weighed \
+         delete it. The default block of 4 KiB, no compression. Answers are checked. Tables are weighed \
          again with keys of random bytes of the same lengths, which share next to nothing.",
         sizes.users, sizes.degree, sizes.lengths, sizes.samples
     );
