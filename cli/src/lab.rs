@@ -12,21 +12,31 @@ use crate::output::{Out, say};
 use crate::progress::Bars;
 
 pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
-    let mut kept = Kept { bars: Bars::default(), args, page: None };
-    let report = match (lab::run(&options(args), &mut kept), &kept.page) {
-        (Ok(report), _) => report,
-        (Err(error), None) => return Err(error.into()),
+    Report::probe(&args.report, args.json.as_deref())?;
+    let mut kept = Kept { bars: Bars::default(), args, text: String::new(), page: None };
+    let ran = lab::run(&options(args), &mut kept);
+    // Also after a failure: what was found before it stands.
+    let told = tell(&kept, out);
+    match (ran, kept.page) {
+        (Ok(_), _) => told.map(|()| Exit::Done),
+        (Err(error), None) => Err(error.into()),
         (Err(error), Some(page)) => {
-            let kept = format!("what the experiments before it found is in {}", page.display());
-            return Err(Failure::from(error).hint(kept));
+            let kept = format!("what was found before it is in {}", page.display());
+            Err(Failure::from(error).hint(kept))
         }
-    };
-    say!(out, "{}", report.to_text().trim_end())?;
-    if let Some(page) = kept.page {
-        say!(out)?;
-        say!(out, "report: {}", page.display())?;
     }
-    Ok(Exit::Done)
+}
+
+/// Print what was found, and where the page is.
+fn tell(kept: &Kept<'_>, out: Out<'_>) -> Result<(), Failure> {
+    if kept.text.is_empty() {
+        return Ok(());
+    }
+    say!(out, "{}", kept.text.trim_end())?;
+    match &kept.page {
+        Some(page) => say!(out, "\nreport: {}", page.display()),
+        None => Ok(()),
+    }
 }
 
 /// Shows progress, and writes the page and the figures after each experiment: what took minutes to measure must
@@ -34,6 +44,8 @@ pub(crate) fn run(args: &LabArgs, out: Out<'_>) -> Result<Exit, Failure> {
 struct Kept<'a> {
     bars: Bars,
     args: &'a LabArgs,
+    /// What was found so far, for the terminal; empty before the first experiment is done.
+    text: String,
     page: Option<PathBuf>,
 }
 
@@ -51,8 +63,10 @@ impl lab::Progress for Kept<'_> {
     }
 
     fn found(&mut self, so_far: &Report) -> lab::Result<()> {
-        self.page = Some(so_far.write_html(&self.args.report)?);
-        self.args.json.as_ref().map_or(Ok(()), |file| so_far.write_json(file))
+        self.text = so_far.to_text();
+        let page = so_far.write_html(&self.args.report).map(|page| self.page = Some(page));
+        let figures = self.args.json.as_ref().map_or(Ok(()), |file| so_far.write_json(file));
+        page.and(figures)
     }
 }
 

@@ -6,10 +6,11 @@
 )]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write as _};
+use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use tempfile::NamedTempFile;
 
 use super::{LabError, Result};
 
@@ -58,12 +59,56 @@ pub(super) fn each_line(
     Ok(())
 }
 
-/// Write `text` to `file`, making its directory.
+/// Write `text` to `file`, making its directory. A file that is there is replaced as a whole, or not at all.
 pub(super) fn write(file: &Path, text: &str) -> Result<()> {
-    if let Some(directory) = file.parent().filter(|d| !d.as_os_str().is_empty()) {
-        fs::create_dir_all(directory).map_err(failed("create the directory of", file))?;
+    if is_special(file) {
+        return fs::write(file, text).map_err(failed("write", file));
     }
-    fs::write(file, text).map_err(failed("write", file))
+    let mut new = replacement(file)?;
+    new.write_all(text.as_bytes()).map_err(failed("write", file))?;
+    new.persist(place(file)).map(drop).map_err(|refused| failed("write", file)(refused.error))
+}
+
+/// An error if [`write`] could not write `file` as things are. Leaves nothing behind.
+pub(super) fn probe(file: &Path) -> Result<()> {
+    if file.is_dir() {
+        return Err(failed("write", file)(ErrorKind::IsADirectory.into()));
+    }
+    if is_special(file) {
+        return Ok(());
+    }
+    let missing: Vec<&Path> =
+        file.ancestors().skip(1).take_while(|directory| !is_there(directory)).collect();
+    let probed = replacement(file).map(drop);
+    for directory in missing {
+        let _ = fs::remove_dir(directory);
+    }
+    probed
+}
+
+/// Whether `file` is a pipe or a device, which has its place and cannot be replaced; or a directory.
+fn is_special(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| !found.is_file())
+}
+
+fn is_there(directory: &Path) -> bool {
+    directory.as_os_str().is_empty() || directory.exists()
+}
+
+/// Where `file` lies: through a link, what it names is replaced and the link stays.
+fn place(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf())
+}
+
+/// An empty file beside `file`, whose directory is made; it goes unless it is renamed.
+fn replacement(file: &Path) -> Result<NamedTempFile<File>> {
+    let place = place(file);
+    let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    fs::create_dir_all(directory).map_err(failed("create the directory of", file))?;
+    let named =
+        tempfile::Builder::new().prefix(".esker-lab-").make_in(directory, |new| File::create_new(new));
+    named.map_err(failed("write", file))
 }
 
 /// The machine in a few words: processor, cores, memory, system.

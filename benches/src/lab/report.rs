@@ -212,9 +212,16 @@ impl Report {
         files::write(file, &self.to_json())
     }
 
+    /// An error if the page could not be written to `directory`, or the figures to `json`, as things are: to be
+    /// known before hours of measuring. Leaves nothing behind.
+    pub fn probe(directory: &Path, json: Option<&Path>) -> Result<()> {
+        files::probe(&page(directory))?;
+        json.map_or(Ok(()), files::probe)
+    }
+
     /// Write the page to `index.html` in `directory`, which is made if need be; returns its path.
     pub fn write_html(&self, directory: &Path) -> Result<PathBuf> {
-        let file = directory.join("index.html");
+        let file = page(directory);
         files::write(&file, &self.to_html())?;
         Ok(file)
     }
@@ -231,6 +238,11 @@ impl Report {
         let data = data.join(", ");
         format!("scale {}, seed {}, {} repetitions, {data}", self.scale, self.seed, self.repeat)
     }
+}
+
+/// The page in `directory`.
+fn page(directory: &Path) -> PathBuf {
+    directory.join("index.html")
 }
 
 impl ExperimentReport {

@@ -1,4 +1,8 @@
-#![expect(clippy::disallowed_methods, reason = "tests write inputs and read reports")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests write inputs and read reports"
+)]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -332,6 +336,24 @@ fn a_graph_with_a_delimiter_in_its_ids_is_a_clear_error() {
 fn bad_options_are_refused() {
     let options = LabOptions { repeat: Some(0), ..tiny(&[Experiment::X1]) };
     assert!(matches!(run(&options, &mut Silent), Err(LabError::BadOption(_))));
+}
+
+#[test]
+fn a_report_that_is_there_is_replaced_as_a_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, link) = (directory.path().join("figures.json"), directory.path().join("link"));
+    std::fs::write(&file, "those of yesterday").expect("write");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("figures.json", &link).expect("a link");
+    let old = std::fs::File::open(&file).expect("open");
+    let link = if cfg!(unix) { &link } else { &file };
+    files::write(link, "those of today").expect("write");
+    assert_eq!(std::fs::read_to_string(&file).expect("read"), "those of today");
+    let mut read = String::new();
+    std::io::Read::read_to_string(&mut &old, &mut read).expect("read");
+    assert_eq!(read, "those of yesterday", "whoever reads it reads on");
+    let left = std::fs::read_dir(directory.path()).expect("list").count();
+    assert_eq!(left, 1 + usize::from(cfg!(unix)));
 }
 
 #[test]

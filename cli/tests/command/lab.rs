@@ -23,8 +23,43 @@ fn what_was_found_before_a_failure_is_kept() {
     let given = given.into_iter().chain(["--report", report.to_str().expect("a path in ASCII")]);
     let page = report.join("index.html");
     let page = page.to_str().expect("a path in ASCII");
-    esker(&given.collect::<Vec<_>>()).failed(1, &["X12: ", "no-such-graph", "before it", page]);
+    let ran = esker(&given.collect::<Vec<_>>());
+    ran.failed(1, &["X12: ", "no-such-graph", "before it", page]);
+    assert!(ran.out.contains("X12"), "{}", ran.out);
     assert!(std::fs::read_to_string(page).expect("it is there").contains("X12"));
+}
+
+#[test]
+fn where_nothing_can_be_written_nothing_is_measured() {
+    let sandbox = Sandbox::new();
+    let path = |name: &str| sandbox.dir.path().join(name).to_str().expect("a path in ASCII").to_owned();
+    std::fs::write(path("file"), "").expect("written");
+    std::fs::create_dir(path("directory")).expect("made");
+    for (report, figures) in [
+        (path("file"), path("figures")),
+        (path("file/report"), path("figures")),
+        (path("new/report"), path("file/figures")),
+        (path("new/report"), path("directory")),
+    ] {
+        let given = ["lab", "x1", "--scale", "tiny", "--store", "map"];
+        let ran = esker(&[&given[..], &["--report", &report, "--json", &figures]].concat());
+        ran.failed(1, &["cannot "]);
+        assert_eq!((ran.out.as_str(), ran.err.contains("X1")), ("", false), "{}", ran.err);
+    }
+    assert_eq!(std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(), 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_measured_is_printed_where_it_cannot_be_written() {
+    let sandbox = Sandbox::new();
+    let report = sandbox.dir.path().join("report");
+    let page = report.join("index.html");
+    let report = report.to_str().expect("a path in ASCII");
+    let given = ["lab", "x12", "--scale", "tiny", "--store", "map", "--report", report];
+    let ran = esker(&[&given[..], &["--json", "/dev/full"]].concat());
+    ran.failed(1, &["cannot write /dev/full", page.to_str().expect("a path in ASCII")]);
+    assert!(ran.out.contains("X12") && page.exists(), "{}", ran.out);
 }
 
 #[test]
