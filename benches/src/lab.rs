@@ -225,6 +225,28 @@ impl LabOptions {
     pub fn repetitions(&self) -> u32 {
         self.repeat.unwrap_or(self.scale.repeat())
     }
+
+    /// An error where an option is out of bounds, or is for an experiment that is not to run: a report must not
+    /// name data that nothing has read.
+    fn check(&self) -> Result<()> {
+        if self.repetitions() == 0 {
+            return Err(LabError::BadOption("repeat is 0; at least one repetition is needed".into()));
+        }
+        for (option, is_given, experiment) in [
+            ("graph", self.graph.is_some(), Experiment::X1),
+            ("interest", self.interest.is_some(), Experiment::X8),
+            ("layouts", !self.layouts.is_empty(), Experiment::X8),
+            ("mail", self.mail.is_some(), Experiment::X10),
+        ] {
+            if is_given && !self.experiments.contains(&experiment) {
+                let name = experiment.name();
+                return Err(LabError::BadOption(format!(
+                    "--{option} is for {name} alone, which is not to run; name {name} too, or leave --{option} out"
+                )));
+            }
+        }
+        experiments::x8::check(self)
+    }
 }
 
 /// Hears how far the lab has come.
@@ -295,9 +317,7 @@ pub fn run_on<S: Store>(
     options: &LabOptions,
     progress: &mut dyn Progress,
 ) -> Result<Report> {
-    if options.repetitions() == 0 {
-        return Err(LabError::BadOption("repeat is 0; at least one repetition is needed".into()));
-    }
+    options.check()?;
     let mut report = Report::new(store.name(), options);
     for experiment in &options.experiments {
         let found = experiment.run(store, layouts, options, progress);

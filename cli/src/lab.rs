@@ -71,13 +71,19 @@ impl lab::Progress for Kept<'_> {
 }
 
 fn options(args: &LabArgs) -> LabOptions {
-    let experiments = match (args.experiments.as_slice(), &args.graph, &args.interest, &args.mail) {
-        ([], Some(_), None, None) => &[Experiment::X1],
-        ([], None, Some(_), None) => &[Experiment::X8],
-        ([], None, None, Some(_)) => &[Experiment::X10],
-        ([], ..) => Experiment::DEFAULT.as_slice(),
-        (named, ..) => named,
-    };
+    let with_data = [
+        (args.graph.is_some(), Experiment::X1),
+        (args.interest.is_some(), Experiment::X8),
+        (args.mail.is_some(), Experiment::X10),
+    ];
+    let mut experiments = args.experiments.clone();
+    if experiments.is_empty() {
+        experiments
+            .extend(with_data.into_iter().filter_map(|(given, experiment)| given.then_some(experiment)));
+    }
+    if experiments.is_empty() {
+        experiments.extend(Experiment::DEFAULT);
+    }
     let scale = match args.scale {
         Scale::Tiny => lab::Scale::Tiny,
         Scale::Smoke => lab::Scale::Smoke,
@@ -100,7 +106,7 @@ fn options(args: &LabArgs) -> LabOptions {
             Store::Redb => StoreChoice::Redb,
             Store::Fjall => StoreChoice::Fjall,
         },
-        ..LabOptions::new(scale, experiments.to_vec())
+        ..LabOptions::new(scale, experiments)
     }
 }
 

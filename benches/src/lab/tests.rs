@@ -338,6 +338,41 @@ fn bad_options_are_refused() {
     assert!(matches!(run(&options, &mut Silent), Err(LabError::BadOption(_))));
 }
 
+/// Counts what was begun.
+#[derive(Default)]
+struct Begun(u32);
+
+impl Progress for Begun {
+    fn begin(&mut self, _experiment: Experiment, _steps: u64) {
+        self.0 += 1;
+    }
+    fn step(&mut self, _what: &str) {}
+    fn end(&mut self) {}
+}
+
+#[test]
+fn options_of_what_does_not_run_are_refused_before_anything_does() {
+    let file = || PathBuf::from("no-such-file");
+    let interest = Interest { file: file(), columns: interest::Columns::default() };
+    let of = |experiments: &[Experiment]| tiny(experiments);
+    let wide = || vec!["wide".to_owned()];
+    for (options, word) in [
+        (LabOptions { graph: Some(file()), ..of(&[Experiment::X3]) }, "--graph is for x1"),
+        (LabOptions { mail: Some(file()), ..of(&[Experiment::X1]) }, "--mail is for x10"),
+        (LabOptions { interest: Some(interest), ..of(&[Experiment::X1]) }, "--interest is for x8"),
+        (LabOptions { layouts: wide(), ..of(&[Experiment::X1]) }, "--layouts is for x8"),
+        (
+            LabOptions { layouts: vec!["typo".into()], ..of(&[Experiment::X1, Experiment::X8]) },
+            "x8 has no layout \"typo\"",
+        ),
+    ] {
+        let mut begun = Begun::default();
+        let error = run(&options, &mut begun).expect_err(word);
+        assert!(matches!(&error, LabError::BadOption(what) if what.contains(word)), "{error}");
+        assert_eq!(begun.0, 0, "{word}");
+    }
+}
+
 #[test]
 fn a_report_that_is_there_is_replaced_as_a_whole() {
     let directory = tempfile::tempdir().expect("a directory");

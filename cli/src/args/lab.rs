@@ -13,8 +13,8 @@ use esker_bench::lab::interest::Columns;
 /// fails the run. The last line on standard output names the report's page.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LabArgs {
-    /// The experiments to run, in this order. If none is named: x1 and x8; or the one whose data --graph,
-    /// --interest or --mail gives.
+    /// The experiments to run, in this order. If none is named: x1 and x8; or those whose data --graph,
+    /// --interest and --mail give.
     #[arg(value_parser = experiment_parser(), value_name = "X", ignore_case = true)]
     pub experiments: Vec<Experiment>,
     /// Write the figures as JSON to this file.
@@ -33,7 +33,7 @@ pub struct LabArgs {
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub repeat: Option<u32>,
     /// Use the graph in this file (lines of two node numbers, `#` comments, optionally gzipped)
-    /// instead of a generated one.
+    /// for x1 instead of a generated one.
     #[arg(long, value_name = "FILE")]
     pub graph: Option<PathBuf>,
     /// Use the facts in this file (who played what, on which day, how often; tabs, `::` or commas between

@@ -70,6 +70,8 @@ fn mistakes_measure_nothing() {
     esker(&["lab", "x77", "--report", report]).failed(2, &["x77"]);
     esker(&["lab", "x1", "--scale", "tiny", "--graph", "no-such-graph", "--report", report])
         .failed(1, &["no-such-graph"]);
+    esker(&["lab", "x3", "--graph", "no-such-graph", "--report", report]).failed(2, &["--graph is for x1"]);
+    esker(&["lab", "x1", "x8", "--layouts", "typo", "--report", report]).failed(2, &["\"typo\""]);
     assert_eq!(std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(), 0);
 }
 
@@ -115,6 +117,15 @@ fn mail_comes_from_a_file() {
     std::fs::write(&mail, format!("{lines}61\tuser1/inbox/61\tsoon\n")).expect("written");
     esker(&given).failed(1, &["mail.tsv, line 61: the time \"soon\" is no number"]);
     esker(&["lab", "--mail", "no-such-mail", "--report", &report]).failed(1, &["no-such-mail"]);
+    // With two files both experiments run.
+    std::fs::write(&mail, &lines).expect("written");
+    let edges = path("edges.txt");
+    std::fs::write(&edges, "1 2\n1 3\n2 1\n").expect("written");
+    let ran = esker(&[&given[..], &["--graph", &edges]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("X1  ") && ran.out.contains("from a file") && !ran.out.contains("X8  "));
+    std::fs::remove_dir_all(&report).expect("removed");
+    std::fs::remove_file(&edges).expect("removed");
     assert_eq!(
         std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(),
         1,

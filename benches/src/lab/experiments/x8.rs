@@ -107,6 +107,11 @@ fn run_with<S: Store>(
     Ok(findings::study(bench, options, &setup))
 }
 
+/// An error if `options` name a layout that there is not.
+pub(in crate::lab) fn check(options: &LabOptions) -> Result<()> {
+    chosen(options).map(drop)
+}
+
 /// The layouts that `options` names, or all.
 fn chosen(options: &LabOptions) -> Result<Vec<Layout>> {
     if options.layouts.is_empty() {
