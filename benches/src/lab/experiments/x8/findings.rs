@@ -67,6 +67,17 @@ struct Findings<'a> {
     exhibits: Vec<Exhibit>,
 }
 
+/// The times of Q3 about a game beside its share of all facts.
+struct ShareOfTime {
+    pick: usize,
+    share: f64,
+    /// Nanoseconds, medians.
+    wide: f64,
+    tall: f64,
+    /// Tall's time over wide's, over the share: 1 where tall costs exactly its share.
+    over: f64,
+}
+
 fn percent(share: f64) -> String {
     if share < 0.01 { format!("{:.2} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
 }
@@ -97,6 +108,17 @@ impl Findings<'_> {
 
     fn probe(&self) -> Option<usize> {
         (0..self.bench.picks.len()).find(|pick| self.bench.picks[*pick].share == 0.0)
+    }
+
+    /// What tall takes of wide's time for Q3 at the last size, a row a game with a share.
+    fn shares_of_time(&self) -> Vec<ShareOfTime> {
+        let of = |pick: usize| {
+            let question = Question::Players(pick);
+            let [wide, tall] = [Layout::Wide, Layout::Tall].map(|l| self.p50(l, question, self.last));
+            let share = self.now().picks[pick].facts as f64 / self.now().facts as f64;
+            ShareOfTime { pick, share, wide, tall, over: tall / wide.max(1.0) / share }
+        };
+        self.shared().map(of).collect()
     }
 
     /// Q3's median time by facts.

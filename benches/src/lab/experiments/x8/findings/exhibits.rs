@@ -2,7 +2,7 @@
 
 use super::super::layouts::Layout;
 use super::super::measure::{Measured, Question, blocks};
-use super::{EXPONENTS, Findings, SHARE_FACTOR, TABLE_3, exponent};
+use super::{EXPONENTS, Findings, SHARE_FACTOR, ShareOfTime, TABLE_3, exponent};
 use crate::lab::study::{
     Axis, BarGroup, Bars, Column, Exhibit, Heat, HeatCell, Line, Lines, Place, Table, Unit, Value,
 };
@@ -162,16 +162,11 @@ impl Findings<'_> {
         if !self.ran(Layout::Wide) || !self.ran(Layout::Tall) {
             return;
         }
-        for pick in self.shared() {
-            let question = Question::Players(pick);
-            let [wide, tall] = [Layout::Wide, Layout::Tall].map(|l| self.p50(l, question, self.last));
-            let picked = self.now().picks[pick];
-            let share = picked.facts as f64 / self.now().facts as f64;
-            let over = tall / wide.max(1.0) / share;
+        for ShareOfTime { pick, share, wide, tall, over } in self.shares_of_time() {
             table.row([
                 self.bench.source.games()[self.bench.picks[pick].game as usize].as_str().into(),
                 share.into(),
-                picked.followers.users.into(),
+                self.now().picks[pick].followers.users.into(),
                 wide.into(),
                 tall.into(),
                 (tall / wide.max(1.0)).into(),
