@@ -149,7 +149,9 @@ impl Rows<'_> {
         let fresh: Vec<String> = (0..self.sizes.samples).map(|_| text()).collect();
         let packed = self.mode == RowMode::Packed;
         for new in fresh {
-            let (at, place) = (random.usize(..rows.len()), random.u32(..fields));
+            let count = rows.len();
+            let mut any = || (random.usize(..count), random.u32(..fields));
+            let (at, place) = any();
             let id = at as u64;
             let mut samples =
                 |asked| measured.rows.remove(&(name, fields, width, asked)).unwrap_or_default();
@@ -158,10 +160,18 @@ impl Rows<'_> {
             let set = update.call("set a field", || table.set(id, place, &new))?;
             right(name, "set a field", &set.value, &true)?;
             rows[at][place as usize].clone_from(&new);
-            let whole = read.call("read a row", || table.row(id))?;
-            right(name, "read a row", &whole.value.as_ref(), &Some(&rows[at]))?;
-            let field = one.call("read a field", || table.field(id, place))?;
-            right(name, "read a field", &field.value, &Some(new.clone()))?;
+            // Others than the one just written, which lies in the memtable and in the caches.
+            let (other, _) = any();
+            let whole = read.call("read a row", || table.row(other as u64))?;
+            right(name, "read a row", &whole.value.as_ref(), &Some(&rows[other]))?;
+            let (other, place_of_other) = any();
+            let field = one.call("read a field", || table.field(other as u64, place_of_other))?;
+            right(
+                name,
+                "read a field",
+                &field.value.as_ref(),
+                &Some(&rows[other][place_of_other as usize]),
+            )?;
             for (asked, samples) in [(OfRow::Update, update), (OfRow::Read, read), (OfRow::ReadField, one)]
             {
                 measured.rows.insert((name, fields, width, asked), samples);

@@ -12,8 +12,9 @@ pub(super) fn study(mut study: Study, measured: &Measured, sizes: &Sizes, option
     study.protocol = format!(
         "Tables of {} rows of 10 and 100 texts of 16, 64 and 256 bytes, packed in one value and with a key per field; \
          vectors of {:?} numbers, packed, with a key per element and in chunks of 128. Loaded without a log, in \
-         random order over a fresh store each, flushed, opened again with the default durability and read once; then {} times in turn: change a random field, read its \
-         row, read the field; change a random element, read {SLICE} in a row. Answers are checked.",
+         random order over a fresh store each, flushed, opened again with the default durability and read once; then {} \
+         times in turn: change a random field, read a random row, read a random field; change a random element, read \
+         {SLICE} in a row. Answers are checked.",
         sizes.rows, sizes.vectors, sizes.samples
     );
     let found = Found { measured, timed: options.scale != Scale::Tiny, options };

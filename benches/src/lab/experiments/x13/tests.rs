@@ -1,3 +1,5 @@
+use std::sync::{Arc, Mutex};
+
 use esker_layouts::kv::{Costed, KvRead, OrderedKv, ScanOptions};
 use esker_layouts::map::MapStore;
 use esker_layouts::tuple::KeyRange;
@@ -75,6 +77,67 @@ fn wrong_models_come_out_as_mismatches() {
     }
     let outcomes = study.verdicts();
     assert_eq!(outcomes, [Outcome::Reproduced, Outcome::ShapeOnly, Outcome::ShapeOnly]);
+}
+
+/// Notes of each update and read of a row its number, and the field where there is one.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Note>>>);
+
+type Note = (OfRow, u64, Option<u32>);
+
+struct Noted<'k> {
+    notes: Notes,
+    inner: Box<dyn Records + 'k>,
+}
+
+impl Noted<'_> {
+    fn note(&self, asked: OfRow, id: u64, place: Option<u32>) {
+        self.notes.0.lock().expect("lock").push((asked, id, place));
+    }
+}
+
+impl Records for Noted<'_> {
+    fn put_all(&self, rows: &[(u64, Vec<String>)]) -> esker_layouts::Result<()> {
+        self.inner.put_all(rows)
+    }
+    fn set(&self, id: u64, place: u32, text: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.note(OfRow::Update, id, Some(place));
+        self.inner.set(id, place, text)
+    }
+    fn row(&self, id: u64) -> esker_layouts::Result<Costed<Option<Vec<String>>>> {
+        self.note(OfRow::Read, id, None);
+        self.inner.row(id)
+    }
+    fn field(&self, id: u64, place: u32) -> esker_layouts::Result<Costed<Option<String>>> {
+        self.note(OfRow::ReadField, id, Some(place));
+        self.inner.field(id, place)
+    }
+}
+
+impl OpenModels<MapStore> for Notes {
+    fn records<'k>(
+        &self,
+        store: &'k MapStore,
+        fields: u32,
+        mode: RowMode,
+    ) -> esker_layouts::Result<Box<dyn Records + 'k>> {
+        Ok(Box::new(Noted { notes: self.clone(), inner: RealModels.records(store, fields, mode)? }))
+    }
+}
+
+#[test]
+fn what_is_read_is_not_what_was_just_written() {
+    let notes = Notes::default();
+    run_with(&MapFactory, &notes, &tiny(), &mut Silent).expect("the lab runs");
+    let asked = notes.0.lock().expect("lock");
+    let turns: Vec<_> = asked.chunks(3).collect();
+    assert_eq!(turns.len(), 12 * 4);
+    let kinds = |turn: &&[Note]| turn.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>();
+    assert!(turns.iter().all(|turn| kinds(turn) == [OfRow::Update, OfRow::Read, OfRow::ReadField]));
+    let others = turns.iter().filter(|turn| turn[1].1 != turn[0].1).count();
+    let other_fields = turns.iter().filter(|turn| (turn[2].1, turn[2].2) != (turn[0].1, turn[0].2)).count();
+    // Of four rows three are others.
+    assert!(others > 24 && other_fields > 36, "{others} {other_fields} of {}", turns.len());
 }
 
 #[test]
