@@ -66,10 +66,7 @@ fn run_with<S: Store>(
     let samples = samples(&source, sizes[0], effort.samples, options);
     let moments = truth::moments(&source, &picks, &samples, &sizes);
     progress.step("the right answers");
-    let splits: Vec<String> = (1..PARTS_MAX as u64)
-        .map(|part| u64::from(source.users()) * part / PARTS_MAX as u64)
-        .map(|user| source.user(u32::try_from(user).unwrap_or(u32::MAX)))
-        .collect();
+    let splits = splits(&source);
     let setup = setup(options);
     let mut bench = Bench::new(&source, &picks, &moments, effort);
     let mut order = chosen;
@@ -105,6 +102,14 @@ fn run_with<S: Store>(
         bench.peaks.insert(layout, (alone, files::peak_memory()));
     }
     Ok(findings::study(bench, options, &setup))
+}
+
+/// Where users are divided.
+fn splits(source: &Source) -> Vec<String> {
+    (1..PARTS_MAX as u64)
+        .map(|part| u64::from(source.users()) * part / PARTS_MAX as u64)
+        .map(|user| source.user(u32::try_from(user).unwrap_or(u32::MAX)))
+        .collect()
 }
 
 /// An error if `options` name a layout that there is not.

@@ -161,8 +161,8 @@ impl Findings<'_> {
             "{data} Loaded without a log. Layouts one after the other, in random order, each over a fresh store of its own, asked at {}, \
              after the store has merged all its tables (a major compaction). Q1 and Q2 about {} users (present and absent games in turn), Q3 and \
              Q4 about the games whose share of facts lies nearest 10 %, 1 % and 0.1 %: {}. Answers are counts and \
-             checksums of names, and checked. Scans of more than 10,000 cells run in {} parts side by side, the same \
-             for all layouts; Q3 is asked until it has taken a second, at desk scale. What a client over a network would wait for is not in these times.",
+             checksums of names, and checked. Scans that come to more than 10,000 cells run in {} parts side by side, at \
+             every size and the same for all layouts; Q3 is asked until it has taken a second, at desk scale. What a client over a network would wait for is not in these times.",
             sizes.join(", "),
             self.now().users.len(),
             games.join(", "),

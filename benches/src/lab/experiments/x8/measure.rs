@@ -15,7 +15,7 @@ use crate::lab::{LabError, LabOptions, Result, Scale, stats, stopwatch};
 
 /// Rows wider than this may be left by a seek, so that not all of their cells are read.
 const WIDTH_READ_WHOLE: u64 = 16;
-/// A scan of more cells than this goes in parts, side by side.
+/// A scan that comes to more cells than this goes in parts, side by side.
 const PART_CELLS: u64 = 10_000;
 /// How long one layout may be asked one question about one game, once it has answered twice.
 const BUDGET_NANOS: f64 = 4e9;
@@ -258,6 +258,15 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// Parts of Q3, the same at every moment: times of one and of several would not make one series.
+    fn parts(&self, layout: Layout, pick: usize) -> usize {
+        let cells = |moment: &Moment| match layout {
+            Layout::Wide | Layout::WholeKey => moment.facts,
+            Layout::Tall | Layout::Both | Layout::PerField => moment.picks[pick].facts,
+        };
+        if self.moments.iter().any(|moment| cells(moment) > PART_CELLS) { self.effort.parts } else { 1 }
+    }
+
     fn players(&mut self, layout: Layout, asked: &dyn Interest, moment: usize, pick: usize) -> Result<()> {
         let (now, game) = (&self.moments[moment], self.game(pick));
         let picked = now.picks[pick];
@@ -266,8 +275,7 @@ impl<'a> Bench<'a> {
             Layout::Wide | Layout::WholeKey => Keys::Exactly(now.facts),
             Layout::Tall | Layout::Both | Layout::PerField => Keys::Exactly(picked.facts),
         };
-        let (Keys::Exactly(most) | Keys::Between(_, most)) = keys;
-        let parts = if most > PART_CELLS { self.effort.parts } else { 1 };
+        let parts = self.parts(layout, pick);
         let question = Question::Players(pick);
         let mut measured = Measured::default();
         while measured.nanos.len() < self.effort.repeat || measured.taken() < self.effort.enough_nanos {

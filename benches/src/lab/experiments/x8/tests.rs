@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use esker_layouts::OpCost;
 use esker_layouts::kv::{Costed, KvRead, OrderedKv, ScanOptions};
 use esker_layouts::map::MapStore;
@@ -125,6 +127,54 @@ fn verdicts_follow_what_was_measured() {
     let factor = outcome(Layout::Tall, 3, "B17");
     assert_eq!(factor.outcome, Outcome::NotReproduced, "{}", factor.reason);
     assert!(factor.reason.contains("more than the share is in the factor"), "{}", factor.reason);
+}
+
+/// Notes in how many parts it is asked who plays.
+struct InParts<'k>(Box<dyn Interest + 'k>, Mutex<Vec<usize>>);
+
+impl Interest for InParts<'_> {
+    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
+        self.0.load(rows)
+    }
+    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
+        self.0.games_of(user)
+    }
+    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.0.plays(user, game)
+    }
+    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
+        self.1.lock().expect("lock").push(part.of);
+        self.0.players(game, part)
+    }
+    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.0.played(game)
+    }
+}
+
+#[test]
+fn a_growing_table_is_scanned_in_as_many_parts_at_every_size() {
+    let source = Source::new(&tiny()).expect("generated");
+    let (sizes, picks, splits) = (sizes(source.facts()), truth::picks(&source), splits(&source));
+    let samples = samples(&source, sizes[0], 5, &tiny());
+    let mut moments = truth::moments(&source, &picks, &samples, &sizes);
+    // As if the table came to be large; nothing is asked then.
+    moments.last_mut().expect("a moment").facts = 1_000_000;
+    for (layout, parts) in [(Layout::Wide, 2), (Layout::Tall, 1)] {
+        let kv = MapStore::new();
+        let inner = RealInterest.open(&kv, layout, source.games(), &splits).expect("open");
+        let asked = InParts(inner, Mutex::default());
+        let mut loader = Loader::new(&asked);
+        let outcome = source.each(|row| {
+            loader.take(&source, row).expect("load");
+            if loader.facts < sizes[0] { Ok(()) } else { Err(()) }
+        });
+        outcome.expect_err("stopped at the first size");
+        loader.flush().expect("load");
+        let mut bench = Bench::new(&source, &picks, &moments, Effort::of(&tiny()));
+        bench.ask(layout, &asked, 0).expect("the answers are right");
+        let asked = asked.1.lock().expect("lock");
+        assert!(!asked.is_empty() && asked.iter().all(|of| *of == parts), "{}", layout.name());
+    }
 }
 
 /// Forgets one of the players.
