@@ -73,15 +73,17 @@ impl<'a> Asked<'a> {
         let mut random = random(self.options, &[15, 3]);
         let rows = self.people.len() as u64;
         let cities = self.people.iter().map(|person| person.city).collect::<BTreeSet<_>>().len() as u64;
-        let readings: &[(Reading, &'static str)] = match shape.kinds {
-            [Kind::City] if shape.covering => &[(Reading::Covered, COVERED)],
-            [Kind::City] if shape.verified_on_read => &[(Reading::Batched, CHECKED)],
-            [Kind::City] => &[(Reading::Batched, BATCHED), (Reading::Single, SINGLE)],
-            _ => &[],
+        let mut readings: Vec<(Reading, &'static str)> = match shape.kinds {
+            [Kind::City] if shape.covering => vec![(Reading::Covered, COVERED)],
+            [Kind::City] if shape.verified_on_read => vec![(Reading::Batched, CHECKED)],
+            [Kind::City] => vec![(Reading::Batched, BATCHED), (Reading::Single, SINGLE)],
+            _ => Vec::new(),
         };
         for _ in 0..self.sizes.samples {
             let city = random.u64(..self.sizes.cities);
-            for (reading, question) in readings {
+            // The first one brings the city's rows into the caches for the next.
+            random.shuffle(&mut readings);
+            for (reading, question) in &readings {
                 self.city(table, name, question, *reading, self.people, city, None)?;
             }
         }

@@ -1,5 +1,5 @@
 use std::collections::BTreeSet;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, Mutex};
 
 use esker_layouts::OpCost;
 use esker_layouts::kv::{Costed, KvRead, KvTx, OrderedKv};
@@ -117,6 +117,56 @@ fn a_wrong_table_comes_out_as_a_mismatch() {
     assert_eq!(outcomes[0], Outcome::NotReproduced);
     assert_eq!(outcomes[1], Outcome::ShapeOnly);
     assert_eq!(promises(&study), ["fail", "pass"]);
+}
+
+/// Notes how the names of a city are read, table by table.
+struct Noted<'k>(Box<dyn People + 'k>, Notes);
+
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Vec<Reading>>>>);
+
+impl People for Noted<'_> {
+    fn put(&self, id: u64, person: &Person) -> esker_layouts::Result<OpCost> {
+        self.0.put(id, person)
+    }
+    fn put_all(&self, people: &[(u64, Person)]) -> esker_layouts::Result<OpCost> {
+        self.0.put_all(people)
+    }
+    fn by_mail(&self, mail: &str) -> esker_layouts::Result<Costed<Vec<u64>>> {
+        self.0.by_mail(mail)
+    }
+    fn names(&self, city: u64, reading: Reading) -> esker_layouts::Result<Costed<BTreeSet<(u64, String)>>> {
+        self.1.0.lock().expect("lock").last_mut().expect("a table").push(reading);
+        self.0.names(city, reading)
+    }
+    fn of_age(&self, age: u64, finding: Finding) -> esker_layouts::Result<Costed<BTreeSet<u64>>> {
+        self.0.of_age(age, finding)
+    }
+    fn build(&self, step: usize) -> esker_layouts::Result<()> {
+        self.0.build(step)
+    }
+    fn health(&self, kind: Kind) -> esker_layouts::Result<Health> {
+        self.0.health(kind)
+    }
+}
+
+impl<K: OrderedKv> OpenPeople<K> for Notes {
+    fn open<'k>(&self, store: &'k K, shape: Shape) -> esker_layouts::Result<Box<dyn People + 'k>> {
+        self.0.lock().expect("lock").push(Vec::new());
+        Ok(Box::new(Noted(RealPeople.open(store, shape)?, self.clone())))
+    }
+}
+
+#[test]
+fn neither_way_to_read_a_city_is_always_the_first() {
+    let notes = Notes::default();
+    run_with(&MapFactory, &notes, &tiny(), &mut Silent).expect("the lab runs");
+    let tables = notes.0.lock().expect("lock");
+    let both = tables.iter().find(|read| read.contains(&Reading::Single)).expect("read one by one");
+    let turns = both.chunks(2).take(sizes(&tiny()).samples);
+    let single_first = turns.clone().filter(|turn| turn[0] == Reading::Single).count();
+    assert!(turns.clone().all(|turn| turn[0] != turn[1]));
+    assert!((1..turns.len()).contains(&single_first), "{single_first} of {}", turns.len());
 }
 
 /// Forgets a person.
