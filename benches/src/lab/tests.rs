@@ -6,6 +6,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use esker_layouts::OpCost;
@@ -130,6 +131,46 @@ fn writes_that_are_measured_go_to_the_log() {
         assert!(counted.iter().any(|store| store.commits > 0), "{}", experiment.name());
         let unlogged = |store: &&esker::Counters| store.commits > 0 && store.log_bytes == 0;
         assert_eq!(counted.iter().filter(unlogged).count(), 0, "{}", experiment.name());
+    }
+}
+
+/// Stores in memory, how many were opened, and how many brought to rest.
+#[derive(Default)]
+struct Settled {
+    opened: AtomicU32,
+    settled: AtomicU32,
+}
+
+impl Store for Settled {
+    type Kv = MapStore;
+
+    fn name(&self) -> &'static str {
+        MapFactory.name()
+    }
+    fn open_as(&self, setup: &Setup) -> esker_layouts::Result<MapStore> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        MapFactory.open_as(setup)
+    }
+    fn settle(&self, kv: &MapStore) -> esker_layouts::Result<()> {
+        self.settled.fetch_add(1, Ordering::Relaxed);
+        MapFactory.settle(kv)
+    }
+    fn compact(&self, kv: &MapStore) -> esker_layouts::Result<()> {
+        MapFactory.compact(kv)
+    }
+    fn disk_bytes(&self, kv: &MapStore) -> Option<u64> {
+        MapFactory.disk_bytes(kv)
+    }
+}
+
+#[test]
+fn stores_are_at_rest_before_probes_are_asked() {
+    for experiment in [Experiment::X2, Experiment::X3] {
+        let store = Settled::default();
+        run_on(&store, &RealLayouts, &tiny(&[experiment]), &mut Silent).expect("the lab runs");
+        let opened = store.opened.load(Ordering::Relaxed);
+        assert!(opened > 0, "{experiment}");
+        assert_eq!(store.settled.load(Ordering::Relaxed), opened, "{experiment}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sampled operations on pre-built rows: the frame of X2 and X3.
 //!
-//! Stores are filled once, one for each layout, and kept. In every repetition the layouts take turns in
+//! Stores are filled once, one for each layout, brought to rest, and kept. In every repetition the layouts take turns in
 //! random order at the same operations on *probe* users: ask for a friend, ask for a stranger, add a new
 //! friend, delete another one. So a probe's degree is the same before every round.
 
@@ -59,10 +59,12 @@ pub(super) fn run<S: Store>(
         .zip(LAYOUTS)
         .map(|(friends, layout)| Driver::new(layout, friends.as_ref(), &population.names))
         .collect();
-    for driver in &mut drivers {
+    for (driver, kv) in drivers.iter_mut().zip(&stores) {
         for (user, friends) in &population.rows {
             driver.load(*user, friends)?;
         }
+        let settling = format!("settle the layout {}", driver.layout());
+        store.settle(kv).map_err(|source| LabError::Layout { doing: settling, source })?;
         progress.step(&format!("{} filled at {}", driver.layout(), population.place));
     }
     for repetition in 0..options.repetitions() {

@@ -62,7 +62,7 @@ pub(in crate::lab) fn run<S: Store>(
                     depth of the store."
             .into(),
         protocol: format!(
-            "Networks of n users, degrees spread evenly over 1…n, rows built beforehand. {} rounds in a repetition \
+            "Networks of n users, degrees spread evenly over 1…n, rows built and flushed beforehand. {} rounds in a repetition \
              on random users: ask for a friend, ask for a stranger, add a friend, delete one. Same stores and same \
              operations for every layout, layouts in random order. The four take turns, so one that touches few keys \
              may meet caches that another has just swept with a whole row. n below 128 is shown and left out of the fits.",

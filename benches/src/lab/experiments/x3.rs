@@ -100,7 +100,7 @@ pub(in crate::lab) fn run<S: Store>(
             .into(),
         protocol: format!(
             "{PROBES} probe users among others of degree {AMBIENT_DEGREE}. First their degree is {PROBE_DEGREE} \
-             while n grows; then n is {} while their degree grows. Up to {} rounds in a repetition: ask for a \
+             while n grows; then n is {} while their degree grows. Rows are built and flushed beforehand. Up to {} rounds in a repetition: ask for a \
              friend, ask for a stranger, add a friend, delete one. Layouts in random order on the same operations. The four take turns, so one that touches few \
              keys may meet caches that another has just swept with a whole row.",
             sizes.n_fixed, sizes.rounds
