@@ -75,23 +75,31 @@ pub fn network(n: u32, ambient: u32, random: &mut fastrand::Rng) -> Plan {
 }
 
 /// The operations on the network `graph`, on as many of its users, drawn at random, as keep the sum of
-/// `weight` over their degrees within `budget`.
+/// `weight` over their degrees within `budget`. If no user does, on the one with the fewest friends, and on as many
+/// of these as do.
 pub fn from_graph(
     graph: &Graph,
     weight: impl Fn(u64) -> u64,
     budget: u64,
     random: &mut fastrand::Rng,
 ) -> Plan {
-    let mut rows: Vec<&(u32, Vec<u32>)> = graph.rows.iter().collect();
-    if rows.iter().map(|(_, friends)| weight(friends.len() as u64)).sum::<u64>() > budget {
+    let weight = |friends: &[u32]| weight(friends.len() as u64);
+    let mut rows: Vec<(u32, &[u32])> =
+        graph.rows.iter().map(|(user, friends)| (*user, friends.as_slice())).collect();
+    let fewest = rows.iter().copied().min_by_key(|(_, friends)| friends.len());
+    if rows.iter().map(|(_, friends)| weight(friends)).sum::<u64>() > budget {
         random.shuffle(&mut rows);
         let mut left = budget;
         rows.retain(|(_, friends)| {
-            let weight = weight(friends.len() as u64);
+            let weight = weight(friends);
             let fits = weight <= left;
             left -= if fits { weight } else { 0 };
             fits
         });
+    }
+    if let (true, Some((user, friends))) = (rows.is_empty(), fewest) {
+        let fitting = (1..=friends.len()).take_while(|count| weight(&friends[..*count]) <= budget).count();
+        rows.push((user, &friends[..fitting]));
     }
     let mut names = graph.names.clone();
     let taken: BTreeSet<&str> = graph.names.iter().map(String::as_str).collect();
@@ -106,7 +114,7 @@ pub fn from_graph(
     #[expect(clippy::cast_possible_truncation, reason = "a graph has fewer than 2^32 ids")]
     let users = rows
         .into_iter()
-        .map(|(user, friends)| plan_user(*user, friends.clone(), |i| absent as u32 + i, random))
+        .map(|(user, friends)| plan_user(user, friends.to_vec(), |i| absent as u32 + i, random))
         .collect();
     Plan { names, users, ambient: Vec::new() }
 }

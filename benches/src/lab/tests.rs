@@ -364,6 +364,20 @@ fn edge_lists_are_read_plain_and_packed_and_refused_by_line() {
 }
 
 #[test]
+fn of_a_network_of_large_rows_a_part_is_compared() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("star.txt");
+    // The smaller row alone is beyond the budget of the forms that shift: 60 cubed, and 200,000 cells.
+    let row = |user: u32, friends: u32| (0..friends).map(move |friend| format!("{user}\tf{friend}\n"));
+    std::fs::write(&file, row(1, 90).chain(row(2, 60)).collect::<String>()).expect("write");
+    let options = LabOptions { graph: Some(file), repeat: Some(1), ..tiny(&[Experiment::X1]) };
+    let report = run(&options, &mut Silent).expect("the lab runs");
+    assert!(report.counters_equal(), "all layouts had operations");
+    let used = &report.experiments[0].notes[0];
+    assert!(used.contains("ran on 1 users (58 edges)"), "{used}");
+}
+
+#[test]
 fn a_graph_with_a_delimiter_in_its_ids_is_a_clear_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("dots.txt");
