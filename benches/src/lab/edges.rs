@@ -1,7 +1,7 @@
 //! Edge lists: real networks from a file.
 //!
-//! Text, two ids a line, separated by tabs or blanks; `#` starts a comment; plain or gzip. A repeated
-//! edge counts once; a self-loop stays, because the article's own data has them.
+//! Text, two ids a line, separated by tabs or blanks; `#` starts a comment; plain or gzip. A byte
+//! order mark is left out, a repeated edge counts once; a self-loop stays, because the article's own data has them.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ pub fn parse(mut text: impl BufRead, file: &Path) -> Result<Graph> {
             return Err(bad(format!("longer than {LINE_BYTES_MAX} bytes")));
         }
         let content = std::str::from_utf8(&line).map_err(|_| bad("not UTF-8".into()))?;
-        let content = content.split('#').next().unwrap_or_default();
+        let content = content.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default();
         let words: Vec<&str> = content.split_whitespace().collect();
         let (from, to) = match words[..] {
             [] => continue,

@@ -348,6 +348,9 @@ fn edge_lists_are_read_plain_and_packed_and_refused_by_line() {
     assert_eq!(graph, edges::read(&packed).expect("gzip, told by its bytes"));
     assert_eq!((graph.edges, graph.repeated, graph.self_loops, graph.names.len()), (3, 1, 1, 3));
 
+    let marked =
+        edges::parse(&b"\xef\xbb\xbf1 2\n2 1\n"[..], Path::new("g.txt")).expect("with a byte order mark");
+    assert_eq!(marked.names, ["1", "2"]);
     let refused = |text: &[u8]| edges::parse(text, Path::new("g.txt")).expect_err("malformed").to_string();
     assert!(refused(b"1 2\n\n3\n").starts_with("g.txt, line 3: one id instead of two"));
     assert!(refused(b"1 2 0.5\n").starts_with("g.txt, line 1: 3 ids instead of two"));
