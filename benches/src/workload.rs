@@ -20,8 +20,9 @@
 //!   seed alone; each thread draws from a generator of its own.
 //! - The loop is closed: a thread starts an operation when its last one has returned. A latency is
 //!   therefore that of the call, not that of a request that had to queue behind it.
-//! - Only the call is timed. Making keys and values, reading the clock and checking answers is the
-//!   harness's own cost: it is measured on a store that does nothing, and stated.
+//! - The call is timed, and in it the check of its answer, since the store lends it no longer. Keys and values
+//!   are made outside. All that, checks and reading the clock is the harness's own cost: it is measured on
+//!   a store that keeps nothing and gives the right answers, and stated.
 //! - Every answer is checked: a get that finds the wrong value ends the run.
 //! - Workloads that write are settled afterwards (flush, then every compaction that is due), so that
 //!   their write amplification counts all that they caused.

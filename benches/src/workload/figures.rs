@@ -19,8 +19,8 @@ pub struct Figures {
     pub settled_per_second: f64,
     /// How long calls took, by kind.
     pub latencies: Vec<Latency>,
-    /// What an operation costs the harness alone, in nanoseconds. It is part of `seconds`, and but for
-    /// reading the clock not of `latencies`.
+    /// What an operation costs the harness alone, in nanoseconds: making keys and values, reading the clock,
+    /// checking answers. All of it is part of `seconds`; of `latencies` checking is, and about one reading of the clock.
     pub harness_nanos: f64,
     /// How long writers waited for background work.
     pub stalls: Stalls,

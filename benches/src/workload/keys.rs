@@ -19,6 +19,18 @@ pub(super) fn key(row: u64) -> Key {
     digits
 }
 
+/// The key after `key`.
+#[inline]
+pub(super) fn increment(key: &mut Key) {
+    for digit in key.iter_mut().rev() {
+        if *digit < b'9' {
+            *digit += 1;
+            return;
+        }
+        *digit = b'0';
+    }
+}
+
 /// Bits of `word` well mixed (the finaliser of SplitMix64).
 pub(super) fn mix(word: u64) -> u64 {
     let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -75,6 +87,15 @@ pub(super) fn share(rows: u64, thread: u64, threads: u64) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counting_in_digits_is_counting() {
+        let mut counted = key(0);
+        for row in 0..1_200 {
+            assert_eq!(counted, key(row));
+            increment(&mut counted);
+        }
+    }
 
     #[test]
     fn keys_sort_as_rows_do() {

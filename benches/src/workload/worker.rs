@@ -1,7 +1,6 @@
 //! One thread's loop over its share of a workload.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
-use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -9,7 +8,7 @@ use std::time::Instant;
 use esker::OpCost;
 use hdrhistogram::Histogram;
 
-use super::keys::{Key, Shuffle, key, mix};
+use super::keys::{Key, Shuffle, increment, key, mix};
 use super::options::{Order, Workload};
 use super::store::Session;
 use super::values::Values;
@@ -32,8 +31,6 @@ pub(super) struct Shared<'a> {
     pub(super) batch: u64,
     pub(super) seed: u64,
     pub(super) values: &'a Values,
-    /// Whether answers are checked; a store that does nothing has none.
-    pub(super) checked: bool,
     /// Rows passed by all threads.
     pub(super) done: AtomicU64,
     /// Set when a thread has failed, so that the others end too.
@@ -247,9 +244,9 @@ impl<S: Session> Worker<'_, '_, S> {
         let key = key(row);
         let values = self.shared.values;
         let found = timings
-            .time(|| self.session.get(&key, |value| values.belongs(row, value)))
+            .time(|| self.session.get(row, &key, |value| values.belongs(row, value)))
             .map_err(failed("get"))?;
-        if self.shared.checked && found != Some(true) {
+        if found != Some(true) {
             return Err(WorkloadError::WrongAnswer(match found {
                 None => format!("row {row} was put and is not found"),
                 Some(_) => format!("row {row} has a value that it was never given"),
@@ -265,12 +262,12 @@ impl<S: Session> Worker<'_, '_, S> {
             let begun = key(row);
             let rows = (self.shared.rows - row).min(SEEK_ROWS);
             let found = timings.time(|| {
-                if !self.session.seek(&begun)? {
+                if !self.session.seek(row, &begun)? {
                     return Ok(0);
                 }
                 self.read_on(row, rows)
             });
-            self.check_found(row, rows, found.map_err(failed("seek"))?)?;
+            check_found(row, rows, found.map_err(failed("seek"))?)?;
             if !self.pass(1) {
                 break;
             }
@@ -280,8 +277,8 @@ impl<S: Session> Worker<'_, '_, S> {
 
     fn scan(&mut self, share: Range<u64>) -> Result<Vec<Timings>> {
         let mut timings = Timings::new(format!("{SCAN_ROWS} rows"), SCAN_ROWS);
-        if share.is_empty() || !self.session.seek(&key(share.start)).map_err(failed("seek"))? {
-            self.check_found(share.start, share.end - share.start, 0)?;
+        if share.is_empty() || !self.session.seek(share.start, &key(share.start)).map_err(failed("seek"))? {
+            check_found(share.start, share.end - share.start, 0)?;
             return Ok(vec![timings]);
         }
         let end = share.end;
@@ -294,7 +291,7 @@ impl<S: Session> Worker<'_, '_, S> {
                     if chunk.end < end { self.session.next().map(|_| found) } else { Ok(found) }
                 })
                 .map_err(failed("scan"))?;
-            self.check_found(chunk.start, rows, found)?;
+            check_found(chunk.start, rows, found)?;
             if !self.pass(rows) {
                 break;
             }
@@ -303,15 +300,14 @@ impl<S: Session> Worker<'_, '_, S> {
     }
 
     /// Read `rows` rows from the one stood on, which is to be `first`; stands on the last of them
-    /// then. How many were as they should be; the whole value is looked at in every 64th row.
+    /// then. How many were as they should be; the whole value is looked at where [`is_looked_at`] says so.
     fn read_on(&mut self, first: u64, rows: u64) -> esker::Result<u64> {
         let mut expected = key(first);
         for row in first..first + rows {
             let (key, value) = self.session.row();
-            let whole = row % 64 != 0 || self.shared.values.belongs(row, value);
+            let whole = !is_looked_at(row) || self.shared.values.belongs(row, value);
             let right = (key == expected) & (value.len() == self.shared.values.len()) & whole;
-            // Where nothing is checked, looking still costs what it costs.
-            if !black_box(right) && self.shared.checked {
+            if !right {
                 return Ok(row - first);
             }
             increment(&mut expected);
@@ -321,16 +317,23 @@ impl<S: Session> Worker<'_, '_, S> {
         }
         Ok(rows)
     }
+}
 
-    fn check_found(&self, first: u64, wanted: u64, found: u64) -> Result<()> {
-        if !self.shared.checked || found == wanted {
-            return Ok(());
-        }
-        Err(WorkloadError::WrongAnswer(format!(
-            "reading {wanted} rows from row {first}, row {} was missing or wrong",
-            first + found
-        )))
+/// An error unless of `wanted` rows from row `first` as many were found.
+fn check_found(first: u64, wanted: u64, found: u64) -> Result<()> {
+    if found == wanted {
+        return Ok(());
     }
+    Err(WorkloadError::WrongAnswer(format!(
+        "reading {wanted} rows from row {first}, row {} was missing or wrong",
+        first + found
+    )))
+}
+
+/// Whether a walk compares the whole value of `row`: of one row in 64.
+#[inline]
+pub(super) fn is_looked_at(row: u64) -> bool {
+    row.is_multiple_of(64)
 }
 
 /// `range` in pieces of `len`, the last one shorter.
@@ -341,30 +344,9 @@ fn chunks(range: Range<u64>, len: u64) -> impl Iterator<Item = Range<u64>> {
         .map(move |start| start..end.min(start + len))
 }
 
-/// The key after `key`.
-#[inline]
-fn increment(key: &mut Key) {
-    for digit in key.iter_mut().rev() {
-        if *digit < b'9' {
-            *digit += 1;
-            return;
-        }
-        *digit = b'0';
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counting_in_digits_is_counting() {
-        let mut counted = key(0);
-        for row in 0..1_200 {
-            assert_eq!(counted, key(row));
-            increment(&mut counted);
-        }
-    }
 
     #[test]
     fn chunks_cover_a_range() {
