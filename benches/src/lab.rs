@@ -187,7 +187,7 @@ pub struct LabOptions {
     pub scale: Scale,
     /// Where all randomness comes from. The same seed gives the same operations in the same order.
     pub seed: u64,
-    /// Repetitions; `None`: the scale's own number. At least 1.
+    /// Repetitions, of the experiments that have some; `None`: the scale's own number. At least 1.
     pub repeat: Option<u32>,
     /// An edge list (plain or gzip) for X1 instead of generated networks.
     pub graph: Option<PathBuf>,
@@ -200,8 +200,6 @@ pub struct LabOptions {
     pub layouts: Vec<String>,
     /// The store under test.
     pub store: StoreChoice,
-    /// The commit the program was built from, for the report.
-    pub commit: Option<String>,
 }
 
 impl LabOptions {
@@ -217,7 +215,6 @@ impl LabOptions {
             mail: None,
             layouts: Vec::new(),
             store: StoreChoice::Engine,
-            commit: None,
         }
     }
 

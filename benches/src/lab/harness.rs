@@ -65,6 +65,7 @@ use super::model::{Counters, Form};
 use super::store::Store;
 use super::{LabError, LabOptions, Report, Result, Scale, experiments};
 use contestant::{Contestant, Measured};
+pub(super) use found::OWN;
 use found::Recorded;
 
 /// One kind of operation of a layout.
@@ -118,7 +119,7 @@ pub struct Harness<K> {
 }
 
 impl<K: OrderedKv> Harness<K> {
-    /// A harness without layouts. Of `options` it takes seed, repetitions, scale and commit; sizes and number of
+    /// A harness without layouts. Of `options` it takes seed, repetitions and scale; sizes and number of
     /// operations are the scale's unless [`sizes`](Self::sizes) and [`operations`](Self::operations) say
     /// otherwise.
     pub fn new(title: &str, options: LabOptions) -> Harness<K> {

@@ -28,8 +28,6 @@ use units::signed;
 pub struct Report {
     /// Version of this program.
     pub version: &'static str,
-    /// The commit it was built from, if known.
-    pub commit: Option<String>,
     /// Whether it was built with optimisation.
     pub optimised: bool,
     /// Processor, cores, memory, system.
@@ -40,8 +38,6 @@ pub struct Report {
     pub scale: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// Repetitions.
-    pub repeat: u32,
     /// The edge list X1 ran on.
     pub graph: Option<PathBuf>,
     /// The file of facts X8 ran on.
@@ -67,6 +63,8 @@ pub struct ExperimentReport {
     pub predicted: String,
     /// What was done.
     pub protocol: String,
+    /// How often all of it was repeated.
+    pub repetitions: u32,
     /// What was counted, in words, beyond the tables.
     pub notes: Vec<String>,
     /// One panel for every operation (and part).
@@ -154,13 +152,11 @@ impl Report {
     pub(super) fn new(store: &str, options: &LabOptions) -> Self {
         Report {
             version: env!("CARGO_PKG_VERSION"),
-            commit: options.commit.clone(),
             optimised: !cfg!(debug_assertions),
             machine: files::machine(),
             store: store.to_owned(),
             scale: options.scale.to_string(),
             seed: options.seed,
-            repeat: options.repetitions(),
             graph: options.graph.clone(),
             interest: options.interest.as_ref().map(|interest| interest.file.clone()),
             mail: options.mail.clone(),
@@ -236,7 +232,7 @@ impl Report {
             data.push("generated data".to_owned());
         }
         let data = data.join(", ");
-        format!("scale {}, seed {}, {} repetitions, {data}", self.scale, self.seed, self.repeat)
+        format!("scale {}, seed {}, {data}", self.scale, self.seed)
     }
 }
 
@@ -246,6 +242,11 @@ fn page(directory: &Path) -> PathBuf {
 }
 
 impl ExperimentReport {
+    /// What was done, and how often.
+    fn done(&self) -> String {
+        done(&self.protocol, Some(self.repetitions))
+    }
+
     /// Every series with its panel.
     pub fn series(&self) -> impl Iterator<Item = (&Panel, &Series)> {
         self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
@@ -259,6 +260,20 @@ impl ExperimentReport {
     /// How many claims came out as `outcome`.
     pub fn outcomes(&self, outcome: Outcome) -> usize {
         self.series().filter(|(_, series)| series.verdict.outcome == outcome).count()
+    }
+}
+
+impl Study {
+    /// What was done, and how often.
+    fn done(&self) -> String {
+        done(&self.protocol, self.repetitions)
+    }
+}
+
+fn done(protocol: &str, repetitions: Option<u32>) -> String {
+    match repetitions {
+        Some(repetitions) => format!("{protocol} Repetitions: {repetitions}."),
+        None => format!("{protocol} Each measurement was made once, of many operations."),
     }
 }
 

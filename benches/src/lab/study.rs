@@ -49,8 +49,10 @@ pub struct Study {
     pub title: String,
     /// The rows of the inventory of claims that it is about: "B5–B18".
     pub rows: String,
-    /// What was done: data, operations, repetitions, states of the caches.
+    /// What was done: data, operations, states of the caches.
     pub protocol: String,
+    /// How often each measurement was repeated, at least; `None` if each was made once, of many operations.
+    pub repetitions: Option<u32>,
     /// The claims, each with its verdict.
     pub claims: Vec<Claim>,
     /// Counters against formulas.
@@ -390,6 +392,7 @@ impl Study {
             title: title.to_owned(),
             rows: rows.to_owned(),
             protocol: protocol.to_owned(),
+            repetitions: None,
             claims: Vec::new(),
             formulas: Vec::new(),
             exhibits: Vec::new(),

@@ -432,6 +432,21 @@ fn options_of_what_does_not_run_are_refused_before_anything_does() {
 }
 
 #[test]
+fn a_page_tells_the_repetitions_and_the_method_of_each_experiment() {
+    let page = |experiments: &[Experiment]| {
+        let options = LabOptions { repeat: Some(2), ..tiny(experiments) };
+        run(&options, &mut Silent).expect("the lab runs").to_html()
+    };
+    let (followers, studies) = (page(&[Experiment::X3]), page(&[Experiment::X12, Experiment::X13]));
+    let [repeated, once] = ["Repetitions: 2.", "Each measurement was made once"];
+    assert_eq!((followers.matches(repeated).count(), followers.matches(once).count()), (1, 0));
+    assert_eq!((studies.matches(repeated).count(), studies.matches(once).count()), (1, 1), "X12, X13");
+    for of_followers in ["2.5 %", "Bayesian", "Hollow points"] {
+        assert!(followers.contains(of_followers) && !studies.contains(of_followers), "{of_followers}");
+    }
+}
+
+#[test]
 fn a_report_that_is_there_is_replaced_as_a_whole() {
     let directory = tempfile::tempdir().expect("a directory");
     let (file, link) = (directory.path().join("figures.json"), directory.path().join("link"));
@@ -451,8 +466,8 @@ fn a_report_that_is_there_is_replaced_as_a_whole() {
 
 #[test]
 fn reports_are_written_whole() {
-    let options = LabOptions { commit: Some("abc<1>".into()), ..tiny(&Experiment::ALL) };
-    let report = run(&options, &mut Silent).expect("the lab runs");
+    let mut report = run(&tiny(&Experiment::ALL), &mut Silent).expect("the lab runs");
+    report.store = "abc<1>".into();
     let directory = tempfile::tempdir().expect("a directory");
     let page = report.write_html(&directory.path().join("new/place")).expect("html");
     let html = std::fs::read_to_string(page).expect("read");
@@ -472,7 +487,7 @@ fn reports_are_written_whole() {
         figures,
         "X1 measured and modelled, X2, X3 twice, studies"
     );
-    assert!(html.contains("commit abc&lt;1&gt;") && html.contains("seed 1, 2 repetitions"));
+    assert!(html.contains("abc&lt;1&gt;") && html.contains("seed 1, generated data"));
     for fetched in ["http://", "https://", "<script", "<link", "@import", "url("] {
         assert!(!html.contains(fetched), "the page fetches nothing: {fetched}");
     }

@@ -29,7 +29,8 @@ pub struct LabArgs {
     /// The seed all data and orders are drawn from: the same seed, the same operations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How often to repeat each measurement, for medians and spread; as the scale has it if not given.
+    /// How often to repeat each measurement of x1, x2, x3, x8, x11 and x12, for medians and spread; as the scale has it
+    /// if not given. The others measure once, many operations; the report says what was done.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub repeat: Option<u32>,
     /// Use the graph in this file (lines of two node numbers, `#` comments, optionally gzipped)

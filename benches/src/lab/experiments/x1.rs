@@ -132,6 +132,7 @@ pub(in crate::lab) fn run<S: Store>(
                     two shows in the calls (and in the modelled time), not necessarily in the time."
             .into(),
         protocol,
+        repetitions: options.repetitions(),
         notes,
         panels,
     })

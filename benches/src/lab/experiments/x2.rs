@@ -68,6 +68,7 @@ pub(in crate::lab) fn run<S: Store>(
              may meet caches that another has just swept with a whole row. n below 128 is shown and left out of the fits.",
             sizes.rounds
         ),
+        repetitions: options.repetitions(),
         notes,
         panels: panels(&recording, &LAYOUTS, &axis, options),
     })

@@ -105,6 +105,7 @@ pub(in crate::lab) fn run<S: Store>(
              keys may meet caches that another has just swept with a whole row.",
             sizes.n_fixed, sizes.rounds
         ),
+        repetitions: options.repetitions(),
         notes: Vec::new(),
         panels: all,
     })

@@ -28,10 +28,13 @@ pub(super) struct Recorded {
     samples: BTreeMap<(usize, usize, usize), Sample>,
 }
 
+/// The name of a study of layouts that are not the lab's.
+pub(in crate::lab) const OWN: &str = "own";
+
 impl Recorded {
     pub(super) fn new<K>(contestants: &[Box<dyn Contestant<K>>]) -> Recorded {
         let layouts = contestants.iter().map(|layout| (layout.name(), layout.operations())).collect();
-        Recorded { layouts, study: Study::new("own", "", "own", ""), samples: BTreeMap::new() }
+        Recorded { layouts, study: Study::new(OWN, "", OWN, ""), samples: BTreeMap::new() }
     }
 
     pub(super) fn note(&mut self, layout: usize, place: usize, repetition: u32, measured: Measured) {
@@ -63,11 +66,11 @@ impl Recorded {
         options: &LabOptions,
     ) -> Study {
         title.clone_into(&mut self.study.title);
+        self.study.repetitions = Some(options.repetitions());
         self.study.protocol = format!(
-            "{operations} operations of each kind at each size, in random order, on a fresh store each of {} \
-             repetitions. Times are medians of a repetition's operations; over repetitions the median, with a \
-             95 % bootstrap interval. Counters are the store's.",
-            options.repetitions()
+            "{operations} operations of each kind at each size, in random order, on a fresh store each in \
+             every repetition. Times are medians of a repetition's operations; over repetitions the median, with a \
+             95 % bootstrap interval. Counters are the store's."
         );
         let mut random = experiments::random(options, &[u64::MAX]);
         let mut columns = vec![Column::text("operation"), Column::new("size", Unit::Count)];

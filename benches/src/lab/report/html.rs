@@ -8,6 +8,7 @@ use super::{
     ExperimentReport, MeanCounters, Panel, Point, Report, Series, article_name, big_o, slope, study_html,
     svg,
 };
+use crate::lab::harness::OWN;
 use crate::lab::model::{Form, Operation};
 use crate::lab::stats::Interval;
 use crate::lab::study::{Axis, Unit};
@@ -62,12 +63,11 @@ fn page(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "</ul>")?;
     writeln!(out, "<dl>")?;
     let build = if report.optimised { "optimised" } else { "not optimised: times mean nothing" };
-    let commit = report.commit.as_deref().unwrap_or("unknown");
     for (name, value) in [
         ("Store", report.store.clone()),
         ("Options", report.options_line()),
         ("Machine", report.machine.clone()),
-        ("Program", format!("esker {}, commit {commit}, {build}", report.version)),
+        ("Program", format!("esker {}, {build}", report.version)),
     ] {
         writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value))?;
     }
@@ -78,22 +78,36 @@ fn page(out: &mut String, report: &Report) -> std::fmt::Result {
     for study in &report.studies {
         study_html::section(out, study)?;
     }
-    writeln!(out, "{METHOD}\n</main>\n</body>\n</html>")
+    writeln!(out, "<section>\n<h2>How to read this</h2>\n{COUNTERS}")?;
+    let (followers, studies) = (!report.experiments.is_empty(), !report.studies.is_empty());
+    let fits = followers || report.studies.iter().any(|study| study.name == OWN);
+    for (is_true, text) in [(followers, TIMES), (studies, STUDY_TIMES), (fits, FORMS)] {
+        if is_true {
+            writeln!(out, "{text}")?;
+        }
+    }
+    writeln!(out, "{VERDICTS}\n</section>\n</main>\n</body>\n</html>")
 }
 
-const METHOD: &str = "<section>\n<h2>How to read this</h2>\n\
-    <p><b>Counters</b> are kept by the store, below the layout, and compared with a formula of the user's degree at \
-    every single operation. <b>Time</b> is that of the call alone: within a repetition the mean without the fastest \
-    and slowest 2.5 %, over repetitions the median; bands are 95 % bootstrap intervals. Hollow points do not enter \
-    the fits.</p>\n\
-    <p><b>Form</b>: constant, straight line and logarithm compared by the Bayesian information criterion, each point \
-    uncertain by its bootstrap error and at least 5 %. A rising line wins with a lead above 6 over the constant and \
-    above 2 over the logarithm, and a log-log slope of at least ¼; any other rise is that of the store's depth and \
-    caches, and is shown as a percentage. <b>Slope</b>: of the logarithm of the cost over that of x, with its 95 % \
-    interval.</p>\n\
-    <p><b>Verdict</b>: <i>reproduced</i> when every counter equals its formula and the time prefers the predicted \
-    form; <i>shape only</i> when just the time does; <i>refuted</i> when a count or a counterexample contradicts the \
-    claim; else <i>not reproduced</i>.</p>\n</section>";
+const COUNTERS: &str = "<p><b>Counters</b> are kept by the store, below the layout, and compared with a formula at \
+    every single operation.</p>";
+
+const TIMES: &str = "<p><b>Time</b>, of experiments on followers: that of the call alone; within a repetition the mean \
+    without the fastest and slowest 2.5 %, over repetitions the median; bands are 95 % bootstrap intervals. Hollow \
+    points do not enter the fits.</p>";
+
+const STUDY_TIMES: &str = "<p><b>Time</b>, of studies: that of the call alone, and unless a study says otherwise the \
+    median of all calls; bands are 95 % bootstrap intervals.</p>";
+
+const FORMS: &str = "<p><b>Form</b>: constant, straight line and logarithm compared by the Bayesian information \
+    criterion, each point uncertain by its bootstrap error and at least 5 %. A rising line wins with a lead above 6 \
+    over the constant and above 2 over the logarithm, and a log-log slope of at least ¼; any other rise is that of the \
+    store's depth and caches, and is shown as a percentage. <b>Slope</b>: of the logarithm of the cost over that of x, \
+    with its 95 % interval.</p>";
+
+const VERDICTS: &str = "<p><b>Verdict</b>: <i>reproduced</i> when every counter equals its formula and the time is as \
+    claimed, which in an experiment on followers is its form; <i>shape only</i> when just the time is; <i>refuted</i> \
+    when a count or a counterexample contradicts the claim; else <i>not reproduced</i>.</p>";
 
 /// How many claims came out how: "3 reproduced, 1 refuted".
 pub(super) fn tally(of: impl Fn(Outcome) -> usize) -> String {
@@ -124,7 +138,7 @@ fn section(out: &mut String, experiment: &ExperimentReport) -> std::fmt::Result 
     for (name, text) in [
         ("What the article claims", &experiment.claimed),
         ("What theory predicts", &experiment.predicted),
-        ("What was done", &experiment.protocol),
+        ("What was done", &experiment.done()),
     ] {
         writeln!(out, "<div><h3>{name}</h3><p>{}</p></div>", escape(text))?;
     }

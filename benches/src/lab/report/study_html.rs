@@ -53,7 +53,7 @@ pub(super) fn section(out: &mut String, study: &Study) -> std::fmt::Result {
         escape(&study.rows),
         tally(|outcome| study.outcomes(outcome))
     )?;
-    writeln!(out, "<h3>What was done</h3><p>{}</p>", escape(&study.protocol))?;
+    writeln!(out, "<h3>What was done</h3><p>{}</p>", escape(&study.done()))?;
     writeln!(out, "<h3>Claims</h3>\n<div class=\"claims\">")?;
     for claim in &study.claims {
         one_claim(out, claim)?;

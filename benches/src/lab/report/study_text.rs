@@ -9,7 +9,7 @@ use super::text::table;
 use super::units::{labelled, number, tick, value};
 
 pub(super) fn render(out: &mut String, study: &Study) -> std::fmt::Result {
-    writeln!(out, "\n{}  {} ({})\n\nDone: {}\n", study.name, study.title, study.rows, study.protocol)?;
+    writeln!(out, "\n{}  {} ({})\n\nDone: {}\n", study.name, study.title, study.rows, study.done())?;
     for claim in &study.claims {
         let Claim { rows, claimed, predicted, counted, timed, verdict } = claim;
         writeln!(out, "{rows}: {}", verdict.outcome)?;

@@ -32,7 +32,7 @@ pub(super) fn table(header: &[&str]) -> Table {
 
 fn render_experiment(out: &mut String, experiment: &ExperimentReport) -> std::fmt::Result {
     writeln!(out, "\n{}  {}\n\nClaimed: {}", experiment.name, experiment.title, experiment.claimed)?;
-    writeln!(out, "Predicted: {}\nDone: {}\n", experiment.predicted, experiment.protocol)?;
+    writeln!(out, "Predicted: {}\nDone: {}\n", experiment.predicted, experiment.done())?;
     for panel in &experiment.panels {
         writeln!(out, "{}\n{}\n", panel.title, verdicts(panel))?;
     }

@@ -21,6 +21,7 @@ pub(super) fn study(
     sizes: &Sizes,
     options: &LabOptions,
 ) -> Study {
+    study.repetitions = Some(sizes.repeat);
     study.title =
         "Hot spots: who does the work when keys grow, and what readers pay for spreading it".into();
     study.protocol = format!(

@@ -11,12 +11,12 @@ pub(super) fn study(mut study: Study, measured: &Measured, options: &LabOptions)
     let amounts: Vec<u64> =
         measured.drops.keys().filter(|(way, _)| *way == Way::Range).map(|(_, amount)| *amount).collect();
     study.title = "Dropping everything of a user: a loop, or one range delete".into();
+    study.repetitions = Some(options.repetitions());
     study.protocol = format!(
         "A user has {amounts:?} keys of 50 bytes, between two keys that stay. They are loaded without a log, \
          flushed, opened again with the default durability and read once; dropped one by one (up to 100,000), in batches of 1,000 found by a scan, or by one range delete; \
          then everything is scanned twice, and once more after the deletes were flushed and all tables merged. A fresh store \
-         each, {} repetitions in random order. Answers are checked.",
-        options.repetitions()
+         each, in random order. Answers are checked."
     );
     let found = Found { measured, amounts, timed: options.scale != Scale::Tiny, options };
     let claims = found.claims(&study);

@@ -53,6 +53,7 @@ pub(super) fn study(bench: Bench<'_>, options: &LabOptions, setup: &Setup) -> St
         title: "Wide rows or tall tables: who plays which game?".into(),
         rows: "B5–B19, B22".into(),
         protocol,
+        repetitions: u32::try_from(bench.effort.repeat).ok(),
         claims,
         exhibits,
         notes,
