@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, OnceLock, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use esker::event::{Event, Listener};
@@ -30,10 +31,8 @@ impl MergeOperator for Slow {
     }
 }
 
-/// Once `close` has returned, the directory may be another handle's: a compaction by hand that is in the
-/// middle of a step has finished it by then.
-#[test]
-fn a_compaction_by_hand_does_not_outlast_a_close() {
+/// A database, a compaction by hand in the middle of a step of it, and what tells whether that step is over.
+fn in_the_middle_of_a_compaction() -> (Database, JoinHandle<esker::Result<()>>, Arc<Slow>) {
     let slow = Arc::new(Slow {
         armed: AtomicBool::new(false),
         entered: Barrier::new(2),
@@ -49,6 +48,14 @@ fn a_compaction_by_hand_does_not_outlast_a_close() {
     slow.armed.store(true, Ordering::SeqCst);
     let by_hand = std::thread::spawn(move || map.compact_range::<&[u8]>(..));
     slow.entered.wait();
+    (db, by_hand, slow)
+}
+
+/// Once `close` has returned, the directory may be another handle's: a compaction by hand that is in the
+/// middle of a step has finished it by then.
+#[test]
+fn a_compaction_by_hand_does_not_outlast_a_close() {
+    let (db, by_hand, slow) = in_the_middle_of_a_compaction();
     db.close().unwrap();
     assert!(slow.left.load(Ordering::SeqCst), "close returned in the middle of a compaction");
     let _ = by_hand.join().unwrap();
@@ -57,21 +64,7 @@ fn a_compaction_by_hand_does_not_outlast_a_close() {
 /// Who waits for compactions waits for one by another thread's hand too.
 #[test]
 fn a_compaction_by_hand_is_waited_for() {
-    let slow = Arc::new(Slow {
-        armed: AtomicBool::new(false),
-        entered: Barrier::new(2),
-        left: AtomicBool::new(false),
-    });
-    let builder = Database::builder("/db").env(Env::memory().unwrap());
-    let db = builder.merge_operator(Arc::<Slow>::clone(&slow)).open().unwrap();
-    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("slow")).unwrap();
-    for operand in ["a", "b"] {
-        map.merge("key", operand).unwrap();
-        db.flush().unwrap();
-    }
-    slow.armed.store(true, Ordering::SeqCst);
-    let by_hand = std::thread::spawn(move || map.compact_range::<&[u8]>(..));
-    slow.entered.wait();
+    let (db, by_hand, slow) = in_the_middle_of_a_compaction();
     db.wait_for_compactions().unwrap();
     assert!(slow.left.load(Ordering::SeqCst), "it returned in the middle of a compaction");
     by_hand.join().unwrap().unwrap();
