@@ -12,6 +12,7 @@ pub mod blob;
 pub mod bounds;
 pub mod checksum;
 pub mod coding;
+mod contained;
 pub mod cost;
 pub mod cursor;
 pub mod error;
@@ -31,6 +32,7 @@ pub mod range_tombstone;
 pub mod sync;
 pub mod table_meta;
 
+pub use contained::contained;
 pub use cost::OpCost;
 pub use cursor::Cursor;
 pub use error::{Error, Result};

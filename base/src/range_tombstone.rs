@@ -167,6 +167,11 @@ impl Fragments {
         (covers && behind).then(|| self.list.push(fragment))
     }
 
+    /// Give back the memory that was taken for more.
+    pub fn shrink_to_fit(&mut self) {
+        self.list.shrink_to_fit();
+    }
+
     /// The fragments in key order.
     pub fn list(&self) -> &[Fragment] {
         &self.list

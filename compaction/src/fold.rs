@@ -6,10 +6,8 @@
 //! far as the operator can. An operator that refuses (an error) leaves its operands as they were: a read
 //! reports the refusal, and nothing is lost. An operator that panics ends the run.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use esker_base::limits::VALUE_BYTES_MAX;
-use esker_base::{Error, MergeOperator, Result, SeqNo};
+use esker_base::{Error, MergeOperator, Result, SeqNo, contained};
 
 #[cfg(test)]
 mod tests;
@@ -75,7 +73,7 @@ impl Operands {
         base: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>> {
         let oldest_first: Vec<&[u8]> = self.iter().rev().map(|(_, operand)| operand).collect();
-        let folded = contained(|| operator.fold(key, base, &oldest_first))?;
+        let folded = called(|| operator.fold(key, base, &oldest_first))?;
         // A value that could not be written is refused like any other.
         Ok(folded.ok().filter(|value| value.len() <= VALUE_BYTES_MAX))
     }
@@ -89,7 +87,7 @@ impl Operands {
         let mut oldest_first: Vec<(SeqNo, Vec<u8>)> = Vec::new();
         for (seqno, operand) in self.iter().rev() {
             let combined = match oldest_first.last() {
-                Some((_, older)) => contained(|| operator.combine(key, older, operand))?,
+                Some((_, older)) => called(|| operator.combine(key, older, operand))?,
                 None => None,
             };
             match (combined.filter(|value| value.len() <= VALUE_BYTES_MAX), oldest_first.last_mut()) {
@@ -102,19 +100,7 @@ impl Operands {
     }
 }
 
-/// Call the user's code; a panic becomes an error.
-fn contained<T>(call: impl FnOnce() -> T) -> Result<T> {
-    // The operator is shared and takes `&self`: what a panic leaves of its state is its own affair.
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let message = panic
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
-        // Rule 10: the payload is a value of the user's, and its drop may panic as well.
-        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-            std::mem::forget(again);
-        }
-        Error::CallbackPanicked { callback: "the merge operator", message }
-    })
+/// Call the operator; a panic becomes an error.
+fn called<T>(call: impl FnOnce() -> T) -> Result<T> {
+    contained(call).map_err(|message| Error::CallbackPanicked { callback: "the merge operator", message })
 }

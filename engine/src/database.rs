@@ -228,8 +228,9 @@ impl Database {
         self.core().flush(SealReason::Asked)
     }
 
-    /// Return when no flush and no compaction is due any more, and give back the space that is kept for coming logs. A database
-    /// opened for reading only has none. It does not flush the memtable in use, and may wait for ever while others write.
+    /// Return when no flush and no compaction is due any more and none is under way, one by another thread's
+    /// [`Keyspace::compact_range`] included, and give back the space that is kept for coming logs. A database opened for
+    /// reading only has none. It does not flush the memtable in use, and may wait for ever while others write or compact.
     ///
     /// # Errors
     /// [`Error::Poisoned`] once a flush or compaction has failed for good and stopped writes; [`Error::Closed`].

@@ -8,8 +8,8 @@
 //! operand; replay may fold at other places and comes to the same values.
 //!
 //! An operator that refuses (overflow) or panics leaves the operand as it is: whoever reads the key
-//! hears of it. The chain that is longer for that is not folded again at each merge: every writer would wait
-//! for what is refused anyway.
+//! hears of it. The chain that is longer for that is seldom folded again: every writer would wait for what is
+//! refused anyway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::read::View;
 
 /// Operands of one key in a row before they are folded with what lies below.
 const CHAIN_MAX: usize = 32;
+/// A chain that was refused is tried again at one in so many numbers of writes.
+const RETRY_EVERY: u64 = 1 << 10;
 /// A value longer than this, in bytes, waits for a chain: every fold writes all of it anew.
 const BASE_BYTES_MAX: usize = 512;
 
@@ -78,8 +80,11 @@ impl Core {
                 None => return None,
             }
         }
+        // A longer chain was refused before. That may have been for a moment (no descriptors, no memory): now and then it
+        // is tried again.
         let older = memtable.get(op.keyspace, op.key, upper);
-        if older.is_some_and(|entry| !hidden(entry.seqno) && entry.kind == Kind::Merge) {
+        let was_refused = older.is_some_and(|entry| !hidden(entry.seqno) && entry.kind == Kind::Merge);
+        if was_refused && !seqno.0.is_multiple_of(RETRY_EVERY) {
             return None;
         }
         let base = self.value_before(&operator, op, seqno).ok()?;

@@ -164,20 +164,11 @@ pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     if planted::is(Planted::PanicEscapes) {
         return Ok(call());
     }
-    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        let message = payload
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "(no message)".to_string());
-        if planted::is(Planted::UnguardedDrop) {
+    if planted::is(Planted::UnguardedDrop) {
+        return catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
             drop(payload);
-            return message;
-        }
-        // The payload is a value of the user's: dropping it may panic as well, even more than once.
-        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(again);
-        }
-        message
-    })
+            "dropped".to_owned()
+        });
+    }
+    esker_base::contained(call)
 }

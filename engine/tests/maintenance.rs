@@ -32,30 +32,30 @@ impl MergeOperator for Slow {
 }
 
 /// A database, a compaction by hand in the middle of a step of it, and what tells whether that step is over.
-fn in_the_middle_of_a_compaction() -> (Database, JoinHandle<esker::Result<()>>, Arc<Slow>) {
+fn in_the_middle_of_a_compaction() -> esker::Result<(Database, JoinHandle<esker::Result<()>>, Arc<Slow>)> {
     let slow = Arc::new(Slow {
         armed: AtomicBool::new(false),
         entered: Barrier::new(2),
         left: AtomicBool::new(false),
     });
-    let builder = Database::builder("/db").env(Env::memory().unwrap());
-    let db = builder.merge_operator(Arc::<Slow>::clone(&slow)).open().unwrap();
-    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("slow")).unwrap();
+    let builder = Database::builder("/db").env(Env::memory()?);
+    let db = builder.merge_operator(Arc::<Slow>::clone(&slow)).open()?;
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("slow"))?;
     for operand in ["a", "b"] {
-        map.merge("key", operand).unwrap();
-        db.flush().unwrap();
+        map.merge("key", operand)?;
+        db.flush()?;
     }
     slow.armed.store(true, Ordering::SeqCst);
     let by_hand = std::thread::spawn(move || map.compact_range::<&[u8]>(..));
     slow.entered.wait();
-    (db, by_hand, slow)
+    Ok((db, by_hand, slow))
 }
 
 /// Once `close` has returned, the directory may be another handle's: a compaction by hand that is in the
 /// middle of a step has finished it by then.
 #[test]
 fn a_compaction_by_hand_does_not_outlast_a_close() {
-    let (db, by_hand, slow) = in_the_middle_of_a_compaction();
+    let (db, by_hand, slow) = in_the_middle_of_a_compaction().unwrap();
     db.close().unwrap();
     assert!(slow.left.load(Ordering::SeqCst), "close returned in the middle of a compaction");
     let _ = by_hand.join().unwrap();
@@ -64,7 +64,7 @@ fn a_compaction_by_hand_does_not_outlast_a_close() {
 /// Who waits for compactions waits for one by another thread's hand too.
 #[test]
 fn a_compaction_by_hand_is_waited_for() {
-    let (db, by_hand, slow) = in_the_middle_of_a_compaction();
+    let (db, by_hand, slow) = in_the_middle_of_a_compaction().unwrap();
     db.wait_for_compactions().unwrap();
     assert!(slow.left.load(Ordering::SeqCst), "it returned in the middle of a compaction");
     by_hand.join().unwrap().unwrap();

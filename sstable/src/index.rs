@@ -165,7 +165,7 @@ impl Index {
     }
 
     /// The search for `key` up to its last look: where [`arrive`](Self::arrive) goes on. It ends among [`NEAR_BLOCKS`] blocks
-    /// from the `first` of that on (or in one of the few of a small table), so that what those are read with may be asked for.
+    /// from the `first` of that on, so that what those are read with may be asked for.
     #[inline]
     pub(crate) fn approach(&self, key: &[u8]) -> Near {
         behind(key, &self.prefix).map(|rest| self.heads.approach(head(rest))).unwrap_or_default()

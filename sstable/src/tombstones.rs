@@ -46,11 +46,13 @@ pub(crate) fn decode(payload: &[u8]) -> Result<Fragments, DecodeError> {
             seqnos.push(SeqNo(seqno));
             before = Some(seqno);
         }
+        seqnos.shrink_to_fit();
         let fragment = Fragment { start: start.to_vec(), end: end.to_vec(), seqnos };
         fragments.push(fragment).ok_or(input.error("order of the fragments"))?;
     }
     if !input.is_empty() {
         return Err(input.error("end of the tombstones"));
     }
+    fragments.shrink_to_fit();
     Ok(fragments)
 }

@@ -90,28 +90,23 @@ impl Tombstones {
 
     /// The fragments of every tombstone added so far, or `None` if there is none.
     pub(super) fn fragments(&self) -> Option<Arc<Fragments>> {
-        let count = self.count.load(Ordering::Acquire);
-        if count == 0 {
-            return None;
-        }
-        if let Some(built) = &*self.built.load()
-            && built.count >= count
-        {
-            return Some(Arc::clone(&built.fragments));
-        }
-        Some(self.build())
+        self.with_fragments(Arc::clone)
     }
 
     /// The newest tombstone over `key` at or below `bound`. Shares nothing: many gets at a time ask.
     pub(super) fn covering(&self, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
+        self.with_fragments(|fragments| fragments.covering(key, bound)).flatten()
+    }
+
+    fn with_fragments<R>(&self, read: impl FnOnce(&Arc<Fragments>) -> R) -> Option<R> {
         let count = self.count.load(Ordering::Acquire);
         if count == 0 {
             return None;
         }
-        match &*self.built.load() {
-            Some(built) if built.count >= count => built.fragments.covering(key, bound),
-            _ => self.build().covering(key, bound),
-        }
+        Some(match &*self.built.load() {
+            Some(built) if built.count >= count => read(&built.fragments),
+            _ => read(&self.build()),
+        })
     }
 
     /// The newest tombstone over `key`. For the one writer.

@@ -28,12 +28,12 @@ const ROOT_GROUPS: usize = 4;
 /// Floors over as many heads as a `u32` counts.
 const FLOORS: usize = 8;
 
-/// Where a search has come to before its last look: a group of the ground floor, and all of it where no floor lies above.
+/// Where a search has come to before its last look: a group of the ground floor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Near(usize);
 
 impl Near {
-    /// The search ends at this head or at one of the [`GROUP`] minus one behind, if floors lie above.
+    /// The search ends at this head, at one of the [`GROUP`] minus one behind, or behind all.
     #[inline]
     pub(crate) fn first(self) -> usize {
         self.0 * GROUP
@@ -132,7 +132,8 @@ impl Heads {
     #[inline]
     pub(super) fn approach(&self, wanted: u64) -> Near {
         if self.above == 0 {
-            return Near(0);
+            // All of it, which is little, decides already.
+            return Near(self.first_from(Near::default(), wanted) / GROUP);
         }
         let mut group = (0..self.begin(1)).map(|group| self.before(group, wanted)).sum::<usize>();
         // Behind the last group of a floor the search ends behind the last of each floor below.

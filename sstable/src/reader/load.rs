@@ -166,7 +166,7 @@ impl TableReader {
             let raw_len = checked.raw_len;
             return self.keep(block, blank, raw_len, cost);
         }
-        self.open_raw(block, decompress(place, checked)?, fill, cost)
+        self.open_raw(block, Bytes::from(decompress(place, checked)?), fill, cost)
     }
 
     /// Read block `block` with its group of the index, and cache what of it is not yet, one behind the other. `None`, and
@@ -209,33 +209,23 @@ impl TableReader {
         let place = self.place(block);
         let checked = check(place, "block", stored)?;
         match checked.codec {
-            Codec::Lz4 | Codec::Zstd => self.open_raw(block, decompress(place, checked)?, fill, cost),
-            Codec::None if self.cached.takes(block, fill, checked.raw_len) => {
-                self.keep_copy(block, checked.payload, cost)
+            Codec::Lz4 | Codec::Zstd => {
+                self.open_raw(block, Bytes::from(decompress(place, checked)?), fill, cost)
             }
-            Codec::None => self.open_lone(block, stored.slice(..checked.raw_len), cost),
+            Codec::None => self.open_raw(block, stored.slice(..checked.raw_len), fill, cost),
         }
     }
 
-    /// Open block `block`, which was decompressed to `raw`, and cache it as `fill` says: it is longer now.
-    fn open_raw(&self, block: usize, raw: Vec<u8>, fill: Fill, cost: &mut OpCost) -> Result<Block> {
-        if self.cached.takes(block, fill, raw.len()) {
-            self.keep_copy(block, &raw, cost)
-        } else {
-            self.open_lone(block, Bytes::from(raw), cost)
+    /// Open block `block`, whose raw bytes are `raw`, and cache a copy of it as `fill` says, if there is memory for that.
+    fn open_raw(&self, block: usize, raw: Bytes, fill: Fill, cost: &mut OpCost) -> Result<Block> {
+        if self.cached.takes(block, fill, raw.len())
+            && let Ok(blank) = self.cached.blank(&raw, raw.len())
+        {
+            return self.keep(block, blank, raw.len(), cost);
         }
-    }
-
-    /// Open block `block`, whose bytes are `bytes`, without caching it.
-    fn open_lone(&self, block: usize, bytes: Bytes, cost: &mut OpCost) -> Result<Block> {
-        let opened = Block::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
+        let opened = Block::new(raw).map_err(|e| self.place(block).undecodable("block", e))?;
         cost.blocks_from_disk += 1;
         Ok(opened)
-    }
-
-    /// [`keep`](Self::keep) block `block` with a copy of `raw`.
-    fn keep_copy(&self, block: usize, raw: &[u8], cost: &mut OpCost) -> Result<Block> {
-        self.keep(block, self.cached.blank(raw, raw.len())?, raw.len(), cost)
     }
 
     /// Open block `block`, the first `len` bytes in `blank`, and cache it.
