@@ -6,7 +6,7 @@
 )]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write as _};
+use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -59,56 +59,73 @@ pub(super) fn each_line(
     Ok(())
 }
 
-/// Write `text` to `file`, making its directory. A file that is there is replaced as a whole, or not at all.
+/// Write `text` to `file`, making its directory. A file that is there is replaced as a whole, or not at all, where
+/// that can be: not a pipe or a device, and not where somebody holds on to the name.
 pub(super) fn write(file: &Path, text: &str) -> Result<()> {
-    if is_special(file) {
-        return fs::write(file, text).map_err(failed("write", file));
+    let place = place(file);
+    make_directory(&place).map_err(failed("create the directory of", file))?;
+    if let Some(mut new) = replacement(&place) {
+        new.write_all(text.as_bytes()).map_err(failed("write", file))?;
+        if new.persist(&place).is_ok() {
+            return Ok(());
+        }
     }
-    let mut new = replacement(file)?;
-    new.write_all(text.as_bytes()).map_err(failed("write", file))?;
-    new.persist(place(file)).map(drop).map_err(|refused| failed("write", file)(refused.error))
+    fs::write(&place, text).map_err(failed("write", file))
 }
 
 /// An error if [`write`] could not write `file` as things are. Leaves nothing behind.
 pub(super) fn probe(file: &Path) -> Result<()> {
-    if file.is_dir() {
-        return Err(failed("write", file)(ErrorKind::IsADirectory.into()));
-    }
-    if is_special(file) {
-        return Ok(());
+    let place = place(file);
+    if place.exists() {
+        // A pipe would wait for its reader.
+        return match fs::metadata(&place) {
+            Ok(found) if !found.is_file() && !found.is_dir() => Ok(()),
+            _ => File::options().write(true).open(&place).map(drop).map_err(failed("write", file)),
+        };
     }
     let missing: Vec<&Path> =
-        file.ancestors().skip(1).take_while(|directory| !is_there(directory)).collect();
-    let probed = replacement(file).map(drop);
+        place.ancestors().skip(1).take_while(|directory| !is_there(directory)).collect();
+    let probed = make_directory(&place).and_then(|()| File::create_new(&place).map(drop));
+    if probed.is_ok() {
+        let _ = fs::remove_file(&place);
+    }
     for directory in missing {
         let _ = fs::remove_dir(directory);
     }
-    probed
-}
-
-/// Whether `file` is a pipe or a device, which has its place and cannot be replaced; or a directory.
-fn is_special(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|found| !found.is_file())
+    probed.map_err(failed("write", file))
 }
 
 fn is_there(directory: &Path) -> bool {
     directory.as_os_str().is_empty() || directory.exists()
 }
 
-/// Where `file` lies: through a link, what it names is replaced and the link stays.
+/// Where `file` lies: what a link leads to is written, and the link stays.
 fn place(file: &Path) -> PathBuf {
-    fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf())
+    let followed = fs::canonicalize(file).or_else(|_| Ok(parent(file).join(fs::read_link(file)?)));
+    followed.unwrap_or_else(|_: io::Error| file.to_path_buf())
 }
 
-/// An empty file beside `file`, whose directory is made; it goes unless it is renamed.
-fn replacement(file: &Path) -> Result<NamedTempFile<File>> {
-    let place = place(file);
-    let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    fs::create_dir_all(directory).map_err(failed("create the directory of", file))?;
-    let named =
-        tempfile::Builder::new().prefix(".esker-lab-").make_in(directory, |new| File::create_new(new));
-    named.map_err(failed("write", file))
+fn parent(file: &Path) -> &Path {
+    file.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn make_directory(file: &Path) -> io::Result<()> {
+    fs::create_dir_all(parent(file))
+}
+
+/// An empty file beside `place` that may take its name, with the rights of the one that has it; it goes unless it is renamed.
+fn replacement(place: &Path) -> Option<NamedTempFile<File>> {
+    let old = fs::metadata(place).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        return None;
+    }
+    let mut named = tempfile::Builder::new();
+    named.prefix(".esker-lab-");
+    let new = named.make_in(parent(place), |new| File::create_new(new)).ok()?;
+    if let Some(old) = old {
+        new.as_file().set_permissions(old.permissions()).ok()?;
+    }
+    Some(new)
 }
 
 /// The machine in a few words: processor, cores, memory, system.

@@ -464,6 +464,29 @@ fn a_report_that_is_there_is_replaced_as_a_whole() {
     assert_eq!(left, 1 + usize::from(cfg!(unix)));
 }
 
+/// What is tried beforehand is the very name, and what a link or the old file's rights say holds for the new one.
+#[test]
+#[cfg(unix)]
+fn a_place_is_tried_by_its_name() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| directory.path().join(name);
+    for refused in ["absent/", &"x".repeat(300)] {
+        files::probe(&place(refused)).expect_err(refused);
+    }
+    symlink("led to", place("link")).expect("a link");
+    files::probe(&place("link")).expect("free");
+    files::write(&place("link"), "figures").expect("write");
+    assert_eq!(std::fs::read_to_string(place("led to")).expect("there"), "figures");
+    assert!(place("link").is_symlink());
+    let own = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(place("led to"), own.clone()).expect("set");
+    files::write(&place("link"), "others").expect("write");
+    let found = std::fs::metadata(place("led to")).expect("there").permissions();
+    assert_eq!(found.mode() & 0o777, own.mode());
+    assert_eq!(std::fs::read_dir(directory.path()).expect("list").count(), 2);
+}
+
 #[test]
 fn reports_are_written_whole() {
     let mut report = run(&tiny(&Experiment::ALL), &mut Silent).expect("the lab runs");

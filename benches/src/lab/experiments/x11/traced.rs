@@ -16,7 +16,8 @@ use esker_layouts::{OpCost, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Get(Vec<u8>),
-    /// The part of the range that was read: a scan may be dropped, or end at a limit, long before its end.
+    /// The part of the range that was read, of a scan of a snapshot: it may be dropped, or end at a limit, long before
+    /// its end. Of one in a transaction all of the range.
     Scan(KeyRange),
     Visit(Visit),
     /// The key, and the length of its value.
