@@ -17,10 +17,11 @@ pub const BLOB_END_MAGIC: [u8; 8] = *b"eskerBLE";
 
 /// The newest log format this build reads and writes.
 pub const LOG_VERSION: u32 = 1;
-/// The newest manifest format this build reads, and the one it writes. Version 2 knows blob files.
-pub const MANIFEST_VERSION: u32 = 2;
+/// The newest manifest format this build reads, and the one it writes. Version 2 knows blob files, version 3 tables
+/// with hidden versions.
+pub const MANIFEST_VERSION: u32 = 3;
 /// The newest table format this build reads, and the one it writes. Version 2 has blocks that end in zeros,
-/// version 3 rows whose values lie in blob files.
-pub const TABLE_VERSION: u32 = 3;
+/// version 3 rows whose values lie in blob files, version 4 counts hidden versions.
+pub const TABLE_VERSION: u32 = 4;
 /// The newest format of blob files this build reads and writes.
 pub const BLOB_VERSION: u32 = 1;

@@ -7,14 +7,14 @@
 //! | command | input | answer |
 //! |---|---|---|
 //! | `settings` | `name=value` words; sizes in KiB | the settings that differ from the defaults |
-//! | `tree` | tables: `L5 000012 a-m 320 tombstones=5/100 ranges=1 operands=1 seqnos=3-9` (KiB; `m)` excludes m) | the tree |
+//! | `tree` | tables: `L5 000012 a-m 320 tombstones=5/100 ranges=1 hidden=7 operands=1 seqnos=3-9` (KiB; `m)` excludes m) | the tree |
 //! | `score [flushing]` | | base level, targets, scores, pending bytes |
 //! | `sublevels` | | sublevel of each level-0 table, and the stacks |
 //! | `flush-cut` | | where a flush would be cut |
 //! | `pick [snapshot=N] [flushing]` | | the plan, its cuts and its span |
 //! | `start [snapshot=N]` | | picks, and the plan's job runs from now on |
 //! | `end` | | the oldest job ends without having changed anything |
-//! | `settle [snapshot=N]` | | picks and carries out (tables become one table, tombstones vanish at the bottom) until there is nothing to do |
+//! | `settle [snapshot=N]` | | picks and carries out (tables become one table, hidden versions vanish, tombstones at the bottom) until there is nothing to do |
 //! | `range START-END [before=N] [upto=SEQNO]` | | the next step of compacting a range (`-` alone for everything) |
 #![expect(clippy::disallowed_methods, reason = "the scenes are files")]
 
@@ -82,6 +82,7 @@ fn parse_table(line: &str) -> (u8, Arc<TableHandle>) {
         entries,
         point_tombstones: tombstones,
         merge_operands: count("operands"),
+        hidden_versions: count("hidden"),
         range_tombstones: count("ranges"),
         key_bytes: 0,
         value_bytes: 0,
@@ -116,8 +117,9 @@ impl Scene {
                 .iter()
                 .map(|table| {
                     let tombstones = table.meta.point_tombstones + table.meta.range_tombstones;
-                    let mark = if tombstones > 0 { "†" } else { "" };
-                    format!("{}:{}{mark}", table.number().0, show_bounds(&table.meta.bounds))
+                    let dead = if tombstones > 0 { "†" } else { "" };
+                    let hiding = if table.meta.hidden_versions > 0 { "‡" } else { "" };
+                    format!("{}:{}{dead}{hiding}", table.number().0, show_bounds(&table.meta.bounds))
                 })
                 .collect();
             writeln!(text, "L{level} {}", tables.join(" ")).expect("a string");
@@ -156,14 +158,16 @@ impl Scene {
         }
         let sum = |of: fn(&TableMeta) -> u64| inputs.iter().map(|table| of(&table.meta)).sum::<u64>();
         let tombstones = sum(|meta| meta.point_tombstones);
+        let entries = sum(|meta| meta.entries - meta.hidden_versions);
         let newest =
             self.tables.iter().map(|(_, t)| t.number().0).chain(inputs.iter().map(|t| t.number().0)).max();
         let meta = TableMeta {
             number: FileNumber(newest.unwrap_or(0) + 1),
             bounds: plan.bounds.clone(),
             file_bytes: sum(|meta| meta.file_bytes),
-            entries: if bottom { sum(|meta| meta.entries) - tombstones } else { sum(|meta| meta.entries) },
+            entries: if bottom { entries - tombstones } else { entries },
             point_tombstones: if bottom { 0 } else { tombstones },
+            hidden_versions: 0,
             range_tombstones: if bottom { 0 } else { sum(|meta| meta.range_tombstones) },
             largest_seqno: inputs.iter().map(|table| table.meta.largest_seqno).max().unwrap_or_default(),
             ..inputs[0].meta.clone()

@@ -486,6 +486,7 @@ fn level_metrics(number: u8, level: &esker_manifest::Level) -> LevelMetrics {
         metrics.tables += 1;
         metrics.entries += table.meta.entries;
         metrics.point_tombstones += table.meta.point_tombstones;
+        metrics.hidden_versions += table.meta.hidden_versions;
         metrics.range_tombstones += table.meta.range_tombstones;
     }
     metrics

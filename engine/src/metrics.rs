@@ -294,6 +294,9 @@ pub struct LevelMetrics {
     pub entries: u64,
     /// Point tombstones among them.
     pub point_tombstones: u64,
+    /// Entries that stand behind a newer put or delete of their key in the same table: a snapshot saw them when
+    /// that was written. Tables of format versions before 4 count as having none.
+    pub hidden_versions: u64,
     /// Range tombstones.
     pub range_tombstones: u64,
 }

@@ -97,6 +97,7 @@ impl Edit {
             Edit::DropKeyspace { .. } => 1,
             Edit::CreateKeyspace { .. } => 2,
             Edit::RemoveTable { .. } => 3,
+            Edit::AddTable { meta, .. } if meta.hidden_versions > 0 => 14,
             Edit::AddTable { meta, .. } if meta.blobs.is_empty() => 4,
             Edit::AddTable { .. } => 13,
             Edit::AddBlob { .. } => 12,
@@ -186,6 +187,7 @@ fn check_meta(meta: &TableMeta) -> Result<(), &'static str> {
         meta.entries,
         meta.point_tombstones,
         meta.merge_operands,
+        meta.hidden_versions,
         meta.range_tombstones,
         meta.key_bytes,
         meta.value_bytes,
@@ -199,6 +201,7 @@ fn check_meta(meta: &TableMeta) -> Result<(), &'static str> {
         meta.point_tombstones + meta.merge_operands <= meta.entries,
         "the table has more tombstones and operands than entries",
     )?;
+    ensure(meta.hidden_versions <= meta.entries, "the table has more hidden versions than entries")?;
     ensure(
         meta.blobs.iter().zip(meta.blobs.iter().skip(1)).all(|(a, b)| a.number < b.number),
         "the table's blob files do not ascend",

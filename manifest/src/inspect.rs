@@ -173,7 +173,7 @@ impl std::fmt::Display for Edit {
                 write!(
                     f,
                     "{} to level {level} of keyspace {}: {} bytes, keys \"{}\" {} \"{}\", sequence numbers {} to {}, \
-                     {} entries ({} tombstones, {} operands), {} range tombstones",
+                     {} entries ({} tombstones, {} operands, {} hidden versions), {} range tombstones",
                     meta.number,
                     meta.keyspace.0,
                     meta.file_bytes,
@@ -185,6 +185,7 @@ impl std::fmt::Display for Edit {
                     meta.entries,
                     meta.point_tombstones,
                     meta.merge_operands,
+                    meta.hidden_versions,
                     meta.range_tombstones,
                 )?;
                 for blob in &meta.blobs {

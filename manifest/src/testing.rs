@@ -161,6 +161,7 @@ pub(crate) fn meta(number: u64, keyspace: u32, smallest: &[u8], largest: &[u8]) 
         entries: 10,
         point_tombstones: 2,
         merge_operands: 1,
+        hidden_versions: 0,
         range_tombstones: 0,
         key_bytes: 100,
         value_bytes: 200,
@@ -190,13 +191,13 @@ pub(crate) fn metas() -> impl Strategy<Value = TableMeta> {
     (
         (small.clone(), 0u32..1 << 30, small.clone(), keys(), keys(), any::<bool>()),
         (small.clone(), small.clone(), [0u64..1 << 40, 0u64..1 << 40, 0u64..1 << 40]),
-        (small.clone(), small.clone(), small.clone(), any::<u64>(), small),
+        (small.clone(), small.clone(), small.clone(), any::<u64>(), small, 0u64..3),
     )
         .prop_map(
             |(
                 (number, keyspace, file_bytes, a, b, exclusive),
                 (s, t, [e, p, m]),
-                (r, k, v, hash, created),
+                (r, k, v, hash, created, h),
             )| {
                 TableMeta {
                     number: FileNumber(number),
@@ -209,9 +210,10 @@ pub(crate) fn metas() -> impl Strategy<Value = TableMeta> {
                     },
                     smallest_seqno: SeqNo(s.min(t)),
                     largest_seqno: SeqNo(s.max(t)),
-                    entries: e + p + m,
+                    entries: e + p + m + h,
                     point_tombstones: p,
                     merge_operands: m,
+                    hidden_versions: h,
                     range_tombstones: r,
                     key_bytes: k,
                     value_bytes: v,

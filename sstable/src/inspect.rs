@@ -220,7 +220,7 @@ fn described(properties: &Properties) -> String {
     let Properties { meta, options, raw_bytes, filter_keys } = properties;
     let bounds = &meta.bounds;
     format!(
-        "keys {} {} {}, {} entries ({} tombstones, {} operands), {} range tombstones, sequence numbers {} to {}, \
+        "keys {} {} {}, {} entries ({} tombstones, {} operands, {} hidden versions), {} range tombstones, sequence numbers {} to {}, \
          {} bytes of keys, {} of values, content hash {:016x}, made {} ms after 1970, blocks of {} bytes ({raw_bytes} \
          in all), compression {:?}, {} filter bits for each of {filter_keys} keys",
         printable(&bounds.smallest),
@@ -229,6 +229,7 @@ fn described(properties: &Properties) -> String {
         meta.entries,
         meta.point_tombstones,
         meta.merge_operands,
+        meta.hidden_versions,
         meta.range_tombstones,
         meta.smallest_seqno,
         meta.largest_seqno,

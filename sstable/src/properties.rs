@@ -13,6 +13,8 @@ use crate::stored::Codec;
 
 /// From this version on, properties end with what the rows refer to in blob files.
 const VERSION_OF_BLOBS: u32 = 3;
+/// From this version on, that is followed by how many versions are hidden.
+const VERSION_OF_HIDDEN: u32 = 4;
 
 /// The properties of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,7 @@ impl Properties {
                 put_varint(&mut out, number);
             }
         }
+        put_varint(&mut out, meta.hidden_versions);
         out
     }
 
@@ -86,6 +89,7 @@ impl Properties {
             entries: input.varint("entries")?,
             point_tombstones: input.varint("point tombstones")?,
             merge_operands: input.varint("merge operands")?,
+            hidden_versions: 0,
             range_tombstones: input.varint("range tombstones")?,
             key_bytes: input.varint("key bytes")?,
             value_bytes: input.varint("value bytes")?,
@@ -120,11 +124,19 @@ impl Properties {
         if footer.version >= VERSION_OF_BLOBS {
             properties.meta.blobs = take_blobs(&mut input)?;
         }
+        if counts_hidden(footer) {
+            properties.meta.hidden_versions = input.varint("hidden versions")?;
+        }
         if !input.is_empty() {
             return Err(input.error("end of the properties"));
         }
         Ok(properties)
     }
+}
+
+/// Whether the table's properties say how many versions are hidden.
+pub(crate) fn counts_hidden(footer: &Footer) -> bool {
+    footer.version >= VERSION_OF_HIDDEN
 }
 
 /// What the rows refer to; ascending by file, and each with a value at least.

@@ -16,6 +16,9 @@ pub(crate) struct Totals {
     pub(crate) entries: u64,
     point_tombstones: u64,
     merge_operands: u64,
+    hidden_versions: u64,
+    /// A put or delete of the last entry's key has come: older versions stand behind it.
+    hides: bool,
     range_tombstones: u64,
     key_bytes: u64,
     value_bytes: u64,
@@ -27,12 +30,24 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Count an entry of this content hash.
+    /// Count an entry of this content hash; `same_key` if it is an older version of the key of the entry before it.
     #[inline]
-    pub(crate) fn entry(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8], hash: u64) {
+    pub(crate) fn entry(
+        &mut self,
+        key: &[u8],
+        same_key: bool,
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+        hash: u64,
+    ) {
         self.entries += 1;
         self.point_tombstones += u64::from(kind == Kind::Delete);
         self.merge_operands += u64::from(kind == Kind::Merge);
+        let hidden = self.hides && same_key;
+        self.hidden_versions += u64::from(hidden);
+        // An operand hides nothing, and may stay beside older versions for ever.
+        self.hides = hidden || kind != Kind::Merge;
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
         self.content_hash = self.content_hash.wrapping_add(hash);
@@ -95,6 +110,7 @@ impl Totals {
             entries: self.entries,
             point_tombstones: self.point_tombstones,
             merge_operands: self.merge_operands,
+            hidden_versions: self.hidden_versions,
             range_tombstones: self.range_tombstones,
             key_bytes: self.key_bytes,
             value_bytes: self.value_bytes,
@@ -121,6 +137,7 @@ pub(crate) fn disagreement(own: &TableMeta, other: &TableMeta, other_name: &str)
         ("entries", own.entries, other.entries),
         ("point tombstones", own.point_tombstones, other.point_tombstones),
         ("merge operands", own.merge_operands, other.merge_operands),
+        ("hidden versions", own.hidden_versions, other.hidden_versions),
         ("range tombstones", own.range_tombstones, other.range_tombstones),
         ("smallest sequence number", own.smallest_seqno.0, other.smallest_seqno.0),
         ("largest sequence number", own.largest_seqno.0, other.largest_seqno.0),

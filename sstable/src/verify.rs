@@ -6,6 +6,7 @@ use esker_base::{InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known, tag};
 use crate::cache::Fill;
+use crate::properties::counts_hidden;
 use crate::reader::{Parts, TableReader};
 use crate::totals::{Totals, disagreement};
 
@@ -64,8 +65,13 @@ impl TableReader {
         let (first, last) =
             (walk.first.unwrap_or_default(), walk.last.map(|(key, _)| key).unwrap_or_default());
         let own = &parts.properties.meta;
-        let found =
+        let mut found =
             walk.totals.describe(identity, (&first, &last), fragments, own.file_bytes, own.created_millis);
+        if let Some(found) = &mut found
+            && !counts_hidden(&parts.footer)
+        {
+            found.hidden_versions = 0;
+        }
         let difference = match &found {
             Some(found) => disagreement(own, found, "its content"),
             None => Some("the table holds nothing".into()),
@@ -106,12 +112,12 @@ impl Walk<'_> {
                 place.damaged(0, format!("row {row} of the block, key {key}: {what}"))
             };
             let hash = key_hash(key.user);
-            let mut is_new = true;
+            let mut same_key = false;
             if let Some((user, seqno)) = &self.last {
                 if InternalKey::new(user, *seqno) >= key {
                     return Err(wrong("it is not behind the row before it"));
                 }
-                is_new = user != key.user;
+                same_key = user == key.user;
             }
             // Separators ascend and so do rows: what holds for the outer rows holds for those between.
             let outer = row == 0 || row + 1 == cursor.rows();
@@ -127,10 +133,10 @@ impl Walk<'_> {
             if !self.parts.filter.may_contain(hash) {
                 return Err(wrong("the filter denies it"));
             }
-            self.distinct += u64::from(is_new);
+            self.distinct += u64::from(!same_key);
             let (kind, value) = (cursor.kind(), cursor.value());
             let content = entry_hash(key.user, key.seqno.0, kind as u8, value);
-            self.totals.entry(key.user, key.seqno, kind, value, content);
+            self.totals.entry(key.user, same_key, key.seqno, kind, value, content);
             if kind == Kind::BlobPut {
                 self.totals.refer(BlobPointer::decode(value).map_err(|error| wrong(error.what))?);
             }

@@ -153,7 +153,7 @@ impl TableWriter {
         assert!(behind != Ordering::Greater, "entries are added in ascending order");
         let same_key = behind == Ordering::Equal;
         assert!(!same_key || seqno < self.last_seqno, "versions of a key are added newest first");
-        self.totals.entry(key, seqno, kind, value, hash);
+        self.totals.entry(key, same_key, seqno, kind, value, hash);
         if kind == Kind::BlobPut {
             let pointer = BlobPointer::decode(value).expect("a pointer is written as one");
             self.totals.refer(pointer);

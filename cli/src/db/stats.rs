@@ -51,6 +51,7 @@ struct LevelStats {
     bytes: u64,
     entries: u64,
     point_tombstones: u64,
+    hidden_versions: u64,
     range_tombstones: u64,
 }
 
@@ -107,6 +108,7 @@ fn of_keyspace(metrics: &KeyspaceMetrics, options: &KeyspaceOptions) -> Keyspace
         bytes: level.bytes,
         entries: level.entries,
         point_tombstones: level.point_tombstones,
+        hidden_versions: level.hidden_versions,
         range_tombstones: level.range_tombstones,
     };
     KeyspaceStats {
@@ -128,13 +130,21 @@ fn of_keyspace(metrics: &KeyspaceMetrics, options: &KeyspaceOptions) -> Keyspace
 }
 
 fn levels(stats: &Stats) -> comfy_table::Table {
-    let mut table =
-        table(&["keyspace", ">level", ">tables", ">size", ">entries", ">tombstones", ">range tombstones"]);
+    let mut table = table(&[
+        "keyspace",
+        ">level",
+        ">tables",
+        ">size",
+        ">entries",
+        ">tombstones",
+        ">hidden versions",
+        ">range tombstones",
+    ]);
     for keyspace in &stats.keyspaces {
         let mut name = text::show(keyspace.name.as_bytes());
         if keyspace.levels.is_empty() {
             let dash = || "–".to_owned();
-            table.add_row([name, dash(), count(0), dash(), dash(), dash(), dash()]);
+            table.add_row([name, dash(), count(0), dash(), dash(), dash(), dash(), dash()]);
             continue;
         }
         for level in &keyspace.levels {
@@ -145,6 +155,7 @@ fn levels(stats: &Stats) -> comfy_table::Table {
                 bytes(level.bytes),
                 count(level.entries),
                 count(level.point_tombstones),
+                count(level.hidden_versions),
                 count(level.range_tombstones),
             ]);
         }

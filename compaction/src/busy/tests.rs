@@ -19,6 +19,7 @@ fn table(number: u64, smallest: &str, largest: &str) -> Arc<TableHandle> {
         entries: 1,
         point_tombstones: 0,
         merge_operands: 0,
+        hidden_versions: 0,
         range_tombstones: 0,
         key_bytes: 0,
         value_bytes: 0,

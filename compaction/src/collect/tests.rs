@@ -37,6 +37,7 @@ fn table(number: u64, bounds: (&str, &str), refers: &[(u64, u64)]) -> Arc<TableH
         entries: 1000,
         point_tombstones: 0,
         merge_operands: 0,
+        hidden_versions: 0,
         range_tombstones: 0,
         key_bytes: 0,
         value_bytes: 0,

@@ -21,6 +21,7 @@ fn tree(levels: &[(u8, u64)]) -> Tree {
             entries: 1,
             point_tombstones: 0,
             merge_operands: 0,
+            hidden_versions: 0,
             range_tombstones: 0,
             key_bytes: 0,
             value_bytes: 0,

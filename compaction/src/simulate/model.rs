@@ -170,6 +170,7 @@ impl Model {
             entries: file_bytes / self.entry_bytes,
             point_tombstones: 0,
             merge_operands: 0,
+            hidden_versions: 0,
             range_tombstones: 0,
             key_bytes: 0,
             value_bytes: file_bytes,

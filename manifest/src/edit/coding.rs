@@ -57,8 +57,11 @@ pub(super) fn put(out: &mut Vec<u8>, edit: &Edit) {
         Edit::AddTable { level, meta } => {
             out.push(*level);
             put_meta(out, meta);
-            if !meta.blobs.is_empty() {
+            if !meta.blobs.is_empty() || meta.hidden_versions > 0 {
                 put_refs(out, &meta.blobs);
+            }
+            if meta.hidden_versions > 0 {
+                put_varint(out, meta.hidden_versions);
             }
         }
         Edit::AddBlob { meta } => {
@@ -186,7 +189,22 @@ fn take(from: &mut Decoder<'_>) -> Result<Edit, DecodeError> {
         },
         13 => {
             let (level, mut meta) = (from.u8("level")?, take_meta(from)?);
+            let at = from.position();
             meta.blobs = take_refs(from)?;
+            // Without any, the table would be added by the other kind.
+            if meta.blobs.is_empty() {
+                return Err(DecodeError { what: "count of blob files", at });
+            }
+            Edit::AddTable { level, meta }
+        }
+        14 => {
+            let (level, mut meta) = (from.u8("level")?, take_meta(from)?);
+            meta.blobs = take_refs(from)?;
+            let at = from.position();
+            meta.hidden_versions = from.varint("hidden version count")?;
+            if meta.hidden_versions == 0 {
+                return Err(DecodeError { what: "hidden version count", at });
+            }
             Edit::AddTable { level, meta }
         }
         _ => return Err(DecodeError { what: "the edit's kind has no meaning", at: start }),
@@ -241,6 +259,7 @@ fn take_meta(from: &mut Decoder<'_>) -> Result<TableMeta, DecodeError> {
         entries: from.varint("entry count")?,
         point_tombstones: from.varint("point tombstone count")?,
         merge_operands: from.varint("merge operand count")?,
+        hidden_versions: 0,
         range_tombstones: from.varint("range tombstone count")?,
         key_bytes: from.varint("key bytes")?,
         value_bytes: from.varint("value bytes")?,
@@ -250,9 +269,8 @@ fn take_meta(from: &mut Decoder<'_>) -> Result<TableMeta, DecodeError> {
     })
 }
 
-/// What a table refers to in blob files: something, or the table would be added by the other kind.
+/// What a table refers to in blob files.
 fn take_refs(from: &mut Decoder<'_>) -> Result<Vec<BlobRef>, DecodeError> {
-    let at = from.position();
     let count = from.varint("count of blob files")?;
     // Memory grows with what is read, whatever the count claims.
     let mut blobs = Vec::new();
@@ -263,5 +281,5 @@ fn take_refs(from: &mut Decoder<'_>) -> Result<Vec<BlobRef>, DecodeError> {
             value_bytes: from.varint("value bytes")?,
         });
     }
-    if blobs.is_empty() { Err(DecodeError { what: "count of blob files", at }) } else { Ok(blobs) }
+    Ok(blobs)
 }

@@ -40,6 +40,7 @@ fn the_format_s_example_means_what_it_says() {
         entries: 5,
         point_tombstones: 2,
         merge_operands: 1,
+        hidden_versions: 0,
         range_tombstones: 1,
         key_bytes: 25,
         value_bytes: 300,
@@ -68,6 +69,16 @@ fn the_format_s_example_means_what_it_says() {
         blobs: vec![BlobRef { number: FileNumber(16), values: 2, value_bytes: 160 }],
         ..moved.clone()
     };
+    let hiding = TableMeta {
+        number: FileNumber(18),
+        bounds: KeyBounds { smallest: b"elk".to_vec(), largest: b"elk".to_vec(), largest_exclusive: false },
+        smallest_seqno: SeqNo(45),
+        largest_seqno: SeqNo(46),
+        hidden_versions: 1,
+        value_bytes: 10,
+        blobs: Vec::new(),
+        ..referring.clone()
+    };
     let edits = vec![
         Edit::RemoveTable { keyspace: KeyspaceId(3), level: 1, number: FileNumber(15) },
         Edit::AddTable { level: 2, meta: moved },
@@ -77,6 +88,7 @@ fn the_format_s_example_means_what_it_says() {
         Edit::DurableLog { number: FileNumber(14), len: 300 },
         Edit::AddBlob { meta: blob },
         Edit::AddTable { level: 0, meta: referring },
+        Edit::AddTable { level: 0, meta: hiding },
     ];
     let bytes = format_example("hex");
     assert_eq!(decode_all(&bytes), Ok(edits.clone()));
@@ -125,6 +137,7 @@ fn values_beyond_every_database_are_refused_both_ways() {
         wrong(|m| m.largest_seqno = SeqNo(1 << 55)),
         wrong(|m| m.point_tombstones = 10),
         wrong(|m| m.range_tombstones = u64::MAX),
+        wrong(|m| m.hidden_versions = 11),
         wrong(|m| {
             m.bounds.largest = m.bounds.smallest.clone();
             m.bounds.largest_exclusive = true;
@@ -151,6 +164,18 @@ fn a_length_that_claims_more_than_there_is_allocates_nothing() {
     put_varint(&mut bytes, u64::MAX);
     bytes.extend_from_slice(b"name");
     assert_eq!(decode_all(&bytes), Err(DecodeError { what: "keyspace name", at: 2 }));
+}
+
+/// A table is added by the kind that its content asks for, and by no other.
+#[test]
+fn a_kind_without_what_it_is_for_is_refused() {
+    let plain = encode(&[Edit::AddTable { level: 1, meta: meta(5, 1, b"a", b"b") }]);
+    let refused = |kind: u8, end: &[u8]| {
+        let bytes = [&[kind], &plain[1..], end].concat();
+        decode_all(&bytes).expect_err("there is nothing of it").what
+    };
+    assert_eq!(refused(13, &[0]), "count of blob files");
+    assert_eq!(refused(14, &[0, 0]), "hidden version count");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_manifest_is_shown_edit_by_edit() {
         "next keyspace: 1",
         "create keyspace: 1 \"users\", 1 bytes of options",
         "add table: 000002 to level 6 of keyspace 1: 1002 bytes, keys \"ant\" to \"bee\", sequence numbers 2 to 7, \
-         10 entries (2 tombstones, 1 operands), 0 range tombstones",
+         10 entries (2 tombstones, 1 operands, 0 hidden versions), 0 range tombstones",
     ];
     for edit in edits {
         assert!(shown.iter().any(|line| line == edit), "{edit:?} is not in {shown:#?}");

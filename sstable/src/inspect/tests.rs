@@ -33,7 +33,7 @@ fn fields_cover_each_byte_once_whatever_is_damaged() {
     let shown = fields(&*fs);
     covers(&shown, good.len() as u64);
     assert!(shown.iter().all(|field| field.verdict == Verdict::Ok), "{shown:?}");
-    assert!(shown.last().expect("a footer").value.ends_with("version 3"));
+    assert!(shown.last().expect("a footer").value.ends_with("version 4"));
     assert!(shown[0].value.starts_with("7 rows from k00 @1 Put to k06 @1 Put"), "{}", shown[0].value);
     for at in (0..good.len()).step_by(7) {
         let mut bad = good.clone();

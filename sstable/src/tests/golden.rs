@@ -5,6 +5,8 @@ use std::sync::Arc;
 use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Kind, OpCost, SeqNo};
 
+use crate::footer::{Footer, Part};
+use crate::stored::{Codec, TRAILER_BYTES, trailer};
 use crate::testing::{bytes_of, entry, memory, overwrite, path, write};
 use crate::{CursorOptions, TableOptions, TableReader};
 
@@ -39,6 +41,29 @@ fn the_example_is_what_is_written() {
     assert_eq!(hex(&example()), hex(&written));
 }
 
+/// A table of version 3 holds hidden versions and does not say so: it is whole all the same.
+#[test]
+fn a_table_that_does_not_count_hidden_versions_is_whole() {
+    let (fs, example) = (memory(), example());
+    overwrite(&*fs, &example);
+    let newest = *TableReader::open_unlisted(&fs, &path()).expect("the example").footer();
+    let start = usize::try_from(newest.properties.offset).expect("fits");
+    let (before, properties) = (&example[..start], &example[start..][..newest.properties.len as usize]);
+    let payload = &properties[..properties.len() - TRAILER_BYTES - 1];
+    let raw_len = u32::try_from(payload.len()).expect("fits");
+    let trailer = trailer(newest.seed(), newest.properties.offset, [payload, &[]], Codec::None, raw_len);
+    let footer = Footer {
+        version: 3,
+        file_bytes: newest.file_bytes - 1,
+        properties: Part { len: newest.properties.len - 1, ..newest.properties },
+        ..newest
+    };
+    overwrite(&*fs, &[before, payload, &trailer, &footer.encode()].concat());
+    let reader = Arc::new(TableReader::open_unlisted(&fs, &path()).expect("version 3"));
+    assert_eq!((reader.meta().entries, reader.meta().hidden_versions), (3, 0));
+    reader.verify(&mut OpCost::default()).expect("verify");
+}
+
 #[test]
 fn the_example_is_read_as_it_says() {
     let fs = memory();
@@ -47,6 +72,7 @@ fn the_example_is_read_as_it_says() {
     let (entries, fragment) = content();
     assert_eq!(reader.identity(), crate::testing::IDENTITY);
     assert_eq!(reader.meta().created_millis, 1000);
+    assert_eq!(reader.meta().hidden_versions, 1);
     assert_eq!(reader.tombstones().list(), [fragment]);
     let mut cursor = reader.cursor(CursorOptions::default());
     cursor.seek_first().expect("memory");

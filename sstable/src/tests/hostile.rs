@@ -166,14 +166,14 @@ fn a_newer_version_is_told_from_damage() {
     .expect("memory");
     let mut bytes = bytes_of(&*fs, &path());
     let at = bytes.len() - FOOTER_BYTES;
-    bytes[at + 88] = 4;
+    bytes[at + 88] = 5;
     let decode = |bytes: &[u8]| {
         Footer::decode(&path(), bytes, bytes.len() as u64, Some((IDENTITY.database, IDENTITY.number)))
-            .expect_err("version 4")
+            .expect_err("version 5")
     };
     assert!(decode(&bytes).is_corruption(), "a version that no checksum covers is damage");
     repair_footer(&mut bytes);
-    assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 4, supported: 3, .. }));
+    assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 5, supported: 4, .. }));
 }
 
 /// As many as the bytes could hold, by what they claim: whoever looks at the first knows better.

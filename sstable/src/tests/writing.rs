@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use esker_base::blob::BlobPointer;
 use esker_base::range_tombstone::Fragment;
-use esker_base::{Error, Kind, OpCost, SeqNo};
+use esker_base::{Error, FileNumber, Kind, OpCost, SeqNo};
 
+use crate::options::BLOCK_BYTES_MIN;
 use crate::testing::{IDENTITY, bytes_of, context, dir, entry, memory, path, write};
 use crate::{Compression, TableOptions, TableReader, TableSource, TableWriter};
 
@@ -39,6 +41,35 @@ fn a_description_counts_what_was_added() {
     assert_eq!(reader.meta(), &meta);
     assert_eq!(reader.identity(), IDENTITY);
     reader.verify(&mut OpCost::default()).expect("verify");
+}
+
+/// What counts is a newer put or delete of the key in the table, wherever a block ends.
+#[test]
+fn hidden_versions_are_those_behind_a_put_or_delete() {
+    let pointer = BlobPointer { number: FileNumber(8), offset: 44, len: 6, checksum: 1 }.encode();
+    let kinds = |key: &str, kinds: &[Kind]| {
+        let value = |kind| if kind == Kind::BlobPut { pointer.to_vec() } else { vec![b'v'; 90] };
+        let versions = (0u64..).zip(kinds);
+        versions.map(|(age, &kind)| entry(key, 100 - age, kind, value(kind))).collect::<Vec<_>>()
+    };
+    let entries = [
+        kinds("a", &[Kind::Put]),
+        kinds("b", &[Kind::Put, Kind::Merge, Kind::Delete, Kind::Put]),
+        kinds("c", &[Kind::Merge, Kind::Merge, Kind::Put]),
+        kinds("d", &[Kind::Merge, Kind::Delete, Kind::Merge]),
+        kinds("e", &[Kind::BlobPut, Kind::BlobPut]),
+        kinds("f", &[Kind::Merge; 3]),
+    ]
+    .concat();
+    for block_bytes in [BLOCK_BYTES_MIN, 4096] {
+        let fs = memory();
+        let options = TableOptions { block_bytes, ..TableOptions::default() };
+        let meta = write(&fs, options, &entries, &[]).expect("memory");
+        assert_eq!(meta.hidden_versions, 3 + 1 + 1);
+        let reader = TableReader::open(&context(&fs, TableSource::Buffered, 0), &meta).expect("open");
+        assert_eq!(reader.meta(), &meta);
+        reader.verify(&mut OpCost::default()).expect("verify");
+    }
 }
 
 #[test]
