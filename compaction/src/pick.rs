@@ -5,8 +5,8 @@
 //! 1. The level furthest beyond its target: level 0 into the base level (`level0`), or a part of a sorted
 //!    level into the next (`sorted`). Level 0 has no precedence. With it, under lasting load nothing would
 //!    ever leave the base level, and each merge of level 0 would rewrite a larger one than the last.
-//! 2. Garbage: tables dense with tombstones, although every level is in size (`garbage`). So an idle
-//!    database full of deleted data cleans itself.
+//! 2. Garbage: tables dense with tombstones or hidden versions, although every level is in size (`garbage`). So an
+//!    idle database full of deleted data, or of what only a snapshot saw that is gone, cleans itself.
 //! 3. Blob files full of dead values (`values`).
 //!
 //! A candidate that would touch what a running job uses is passed over for the next best.
@@ -34,8 +34,8 @@ use crate::score::{Score, score};
 use crate::settings::{Load, Settings};
 
 /// The compaction of `tree` that is worth most now, or `None` if there is nothing to do (or nothing that
-/// `busy` allows). Every number up to `oldest_snapshot` is visible to every reader: tombstones above it
-/// cannot be cleaned up yet, so they are no reason for a compaction.
+/// `busy` allows). Every number up to `oldest_snapshot` is visible to every reader: tombstones and hidden
+/// versions above it cannot be cleaned up yet, so they are no reason for a compaction.
 ///
 /// Carrying a plan out and asking again ends: with no writes, after finitely many plans there is none.
 pub fn pick(

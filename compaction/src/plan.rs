@@ -62,10 +62,12 @@ pub enum Reason {
         /// The level.
         level: u8,
     },
-    /// Tombstones take up space, and hide entries that do.
+    /// Tombstones take up space, and hide entries that do; or versions do that no reader sees.
     Garbage {
         /// Point tombstones in the table that was picked first.
         tombstones: u64,
+        /// Versions in it that stand behind newer ones.
+        hidden_versions: u64,
         /// Range tombstones in it.
         range_tombstones: u64,
         /// Its entries.
@@ -92,9 +94,10 @@ impl fmt::Display for Reason {
                 write!(f, "level {level} holds {}, its target is {}", size(*bytes), size(*target))
             }
             Reason::Unneeded { level } => write!(f, "level {level} is not needed for so little data"),
-            Reason::Garbage { tombstones, range_tombstones, entries } => write!(
+            Reason::Garbage { tombstones, hidden_versions, range_tombstones, entries } => write!(
                 f,
-                "{tombstones} of {entries} entries are tombstones, and there are {range_tombstones} range tombstones"
+                "of {entries} entries {tombstones} are tombstones and {hidden_versions} hidden versions, \
+                 and there are {range_tombstones} range tombstones"
             ),
             Reason::Values { dead, bytes } => {
                 write!(f, "{} of {} in blob files are dead values", size(*dead), size(*bytes))

@@ -35,7 +35,7 @@ pub struct Settings {
     /// falls into columns that can be compacted one by one. Default 8 MiB, at least 4 KiB.
     pub flush_split_bytes: u64,
     /// A table is garbage to be cleaned up, however small its level is, if at least this share of its
-    /// entries are tombstones, in percent; and always if it holds range tombstones. Default 20, from 1
+    /// entries are tombstones or hidden versions, in percent; and always if it holds range tombstones. Default 20, from 1
     /// to 100. Smaller frees space sooner and writes more.
     pub garbage_percent: u8,
     /// When more than this share of the values in a keyspace's blob files is dead, in percent, the deadest files

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+use std::time::Duration;
 
 use esker::vfs::fs::Fs;
 use esker::vfs::mem::{MemFs, Policy};
@@ -434,4 +435,39 @@ fn small_blob_files_are_merged_with_the_tables_that_refer_to_them() {
     let blobs = names.iter().filter(|entry| is_blob(&entry.name)).count();
     assert!((1..=5).contains(&blobs), "{blobs} files");
     assert_eq!(map.get(format!("{} long", scattered(7))).expect("read").as_deref(), Some(&[2; 5000][..]));
+}
+
+/// What a snapshot alone still saw goes once that is dropped, from tables and blob files, with no call and no write.
+#[test]
+fn values_that_a_snapshot_held_leave_the_disk_once_it_is_dropped() {
+    let world = Simulation::on(MemFs::simulated(), 1);
+    let db = open(&world);
+    let map = keyspace(&db, "map", 64);
+    let generation = |round: u32| {
+        for n in 0..KEYS {
+            map.put(key(n), vec![byte(round); 400]).expect("put");
+        }
+    };
+    generation(1);
+    let snapshot = db.snapshot();
+    generation(2);
+    db.flush().expect("flushed");
+    map.compact_range::<&[u8]>(..).expect("compacted");
+    db.wait_for_compactions().expect("settled");
+    let entries = || db.metrics().keyspaces[0].levels.iter().map(|level| level.entries).sum::<u64>();
+    let one = u64::from(KEYS) * 400;
+    assert_eq!(entries(), 2 * u64::from(KEYS), "the snapshot sees the old values");
+    assert!(files(&world.disk, DIR, ".blob") > 2 * one);
+    drop(snapshot);
+    for _ in 0..5 {
+        world.clock.advance(Duration::from_secs(1));
+        world.steps.settle();
+    }
+    let blob_bytes = files(&world.disk, DIR, ".blob");
+    assert_eq!(entries(), u64::from(KEYS), "{blob_bytes} bytes in blob files");
+    assert!(blob_bytes > one && blob_bytes * 100 < one * 143, "{blob_bytes} bytes for {one} live ones");
+    db.verify().expect("whole");
+    for n in 0..KEYS {
+        assert_eq!(map.get(key(n)).expect("read").as_deref(), Some(&[2; 400][..]));
+    }
 }

@@ -155,3 +155,29 @@ fn a_compaction_by_hand_leaves_nothing_half_way_down() {
     let entries: u64 = levels().iter().map(|level| level.entries).sum();
     assert_eq!((tombstones, entries), (0, 4_000 - 10 + 150 + 1), "{before:?}, then {:?}", levels());
 }
+
+/// Versions that only a snapshot saw are gone soon after it, whichever way they hide: behind puts and behind deletes.
+#[test]
+fn versions_that_a_snapshot_held_go_once_it_is_dropped() {
+    let db = Database::builder("/db").env(Env::memory().unwrap()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let key = |row: u32| format!("{row:06}");
+    for row in 0..1_000u32 {
+        map.put(key(row), "old").unwrap();
+    }
+    let snapshot = db.snapshot();
+    for row in 0..1_000u32 {
+        if row % 100 == 0 { map.delete(key(row)).unwrap() } else { map.put(key(row), "new").unwrap() }
+    }
+    db.flush().unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    db.wait_for_compactions().unwrap();
+    let entries = || db.metrics().keyspaces[0].levels.iter().map(|level| level.entries).sum::<u64>();
+    assert_eq!(entries(), 2_000, "the snapshot sees the old versions");
+    assert_eq!(map.at(&snapshot).unwrap().get(key(7)).unwrap().as_deref(), Some(&b"old"[..]));
+    drop(snapshot);
+    db.wait_for_compactions().unwrap();
+    assert_eq!(entries(), 990);
+    assert_eq!(map.get(key(7)).unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(map.get(key(100)).unwrap(), None);
+}

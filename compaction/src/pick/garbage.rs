@@ -1,10 +1,14 @@
-//! Tables full of tombstones, whatever their level's size.
+//! Tables full of tombstones, or of versions that stand behind newer ones, whatever their level's size.
 //!
 //! The picked table goes down a level, taking along what its tombstones hide; where nothing lies below,
-//! it is written anew and its tombstones vanish. Only tables whose every number is visible to every
-//! reader count: all their tombstones can go, so each such plan brings tombstones closer to their end, and
-//! cleaning up ends. While flushes follow one another, level 0 is left to its next merge, but for
-//! tables that are mostly tombstones: merging those writes less than it removes.
+//! it is written anew and its tombstones vanish. Hidden versions vanish wherever it is written anew.
+//!
+//! Only tables whose every number is visible to every reader count: all their tombstones and hidden versions
+//! can go, so each such plan brings tombstones closer to their end. The hidden versions that a merge keeps
+//! stand behind a number that some reader does not see, so their table does not count. Cleaning up ends.
+//!
+//! While flushes follow one another, level 0 is left to its next merge, but for tables that are mostly
+//! tombstones: merging those writes less than it removes.
 
 use std::sync::Arc;
 
@@ -67,10 +71,11 @@ impl Picker<'_> {
     }
 }
 
-/// Whether a table is dense with tombstones.
+/// Whether a table is dense with tombstones and hidden versions. A tombstone that is hidden counts as both.
 fn is_garbage(meta: &TableMeta, percent: u8) -> bool {
-    let dense = u128::from(meta.point_tombstones) * 100 >= u128::from(meta.entries) * u128::from(percent);
-    meta.range_tombstones > 0 || (meta.point_tombstones > 0 && dense)
+    let garbage = u128::from(meta.point_tombstones) + u128::from(meta.hidden_versions);
+    let dense = garbage * 100 >= u128::from(meta.entries) * u128::from(percent);
+    meta.range_tombstones > 0 || (garbage > 0 && dense)
 }
 
 fn is_mostly_tombstones(meta: &TableMeta) -> bool {
@@ -80,6 +85,7 @@ fn is_mostly_tombstones(meta: &TableMeta) -> bool {
 fn garbage_reason(meta: &TableMeta) -> Reason {
     Reason::Garbage {
         tombstones: meta.point_tombstones,
+        hidden_versions: meta.hidden_versions,
         range_tombstones: meta.range_tombstones,
         entries: meta.entries,
     }

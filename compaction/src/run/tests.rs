@@ -355,6 +355,11 @@ proptest! {
         check_outputs(&lab, &output.tables)?;
         prop_assert_eq!(output.entries_in - output.dropped.total(), after.entries.len() as u64);
 
+        // Cleaning up ends: a table that every reader sees whole hides nothing.
+        let oldest = SeqNo(snapshots.iter().copied().min().expect("there is the newest"));
+        let is_clean = |table: &TableMeta| table.largest_seqno > oldest || table.hidden_versions == 0;
+        prop_assert!(output.tables.iter().all(is_clean), "{:?}", output.tables);
+
         let mut whole_before = beneath.clone();
         let mut whole_after = beneath.clone();
         parts[lower..].iter().for_each(|part| whole_before.add(part));
