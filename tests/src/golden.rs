@@ -33,14 +33,17 @@ const LISTS: Name = "lists";
 /// Dropped in the end.
 const GONE: Name = "gone";
 
-/// The newest format version: tables of version 3 and a manifest of version 2, which know blob files; version 2 had
-/// tables of version 2, whose blocks may be padded.
-pub const VERSION: u32 = 3;
+/// The newest format version: tables of version 4 and a manifest of version 3, which count hidden versions; version 3
+/// had tables of version 3 and a manifest of version 2, which know blob files; version 2 had tables of version 2, whose
+/// blocks may be padded.
+pub const VERSION: u32 = 4;
 
 /// The seed of the simulated world in which it is made.
 const SEED: u64 = 13;
 /// Rounds of writes that end in a flush.
 const ROUNDS: u64 = 12;
+/// From version 4 on, a snapshot is taken before this round and held to the end.
+const SNAPSHOT_ROUND: u64 = 8;
 /// Commits behind the last flush.
 const TAIL: u64 = 56;
 
@@ -53,6 +56,8 @@ pub enum Step {
     Flush,
     /// Background work catches up.
     Settle,
+    /// A snapshot is taken.
+    Snapshot,
     /// The keyspace is dropped.
     Drop(Name),
 }
@@ -99,7 +104,7 @@ fn write(nth: u64, version: u32) -> Write {
         _ => 250,
     };
     // And for values in blob files.
-    let list_bytes_max = if version == 3 { 120 } else { 20 };
+    let list_bytes_max = if version >= 3 { 120 } else { 20 };
     match draw("kind", nth, 16) {
         0 => Write::Delete(ROWS, key(at)),
         1 if at < 190 => Write::DeleteRange(ROWS, key(at)..key(at + 4)),
@@ -120,6 +125,9 @@ pub fn history(version: u32) -> Vec<Step> {
         (from..nth).map(|nth| write(nth, version)).collect::<Vec<Write>>()
     };
     for round in 0..ROUNDS {
+        if version >= 4 && round == SNAPSHOT_ROUND {
+            steps.push(Step::Snapshot);
+        }
         for _ in 0..6 {
             steps.push(Step::Commit(take(8)));
         }
@@ -167,7 +175,7 @@ pub fn states(version: u32) -> Vec<State> {
                 states.push(State { last_seqno, contents: model.contents().clone() });
             }
             Step::Drop(name) => model.drop_keyspace(name),
-            Step::Flush | Step::Settle => {}
+            Step::Flush | Step::Settle | Step::Snapshot => {}
         }
     }
     // The drop is in the manifest at once: whatever of the log is lost, the keyspace stays dropped.
@@ -197,7 +205,7 @@ pub fn options() -> DatabaseOptions {
 
 fn keyspace_options(name: Name, version: u32) -> KeyspaceOptions {
     let block_bytes = if version == 2 { 4096 } else { 512 };
-    let blob_bytes_min = if version == 3 { 48 } else { 0 };
+    let blob_bytes_min = if version >= 3 { 48 } else { 0 };
     let options = KeyspaceOptions { block_bytes, blob_bytes_min, ..KeyspaceOptions::default() };
     match name {
         ROWS => KeyspaceOptions { compression: vec![Compression::None, Compression::Lz4], ..options },
@@ -226,6 +234,7 @@ fn live(db: &Database, world: &Simulation, version: u32) -> Result<()> {
     for name in [ROWS, LISTS, GONE] {
         db.keyspace(name, keyspace_options(name, version))?;
     }
+    let mut snapshots = Vec::new();
     for step in history(version) {
         match step {
             Step::Commit(writes) => commit(db, &writes)?,
@@ -234,6 +243,7 @@ fn live(db: &Database, world: &Simulation, version: u32) -> Result<()> {
                 db.wait_for_compactions()?;
                 world.steps.settle();
             }
+            Step::Snapshot => snapshots.push(db.snapshot()),
             Step::Drop(name) => db.drop_keyspace(name)?,
         }
     }

@@ -91,8 +91,10 @@ fn has_everything_in_it(version: u32) {
     let padded = tables.any(|(_, bytes)| first_block(bytes).len() == 4096);
     assert_eq!(padded, version == 2, "a block that ends with a page");
     let blobs = count(|name| matches!(name, FileName::Blob(_)));
-    assert_eq!(blobs > 2, version == 3, "{blobs} blob files");
-    assert!(version != 3 || metrics.keyspaces.iter().any(|keyspace| keyspace.blobs.dead_bytes > 0));
+    assert_eq!(blobs > 2, version >= 3, "{blobs} blob files");
+    assert!(version < 3 || metrics.keyspaces.iter().any(|keyspace| keyspace.blobs.dead_bytes > 0));
+    let hidden: u64 = levels().map(|level| level.hidden_versions).sum();
+    assert_eq!(hidden > 0, version >= 4, "{hidden} versions that only a snapshot saw");
 }
 
 /// The codec byte of a table's first block.
