@@ -7,6 +7,9 @@
 //! A delete has no value; a range delete's value is the end of its range. The number of operations is
 //! not stored: they end with the record. See `FORMAT.md` for a worked example.
 
+use std::ops::{Bound, RangeBounds};
+
+use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
 use esker_base::limits::{self, BATCH_BYTES_MAX};
 use esker_base::planted::{self, Planted};
@@ -14,6 +17,7 @@ use esker_base::{KeyspaceId, Kind, Result, memory};
 
 use crate::keyspace::Keyspace;
 use crate::options::Durability;
+use crate::scan::{bounds_of, bounds_of_prefix};
 use crate::{Database, OpCost};
 
 #[cfg(test)]
@@ -52,11 +56,71 @@ impl Op<'_> {
         }
     }
 
+    /// Bytes of its key and value.
+    #[inline]
+    pub(crate) fn user_bytes(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+
     /// Whether it deletes a key or a range of them.
     #[inline]
     pub(crate) fn is_delete(&self) -> bool {
         matches!(self.kind, Kind::Delete | Kind::RangeDelete)
     }
+}
+
+/// The deletion of all keys within some bounds, as the log has it: of those in `[start, end)`, if that holds any, and
+/// where the bounds have no end, of the largest key there can be, up to which `end` goes then.
+pub(crate) struct RangeDelete {
+    start: Vec<u8>,
+    end: Vec<u8>,
+    open: bool,
+}
+
+impl RangeDelete {
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for a bound that is longer than keys may be, unless no key lies within.
+    pub(crate) fn of(bounds: Bounds) -> Result<Self> {
+        let start = match bounds.start {
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(key) => Some(key),
+            Bound::Excluded(key) => just_after(key),
+        };
+        // Behind the largest key there is nothing.
+        let Some(start) = start else {
+            return Ok(RangeDelete { start: Vec::new(), end: Vec::new(), open: false });
+        };
+        let end = match bounds.end {
+            Bound::Unbounded => None,
+            Bound::Included(key) => just_after(key),
+            Bound::Excluded(key) => Some(key),
+        };
+        let open = end.is_none();
+        let end = end.unwrap_or_else(|| vec![0xFF; limits::KEY_BYTES_MAX]);
+        if open || start < end {
+            limits::check_key(&start)?;
+            limits::check_key(&end)?;
+        }
+        Ok(RangeDelete { start, end, open })
+    }
+
+    /// Its operations in `keyspace`.
+    pub(crate) fn ops(&self, keyspace: KeyspaceId) -> impl Iterator<Item = Op<'_>> + Clone {
+        let range = Op { keyspace, kind: Kind::RangeDelete, key: &self.start, value: &self.end };
+        let last = Op { keyspace, kind: Kind::Delete, key: &self.end, value: &[] };
+        [(range, self.start < self.end), (last, self.open)]
+            .into_iter()
+            .filter_map(|(op, counts)| counts.then_some(op))
+    }
+}
+
+/// The smallest key after `key`, none of which is longer than keys may be; `None` if there is none.
+fn just_after(mut key: Vec<u8>) -> Option<Vec<u8>> {
+    if key.len() < limits::KEY_BYTES_MAX {
+        key.push(0);
+        return Some(key);
+    }
+    esker_base::key::prefix_end(&key)
 }
 
 /// Encoded operations.
@@ -74,15 +138,22 @@ pub(crate) struct Ops {
 impl Ops {
     /// Append `op`, whose key and value were checked against the limits.
     pub(crate) fn push(&mut self, op: Op<'_>) -> Result<()> {
-        let user_bytes = op.key.len() + op.value.len();
-        let more = user_bytes + Op::HEADS_BYTES_MAX;
-        limits::check("batch", self.bytes.len() + more, BATCH_BYTES_MAX)?;
+        self.push_all(std::iter::once(op))
+    }
+
+    /// Append `ops`, whose keys and values were checked against the limits: all of them or none.
+    #[inline]
+    pub(crate) fn push_all<'a>(&mut self, ops: impl Iterator<Item = Op<'a>> + Clone) -> Result<()> {
+        let more = ops.clone().map(|op| op.user_bytes() + Op::HEADS_BYTES_MAX).sum();
+        limits::check("batch", self.bytes.len().saturating_add(more), BATCH_BYTES_MAX)?;
         memory::reserve(&mut self.bytes, more, "a batch")?;
-        op.encode(&mut self.bytes);
-        self.count += 1;
-        self.deletes += u64::from(op.is_delete());
-        self.range_deletes += u64::from(op.kind == Kind::RangeDelete);
-        self.user_bytes += user_bytes as u64;
+        for op in ops {
+            op.encode(&mut self.bytes);
+            self.count += 1;
+            self.deletes += u64::from(op.is_delete());
+            self.range_deletes += u64::from(op.kind == Kind::RangeDelete);
+            self.user_bytes += op.user_bytes() as u64;
+        }
         Ok(())
     }
 
@@ -222,18 +293,19 @@ impl Batch {
         self.push(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
-    /// Delete every key in `[start, end)`, in constant time; nothing is added where `start` is not before `end`.
-    pub fn delete_range(
+    /// Delete every key in `range`, in constant time. A range without an end is two operations; one that ends before it
+    /// begins, none.
+    pub fn delete_range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,
-        start: impl AsRef<[u8]>,
-        end: impl AsRef<[u8]>,
+        range: impl RangeBounds<K>,
     ) -> Result<()> {
-        limits::check_key(end.as_ref())?;
-        if start.as_ref() >= end.as_ref() {
-            return Ok(());
-        }
-        self.push(keyspace, Kind::RangeDelete, start.as_ref(), end.as_ref())
+        self.delete_within(keyspace, bounds_of(&range))
+    }
+
+    /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all.
+    pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_within(keyspace, bounds_of_prefix(prefix.as_ref()))
     }
 
     /// Number of operations so far.
@@ -260,6 +332,11 @@ impl Batch {
     /// [`Batch::commit`], adding to `cost` what it took.
     pub fn commit_costed(self, cost: &mut OpCost) -> Result<()> {
         self.db.core().commit(&self.ops, self.durability, cost)
+    }
+
+    fn delete_within(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<()> {
+        keyspace.check_belongs_to(self.db.core());
+        self.ops.push_all(RangeDelete::of(bounds)?.ops(keyspace.id()))
     }
 
     fn push(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {

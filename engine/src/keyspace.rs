@@ -118,39 +118,16 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let bounds = crate::scan::bounds_of(&range);
-        let start = match bounds.start {
-            Bound::Unbounded => Vec::new(),
-            Bound::Included(key) => key,
-            Bound::Excluded(key) => match just_after(key) {
-                Some(start) => start,
-                // Behind the largest key there is nothing.
-                None => return Ok(()),
-            },
-        };
-        let end = match bounds.end {
-            Bound::Excluded(key) => Some(key),
-            Bound::Included(key) => just_after(key),
-            Bound::Unbounded => None,
-        };
-        if let Some(end) = end {
-            return self.delete_between(&start, &end);
-        }
-        // To the end: up to the largest key there can be, and that one.
-        let end = vec![0xFF; limits::KEY_BYTES_MAX];
         let mut batch = self.inner.db.batch();
-        batch.delete_range(self, &start, &end)?;
-        batch.delete(self, &end)?;
+        batch.delete_range(self, range)?;
         batch.commit()
     }
 
     /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all. Errs as [`Keyspace::put`] does.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        let prefix = prefix.as_ref();
-        match esker_base::key::prefix_end(prefix) {
-            Some(end) => self.delete_between(prefix, &end),
-            None => self.delete_range(prefix.to_vec()..),
-        }
+        let mut batch = self.inner.db.batch();
+        batch.delete_prefix(self, prefix)?;
+        batch.commit()
     }
 
     /// Give `operand` for `key` to the keyspace's merge operator: a write that reads nothing. An operand that the operator refuses
@@ -390,29 +367,12 @@ impl Keyspace {
         )))
     }
 
-    fn delete_between(&self, start: &[u8], end: &[u8]) -> Result<()> {
-        if start >= end {
-            return Ok(());
-        }
-        limits::check_key(end)?;
-        self.write(Kind::RangeDelete, start, end, &mut OpCost::default())
-    }
-
     #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
         limits::check_key(key)?;
         limits::check_value(value)?;
         self.core().commit_work(Work::One(Op { keyspace: self.id(), kind, key, value }), None, None, cost)
     }
-}
-
-/// The smallest key after `key`, none of which is longer than keys may be; `None` if there is none.
-fn just_after(mut key: Vec<u8>) -> Option<Vec<u8>> {
-    if key.len() < limits::KEY_BYTES_MAX {
-        key.push(0);
-        return Some(key);
-    }
-    esker_base::key::prefix_end(&key)
 }
 
 impl IntoIterator for &Keyspace {

@@ -23,7 +23,7 @@ use esker_base::sync::Mutex;
 use esker_base::sync::atomic::Ordering;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
-use crate::batch::{Op, Ops};
+use crate::batch::{Op, Ops, RangeDelete};
 use crate::commit::{Work, apply};
 use crate::core::Core;
 use crate::keyspace::Keyspace;
@@ -370,19 +370,18 @@ impl Transaction {
         self.write(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
-    /// Delete every key in `[start, end)`, in constant time.
-    pub fn delete_range(
+    /// Delete every key in `range`, in constant time; see [`Batch::delete_range`](crate::Batch::delete_range).
+    pub fn delete_range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,
-        start: impl AsRef<[u8]>,
-        end: impl AsRef<[u8]>,
+        range: impl RangeBounds<K>,
     ) -> Result<()> {
-        let (start, end) = (start.as_ref(), end.as_ref());
-        limits::check_key(end)?;
-        if start >= end {
-            return Ok(());
-        }
-        self.write(keyspace, Kind::RangeDelete, start, end)
+        self.delete_within(keyspace, bounds_of(&range))
+    }
+
+    /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all.
+    pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_within(keyspace, bounds_of_prefix(prefix.as_ref()))
     }
 
     /// Note `range` as read without reading it: if another commit has written into it by then, this one's errs with [`Error::Conflict`].
@@ -425,11 +424,25 @@ impl Transaction {
         limits::check_key(key)?;
         limits::check_value(value)?;
         keyspace.check_belongs_to(self.db.core());
-        let op = Op { keyspace: keyspace.id(), kind, key, value };
-        let seqno = OWN.plus(self.ops.count());
-        memory::probe(key.len() + value.len(), "a transaction's own copy of its writes")?;
-        self.ops.push(op)?;
-        apply(&mut self.writer.writes(), op, seqno);
+        self.add(std::iter::once(Op { keyspace: keyspace.id(), kind, key, value }))
+    }
+
+    fn delete_within(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<()> {
+        keyspace.check_belongs_to(self.db.core());
+        self.add(RangeDelete::of(bounds)?.ops(keyspace.id()))
+    }
+
+    /// Write `ops`: all of them or none.
+    #[inline]
+    fn add<'a>(&mut self, ops: impl Iterator<Item = Op<'a>> + Clone) -> Result<()> {
+        let mut seqno = OWN.plus(self.ops.count());
+        let bytes = ops.clone().map(|op| op.user_bytes()).sum();
+        memory::probe(bytes, "a transaction's own copy of its writes")?;
+        self.ops.push_all(ops.clone())?;
+        for op in ops {
+            apply(&mut self.writer.writes(), op, seqno);
+            seqno = seqno.plus(1);
+        }
         Ok(())
     }
 

@@ -334,31 +334,48 @@ fn a_log_left_over_by_a_failed_rotation_is_passed_over() {
     }
 }
 
-/// Range deletions whose bounds are the longest keys there are.
+/// Range deletions whose bounds are the longest keys there are: a keyspace's, a batch's and a transaction's.
 #[test]
 fn range_deletions_reach_the_longest_keys() {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
     let db = Database::in_memory().unwrap();
     let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
     let longest = |byte: u8| vec![byte; esker::limits::KEY_BYTES_MAX];
-    let fill = || {
+    let left_by = |delete: &dyn Fn() -> esker::Result<()>| -> Vec<u8> {
         for key in [Vec::new(), longest(7), longest(8), longest(0xFF)] {
             map.put(key, "value").unwrap();
         }
-    };
-    let left = || -> Vec<u8> {
+        delete().unwrap();
         map.iter().map(|row| row.unwrap().0.first().copied().unwrap_or_default()).collect()
     };
-    fill();
-    map.delete_range(longest(7)..=longest(7)).unwrap();
-    assert_eq!(left(), [0, 8, 0xFF]);
-    fill();
-    map.delete_range((std::ops::Bound::Excluded(longest(7)), std::ops::Bound::Unbounded)).unwrap();
-    assert_eq!(left(), [0, 7]);
-    fill();
-    map.delete_range((std::ops::Bound::Excluded(longest(0xFF)), std::ops::Bound::Unbounded)).unwrap();
-    assert_eq!(left(), [0, 7, 8, 0xFF]);
-    map.delete_range(Vec::new()..=longest(0xFF)).unwrap();
-    assert!(left().is_empty());
+    let in_batch = |add: &dyn Fn(&mut esker::Batch) -> esker::Result<()>| {
+        let mut batch = db.batch();
+        add(&mut batch)?;
+        batch.commit()
+    };
+    for (range, left) in [
+        ((Included(longest(7)), Included(longest(7))), &[0, 8, 0xFF][..]),
+        ((Excluded(longest(7)), Unbounded), &[0, 7]),
+        ((Excluded(longest(7)), Excluded(longest(8))), &[0, 7, 8, 0xFF]),
+        ((Included(longest(8)), Unbounded), &[0, 7]),
+        ((Excluded(longest(0xFF)), Unbounded), &[0, 7, 8, 0xFF]),
+        ((Included(longest(0xFF)), Unbounded), &[0, 7, 8]),
+        ((Included(longest(9)), Included(longest(8))), &[0, 7, 8, 0xFF]),
+        ((Unbounded, Included(longest(0xFF))), &[]),
+        ((Unbounded, Unbounded), &[]),
+    ] {
+        assert_eq!(left_by(&|| map.delete_range(range.clone())), left, "of a keyspace");
+        let by_batch = || in_batch(&|batch| batch.delete_range(&map, range.clone()));
+        assert_eq!(left_by(&by_batch), left, "of a batch");
+        let by_transaction = || db.transact(|tx| tx.delete_range(&map, range.clone()));
+        assert_eq!(left_by(&by_transaction), left, "of a transaction");
+    }
+    for (prefix, left) in [(vec![7], &[0, 8, 0xFF][..]), (vec![0xFF], &[0, 7, 8]), (Vec::new(), &[])] {
+        assert_eq!(left_by(&|| map.delete_prefix(&prefix)), left, "of a keyspace");
+        assert_eq!(left_by(&|| in_batch(&|batch| batch.delete_prefix(&map, &prefix))), left, "of a batch");
+        let by_transaction = || db.transact(|tx| tx.delete_prefix(&map, &prefix));
+        assert_eq!(left_by(&by_transaction), left, "of a transaction");
+    }
 }
 
 /// A batch that asks for an interval in a database without one gets a sync: nobody else would make it.

@@ -172,7 +172,7 @@ fn a_snapshot_sees_one_moment_of_all_keyspaces() {
             batch.put(&b, n.to_be_bytes(), round.to_be_bytes()).unwrap();
         }
         if round % 3 == 0 {
-            batch.delete_range(&b, 50u32.to_be_bytes(), 60u32.to_be_bytes()).unwrap();
+            batch.delete_range(&b, 50u32.to_be_bytes()..60u32.to_be_bytes()).unwrap();
         }
         batch.commit().unwrap();
         taken.push((round, db.snapshot()));
@@ -225,7 +225,7 @@ fn transactions_are_serialisable() {
     tx.put(&counters, "a", 1u64.to_le_bytes()).unwrap();
     tx.merge(&counters, "a", 5u64.to_le_bytes()).unwrap();
     assert_eq!(tx.get(&counters, "a").unwrap().as_deref(), Some(&6u64.to_le_bytes()[..]));
-    tx.delete_range(&counters, "m", "z").unwrap();
+    tx.delete_range(&counters, "m".."z").unwrap();
     assert_eq!(tx.range(&counters, "a".."zz").count(), 1);
     tx.rollback();
     // A phantom: a row inserted into a scanned range.

@@ -132,8 +132,7 @@ impl OrderedKv for EngineStore {
                 Write::Put(key, value) => batch.put(&self.keyspace, key, value),
                 Write::Delete(key) => batch.delete(&self.keyspace, key),
                 Write::DeleteRange(range) => {
-                    let (start, end) = tx::delete_bounds(range.clone());
-                    batch.delete_range(&self.keyspace, start, end)
+                    batch.delete_range::<&[u8]>(&self.keyspace, read::bounds(range))
                 }
                 Write::Merge(key, merge) => batch.merge(&self.keyspace, key, merge.encode()),
             };

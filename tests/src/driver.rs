@@ -311,7 +311,7 @@ pub(crate) fn write_batch(
             Write::Delete(name, key) => batch.delete(&keyspaces[name], key)?,
             Write::Merge(name, key, value) => batch.merge(&keyspaces[name], key, value)?,
             Write::DeleteRange(name, range) => {
-                batch.delete_range(&keyspaces[name], &range.start, &range.end)?;
+                batch.delete_range(&keyspaces[name], range.clone())?;
             }
         }
     }
@@ -336,7 +336,7 @@ pub(crate) fn transact(
                 Write::Delete(name, key) => tx.delete(&keyspaces[name], key)?,
                 Write::Merge(name, key, value) => tx.merge(&keyspaces[name], key, value)?,
                 Write::DeleteRange(name, range) => {
-                    tx.delete_range(&keyspaces[name], &range.start, &range.end)?;
+                    tx.delete_range(&keyspaces[name], range.clone())?;
                 }
             }
         }

@@ -223,7 +223,7 @@ fn commit(db: &Database, writes: &[Write]) -> Result<()> {
             Write::Delete(name, key) => batch.delete(&keyspace(name)?, key)?,
             Write::Merge(name, key, value) => batch.merge(&keyspace(name)?, key, value)?,
             Write::DeleteRange(name, range) => {
-                batch.delete_range(&keyspace(name)?, &range.start, &range.end)?;
+                batch.delete_range(&keyspace(name)?, range.clone())?;
             }
         }
     }

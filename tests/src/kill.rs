@@ -90,7 +90,7 @@ pub(crate) fn commit(db: &Database, writes: &[Write], sync: bool) -> esker::Resu
             Write::Delete(name, key) => batch.delete(&db.existing_keyspace(name)?, key)?,
             Write::Merge(name, key, value) => batch.merge(&db.existing_keyspace(name)?, key, value)?,
             Write::DeleteRange(name, range) => {
-                batch.delete_range(&db.existing_keyspace(name)?, &range.start, &range.end)?;
+                batch.delete_range(&db.existing_keyspace(name)?, range.clone())?;
             }
         }
     }

@@ -63,7 +63,7 @@ fn write(nth: usize, db: &Database, map: &Keyspace) -> esker::Result<()> {
         4 => {
             let mut batch = db.batch();
             batch.put(map, "child", "x")?;
-            batch.delete_range(map, "a", "z")?;
+            batch.delete_range(map, "a".."z")?;
             batch.commit()
         }
         5 => db.transact(|tx| {

@@ -68,7 +68,7 @@ fn many_range_deletes_of_one_batch_have_one_number_a_fragment() {
     let mut batch = db.batch();
     for n in 0..DEPTH {
         let (start, end) = ((1_000 + n).to_be_bytes(), (1_000 + 3 * DEPTH - n).to_be_bytes());
-        batch.delete_range(&map, start, end).expect("added");
+        batch.delete_range(&map, start..end).expect("added");
     }
     batch.commit().expect("committed");
     let current = db.core().current.load_full();

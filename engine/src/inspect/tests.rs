@@ -15,7 +15,7 @@ fn sample(dir: &Path) -> PathBuf {
     let mut batch = db.batch();
     batch.put(&users, b"\xffkey", b"value").expect("it fits");
     batch.delete(&users, "olya").expect("it fits");
-    batch.delete_range(&users, "a", "b").expect("it fits");
+    batch.delete_range(&users, "a".."b").expect("it fits");
     batch.commit().expect("a commit");
     let log = only(dir, "log");
     let copy = dir.join("900000.log");

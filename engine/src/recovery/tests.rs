@@ -67,7 +67,7 @@ fn nested_range_deletions_are_recovered_in_little_memory() {
     map.put("a", "1").expect("put");
     let mut batch = db.batch();
     for n in 0..DEPTH {
-        batch.delete_range(&map, n.to_be_bytes(), (3 * DEPTH - n).to_be_bytes()).expect("added");
+        batch.delete_range(&map, n.to_be_bytes()..(3 * DEPTH - n).to_be_bytes()).expect("added");
     }
     batch.commit().expect("committed");
     let left = killed(&disk);

@@ -4,7 +4,7 @@ use esker::Database;
 
 use super::EngineStore;
 use crate::Error;
-use crate::kv::{KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
+use crate::kv::{KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
 
 fn in_memory() -> EngineStore {
     let env = esker::vfs::Env::memory().expect("an environment in memory");
@@ -105,4 +105,27 @@ fn a_refused_write_keeps_those_beside_it_out() {
         !store.contains(b"a").expect("contains").value && !store.contains(b"b").expect("contains").value
     );
     assert!(store.put(&long, b"").is_err());
+}
+
+/// A range without an end holds the largest key there can be.
+#[test]
+fn a_range_without_an_end_is_deleted_to_the_last_key() {
+    let store = in_memory();
+    let last = vec![0xFF; store.caps().key_bytes_max];
+    let last_is_there = || store.contains(&last).expect("contains").value;
+    let rest = KeyRange { start: b"b".to_vec(), end: None };
+    store.put(&last, b"1").expect("put");
+    let done = store.update(|tx| {
+        tx.delete_range(rest.clone());
+        Ok(())
+    });
+    done.expect("commit");
+    assert!(!last_is_there(), "by a transaction");
+    store.put(&last, b"1").expect("put");
+    let done = store.write(|write| {
+        write(Write::DeleteRange(&rest));
+        Ok(())
+    });
+    done.expect("commit");
+    assert!(!last_is_there(), "by a batch");
 }

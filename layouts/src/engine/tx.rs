@@ -9,12 +9,6 @@ use super::read::bounds;
 use crate::kv::{Expect, Go, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
 use crate::{Error, OpCost, Result};
 
-/// The range as the engine deletes it: to a key. To the end of the store means up to the longest key of 0xFF, which itself
-/// stays, if it is there.
-pub(super) fn delete_bounds(range: KeyRange) -> (Vec<u8>, Vec<u8>) {
-    (range.start, range.end.unwrap_or_else(|| vec![0xFF; esker::limits::KEY_BYTES_MAX]))
-}
-
 /// Lend the rows of `scan` to `visit`; the key behind the last of them that it wants to go to.
 fn lend(
     scan: &mut TransactionScan,
@@ -126,8 +120,7 @@ impl KvTx for EngineTx<'_> {
     }
 
     fn delete_range(&mut self, range: KeyRange) {
-        let (start, end) = delete_bounds(range);
-        let outcome = self.transaction.delete_range(self.keyspace, start, end);
+        let outcome = self.transaction.delete_range::<&[u8]>(self.keyspace, bounds(&range));
         self.note(outcome);
     }
 

@@ -70,8 +70,8 @@ impl Generator {
     /// The next call.
     pub fn op(&mut self) -> Op {
         match self.random.u32(0..10_000) {
-            0..3_000 => Op::Write(self.write(true)),
-            3_000..3_400 => Op::Batch((0..self.random.usize(1..12)).map(|_| self.write(false)).collect()),
+            0..3_000 => Op::Write(self.write()),
+            3_000..3_400 => Op::Batch((0..self.random.usize(1..12)).map(|_| self.write()).collect()),
             3_400..3_500 => {
                 let new = self.random.bool().then(|| self.value(0));
                 Op::Swap(0, self.key(), self.random.bool(), new)
@@ -253,14 +253,13 @@ impl Generator {
         }
     }
 
-    fn write(&mut self, alone: bool) -> Write {
+    fn write(&mut self) -> Write {
         let space = self.space();
         let key = self.key();
         match self.random.u8(0..100) {
             0..22 => Write::Delete(space, key),
-            22..26 if alone => Write::DeleteRange(space, self.deleted_range()),
-            22..24 => Write::DeleteRange(space, self.closed_range()),
-            26 if alone && self.random.u8(0..4) == 0 => {
+            22..26 => Write::DeleteRange(space, self.deleted_range()),
+            26 if self.random.u8(0..4) == 0 => {
                 let key = self.key();
                 let len = self.random.usize(key.len() / 2..=key.len());
                 Write::DeletePrefix(space, key.slice(..len))
@@ -279,7 +278,7 @@ impl Generator {
                 Step::Scan(self.space(), self.closed_range(), self.way(), most)
             }
             11 => Step::Watch(self.space(), self.closed_range()),
-            _ => Step::Write(self.write(false)),
+            _ => Step::Write(self.write()),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::spaces::{FIXED, SPACES};
 use super::world::{Config, DIR};
 use super::{
     Answer, At, CONFLICT, Item, Move, NO_KEYSPACE, Op, READ_ONLY, SLOTS, Space, Step, Upkeep, Way, Write,
-    everything, half_open,
+    everything,
 };
 use crate::oracle::row_hash;
 use crate::points::Hits;
@@ -285,10 +285,8 @@ impl Subject {
                 Write::Put(_, key, value) => batch.put(keyspace, key, value),
                 Write::Delete(_, key) => batch.delete(keyspace, key),
                 Write::Merge(_, key, operand) => batch.merge(keyspace, key, operand),
-                Write::DeleteRange(..) | Write::DeletePrefix(..) => {
-                    let (start, end) = ends(write)?;
-                    batch.delete_range(keyspace, start, end)
-                }
+                Write::DeleteRange(_, range) => batch.delete_range(keyspace, range.clone()),
+                Write::DeletePrefix(_, prefix) => batch.delete_prefix(keyspace, prefix),
             }
             .map_err(failed)?;
         }
@@ -375,25 +373,12 @@ pub fn step_transaction(
             Write::Put(_, key, value) => transaction.put(keyspace, key, value),
             Write::Delete(_, key) => transaction.delete(keyspace, key),
             Write::Merge(_, key, operand) => transaction.merge(keyspace, key, operand),
-            Write::DeleteRange(..) | Write::DeletePrefix(..) => {
-                let (start, end) = ends(write)?;
-                transaction.delete_range(keyspace, start, end)
-            }
+            Write::DeleteRange(_, range) => transaction.delete_range(keyspace, range.clone()),
+            Write::DeletePrefix(_, prefix) => transaction.delete_prefix(keyspace, prefix),
         }
         .map_err(failed)?,
     }
     Ok(calls)
-}
-
-/// The first key of a range delete and the first behind it.
-fn ends(write: &Write) -> Outcome<(Vec<u8>, Vec<u8>)> {
-    match write {
-        Write::DeleteRange(_, range) => match half_open(range) {
-            (start, Some(end)) => Ok((start, end)),
-            (_, None) => Err(Item::Wrong("the script deletes without an end".to_owned())),
-        },
-        _ => Err(Item::Wrong("the script deletes a prefix in a batch".to_owned())),
-    }
 }
 
 /// Take rows; how many calls that took.

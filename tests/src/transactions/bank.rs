@@ -93,7 +93,7 @@ fn transaction(db: &Database, accounts: &Keyspace, random: &mut Rng) -> Result<(
                 let all: Vec<_> = tx.range::<&[u8]>(accounts, ..).collect::<esker::Result<_>>()?;
                 super::give_way();
                 let sum: u64 = all.iter().map(|(_, value)| amount(Some(value))).sum();
-                tx.delete_range(accounts, [0; 4], [0xFF; 4])?;
+                tx.delete_range(accounts, [0; 4]..[0xFF; 4])?;
                 tx.put(accounts, to, sum.to_le_bytes())
             });
             outcome.map_err(told)
