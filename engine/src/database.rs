@@ -149,12 +149,18 @@ impl Database {
     /// The keyspace `name` with the options it was created with.
     ///
     /// # Errors
-    /// [`Error::NoSuchKeyspace`]; [`Error::Closed`].
+    /// [`Error::NoSuchKeyspace`]; [`Error::InvalidArgument`] if its merge operator is not registered; [`Error::Closed`].
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
-        self.core().health.check_open()?;
-        let (id, options) =
-            self.stored_options(name)?.ok_or_else(|| Error::NoSuchKeyspace { name: name.to_string() })?;
+        let (id, options) = self.existing_options(name)?;
         Keyspace::new(self.clone(), id, name.to_string(), options)
+    }
+
+    /// The options that keyspace `name` was created with. Its merge operator need not be registered.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKeyspace`]; [`Error::Closed`].
+    pub fn keyspace_options(&self, name: &str) -> Result<KeyspaceOptions> {
+        Ok(self.existing_options(name)?.1)
     }
 
     /// The names of all keyspaces, sorted.
@@ -288,7 +294,12 @@ impl Database {
         self.core().close()
     }
 
-    fn stored_options(&self, name: &str) -> Result<Option<(esker_base::KeyspaceId, KeyspaceOptions)>> {
+    fn existing_options(&self, name: &str) -> Result<(KeyspaceId, KeyspaceOptions)> {
+        self.core().health.check_open()?;
+        self.stored_options(name)?.ok_or_else(|| Error::NoSuchKeyspace { name: name.to_string() })
+    }
+
+    fn stored_options(&self, name: &str) -> Result<Option<(KeyspaceId, KeyspaceOptions)>> {
         let core = self.core();
         let id = core.versions.current().by_name(name).map(|state| state.id);
         let Some(id) = id else { return Ok(None) };

@@ -130,7 +130,8 @@ impl DatabaseBuilder {
     }
 
     /// Register a merge operator under its name, which must not be empty nor that of another one (`add-i64`, `add-u64`, `min`, `max` and `append` are
-    /// there): `open` errs with [`Error::InvalidArgument`] then. Register all that the database's keyspaces use, or it does not open.
+    /// there): `open` errs with [`Error::InvalidArgument`] then. Register all that the database's keyspaces use: without,
+    /// it does not open for writing, and opened for reading only it does not hand out the keyspaces whose operators are missing.
     pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Self {
         self.operators.push(operator);
         self
@@ -158,8 +159,8 @@ impl DatabaseBuilder {
     /// Open the database, or create it.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a setting out of bounds or a merge operator's name, before anything is touched, and for an operator that a
-    /// keyspace uses and nobody registered; [`Error::CallbackPanicked`] of an operator's name;
+    /// [`Error::InvalidArgument`] for a setting out of bounds or a merge operator's name, before anything is touched, and, unless it
+    /// is opened for reading only, for an operator that a keyspace uses and nobody registered; [`Error::CallbackPanicked`] of an operator's name;
     /// [`Error::Locked`] if somebody has it open; [`Error::NotADatabase`] if there is none and none is to be created; [`Error::FormatTooNew`];
     /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`]; [`Error::OutOfMemory`]. In a process that was forked from one
     /// with a database open: [`Error::Io`], of kind `Unsupported`.
@@ -211,7 +212,7 @@ impl Opening {
         let (versions, left) = self.versions(&cache, &ledger)?;
         let version = versions.current();
         for keyspace in version.keyspaces() {
-            self.check_operator(&keyspace.options)?;
+            self.check_options(&keyspace.options)?;
         }
         // A memtable takes more than it may hold, by what it outgrows: a fifth with rows of 116 bytes.
         let bytes_max = self.options.memtable_bytes_max;
@@ -317,10 +318,14 @@ impl Opening {
         DatabaseId(id)
     }
 
-    fn check_operator(&self, stored: &[u8]) -> Result<()> {
+    fn check_options(&self, stored: &[u8]) -> Result<()> {
         let options = KeyspaceOptions::decode(stored)
             .map_err(|what| Error::corruption(self.dir.join(filename::CURRENT), 0, what))?;
-        options.merge_operator.as_deref().map_or(Ok(()), |name| self.operators.find(name).map(drop))
+        match options.merge_operator {
+            // Compactions need all of them. Where none run, a handle of the keyspace asks for its own.
+            Some(name) if !self.options.read_only => self.operators.find(&name).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Everything that handles share, with the logs' content in memtables and a new log begun.

@@ -235,6 +235,33 @@ fn a_chain_that_is_refused_is_not_folded_at_each_merge() {
     assert!(folded < 50 * 2_000, "{folded}");
 }
 
+/// One keyspace's merge operator that is not registered keeps nobody from reading the others.
+#[test]
+fn a_database_is_read_without_a_merge_operator() {
+    let disk = MemFs::simulated();
+    let builder = || Database::builder(DIR).env(Simulation::on(disk.clone(), 1).env());
+    let db = builder().merge_operator(Arc::new(Huge)).open().unwrap();
+    let huge = KeyspaceOptions::default().with_merge_operator("huge");
+    let merged = db.keyspace("merged", huge.clone()).unwrap();
+    merged.put("key", "base").unwrap();
+    db.flush().unwrap();
+    merged.merge("key", "operand").unwrap();
+    db.keyspace("plain", KeyspaceOptions::default()).unwrap().put("key", "value").unwrap();
+    drop(merged);
+    db.close().unwrap();
+
+    assert!(matches!(builder().open(), Err(Error::InvalidArgument { .. })));
+    let db = builder().read_only(true).open().unwrap();
+    assert_eq!(db.existing_keyspace("plain").unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    for refused in [db.existing_keyspace("merged"), db.keyspace("merged", huge.clone())] {
+        assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+    }
+    assert_eq!(db.keyspace_options("merged").unwrap(), huge);
+    assert_eq!((db.keyspaces().len(), db.metrics().keyspaces.len()), (2, 2));
+    assert_eq!(db.verify().unwrap().entries, 3);
+    db.wait_for_compactions().unwrap();
+}
+
 /// Waiting for background work in a database that has none returns, and starts none.
 #[test]
 fn a_read_only_database_has_nothing_to_wait_for() {

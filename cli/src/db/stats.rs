@@ -89,7 +89,7 @@ fn collect(args: &DbArgs, db: &Database) -> Result<Stats, Failure> {
     let memtables = metrics.memory.iter().find(|(purpose, _)| *purpose == "memtables");
     let mut keyspaces = Vec::new();
     for keyspace in &metrics.keyspaces {
-        keyspaces.push(of_keyspace(keyspace, db.existing_keyspace(&keyspace.name)?.options()));
+        keyspaces.push(of_keyspace(keyspace, &db.keyspace_options(&keyspace.name)?));
     }
     keyspaces.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Stats {

@@ -124,6 +124,30 @@ fn databases_of_the_layouts_open_in_every_action() {
     assert_eq!(layout(&["scan"]), seven);
 }
 
+/// What only looks at a database as a whole needs none of its merge operators.
+#[test]
+fn a_database_with_an_unknown_merge_operator_is_shown_and_verified() {
+    struct Own;
+    impl esker::MergeOperator for Own {
+        fn name(&self) -> &'static str {
+            "own"
+        }
+        fn fold(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Result<Vec<u8>, String> {
+            Ok(Vec::new())
+        }
+    }
+    let sandbox = Sandbox::with(&[("olya", "x")]);
+    let builder = esker::Database::builder(sandbox.path()).merge_operator(std::sync::Arc::new(Own));
+    let db = builder.open().expect("open");
+    db.keyspace("counters", esker::KeyspaceOptions::default().with_merge_operator("own")).expect("created");
+    db.close().expect("a clean close");
+    assert!(sandbox.db(&["verify"]).done().starts_with("ok: "));
+    assert!(sandbox.db(&["stats"]).done().contains("own"));
+    assert_eq!(sandbox.db(&["keyspaces"]).done(), "counters\ndefault\n");
+    assert_eq!(sandbox.db(&["get", "olya"]).done(), "x\n");
+    sandbox.db(&["get", "x", "--keyspace", "counters"]).failed(2, &["own", "not registered"]);
+}
+
 #[test]
 fn stats_show_levels_and_options() {
     let sandbox = Sandbox::with(&[("olya", "x"), ("petya", "y")]);
