@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::KeyspaceId;
+
 /// The result of every fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -91,6 +93,12 @@ pub enum Error {
     NoSuchKeyspace {
         /// The name asked for.
         name: String,
+    },
+    /// A batch or a transaction writes to a keyspace that was dropped. Nothing was changed.
+    #[error("keyspace number {} was dropped", id.0)]
+    KeyspaceDropped {
+        /// Its number.
+        id: KeyspaceId,
     },
     /// A keyspace exists with other options than those given.
     #[error(

@@ -56,12 +56,12 @@ pub enum Event {
         /// Whether the job will be tried again by itself.
         will_retry: bool,
     },
-    /// A writer was slowed down or had to wait, for 100 ms or more. Told when the wait is over and the write goes on; one that
-    /// ends in [`Error::WouldStall`] is not told.
+    /// A writer had to wait for 100 ms or more, at a hard limit: one that is only slowed down waits for 10 ms at most. Told when
+    /// the wait is over and the write goes on; one that ends in [`Error::WouldStall`] is not told.
     WriteStall {
-        /// What they wait for.
+        /// What it waited for: `a flush`, `a compaction of level 0`; the last of them if there were several.
         reason: &'static str,
-        /// How long one writer waited.
+        /// How long it waited.
         waited: Duration,
     },
     /// An earlier failure stopped writes on this handle.

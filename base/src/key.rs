@@ -107,8 +107,8 @@ impl fmt::Display for FileNumber {
     }
 }
 
-/// Sixteen random bytes drawn when a database is created; every file carries them (or a checksum
-/// seeded with them), so that a file of another database is refused.
+/// Sixteen bytes made when a database is created, a hash of the moment and the place; every file carries them (or a
+/// checksum seeded with them), so that a file of another database is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct DatabaseId(pub [u8; 16]);
 

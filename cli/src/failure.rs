@@ -70,7 +70,7 @@ fn exit_of(error: &Error) -> Exit {
     match error {
         Error::Corruption { .. } | Error::MissingFile { .. } => Exit::Damaged,
         Error::Locked { .. } => Exit::Locked,
-        Error::NoSuchKeyspace { .. } => Exit::NotFound,
+        Error::NoSuchKeyspace { .. } | Error::KeyspaceDropped { .. } => Exit::NotFound,
         Error::InvalidArgument { .. } | Error::TooLarge { .. } | Error::OptionMismatch { .. } => {
             Exit::Usage
         }

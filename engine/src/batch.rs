@@ -324,7 +324,7 @@ impl Batch {
     /// # Errors
     /// [`Error::Aborted`](crate::Error::Aborted): it will never appear;
     /// [`Error::InDoubt`](crate::Error::InDoubt): it may appear, whole, after the next open; anything
-    /// else was refused before it had any effect.
+    /// else, [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped) among it, was refused before it had any effect.
     pub fn commit(self) -> Result<()> {
         self.commit_costed(&mut OpCost::default())
     }

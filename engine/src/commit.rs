@@ -713,7 +713,7 @@ impl Core {
         });
         match gone {
             None => Ok(()),
-            Some(id) => Err(Error::NoSuchKeyspace { name: format!("number {}, which was dropped", id.0) }),
+            Some(id) => Err(Error::KeyspaceDropped { id }),
         }
     }
 

@@ -120,14 +120,14 @@ impl Keyspace {
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let mut batch = self.inner.db.batch();
         batch.delete_range(self, range)?;
-        batch.commit()
+        batch.commit().map_err(|error| self.named(error))
     }
 
     /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all. Errs as [`Keyspace::put`] does.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = self.inner.db.batch();
         batch.delete_prefix(self, prefix)?;
-        batch.commit()
+        batch.commit().map_err(|error| self.named(error))
     }
 
     /// Give `operand` for `key` to the keyspace's merge operator: a write that reads nothing. An operand that the operator refuses
@@ -343,6 +343,11 @@ impl Keyspace {
         Error::NoSuchKeyspace { name: self.inner.name.clone() }
     }
 
+    /// `error`, of a commit to this keyspace alone, with its name.
+    fn named(&self, error: Error) -> Error {
+        if matches!(error, Error::KeyspaceDropped { .. }) { self.gone() } else { error }
+    }
+
     /// A batch, transaction or snapshot of one database must not meet a keyspace of another.
     pub(crate) fn check_belongs_to(&self, core: &Arc<Core>) {
         assert!(
@@ -371,7 +376,8 @@ impl Keyspace {
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
         limits::check_key(key)?;
         limits::check_value(value)?;
-        self.core().commit_work(Work::One(Op { keyspace: self.id(), kind, key, value }), None, None, cost)
+        let op = Op { keyspace: self.id(), kind, key, value };
+        self.core().commit_work(Work::One(op), None, None, cost).map_err(|error| self.named(error))
     }
 }
 

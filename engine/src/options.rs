@@ -30,7 +30,7 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Whether a batch that asks for `self` gets at least that from a database in mode `other`.
+    /// How much it promises, for comparisons: what is stronger keeps all that is weaker.
     pub(crate) fn strength(self) -> u8 {
         match self {
             Durability::NoLog => 0,

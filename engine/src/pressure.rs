@@ -81,7 +81,7 @@ impl Core {
         let clock = &self.env().clock;
         let began = clock.monotonic();
         let mut owed = true;
-        let mut has_waited = false;
+        let mut waited_for = None;
         loop {
             let seen = self.progress().epoch();
             self.health().check()?;
@@ -113,15 +113,14 @@ impl Core {
                 (None, None) => None,
             };
             self.env().scheduler.wait(self.progress(), seen, timeout);
-            has_waited = true;
+            // A delay is short: if the wait is worth telling of, then because of a stop.
+            waited_for = if limit.is_none() { Some(reason) } else { waited_for.or(Some(reason)) };
         }
-        if !has_waited {
-            return Ok(());
-        }
+        let Some(reason) = waited_for else { return Ok(()) };
         let waited = clock.monotonic().saturating_sub(began);
         self.metrics().count_stall(waited);
         if waited >= Duration::from_millis(100) {
-            self.emit(&Event::WriteStall { reason: "flushes and compactions", waited });
+            self.emit(&Event::WriteStall { reason, waited });
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ type Outcome<T> = Result<T, Item>;
 /// Errors that a script expects are answers; all others are wrong.
 fn told(error: &Error) -> Item {
     match error {
-        Error::NoSuchKeyspace { .. } => NO_KEYSPACE,
+        Error::NoSuchKeyspace { .. } | Error::KeyspaceDropped { .. } => NO_KEYSPACE,
         Error::Conflict { .. } => CONFLICT,
         Error::ReadOnly => READ_ONLY,
         other => Item::Wrong(other.to_string()),
