@@ -560,21 +560,58 @@ impl Database {
     }
 
     /// Run `body` in a transaction and commit it, trying again on a conflict, up to 256
-    /// times; other calls of this method let one that keeps losing go first. `body` may run several times: it
-    /// must not have effects of its own. If it errs, the transaction is rolled back and the error handed on.
+    /// times. `body` may run several times: it must not have effects of its own. If it errs, the transaction is rolled
+    /// back and the error handed on.
+    ///
+    /// From its fourth attempt on a call has a turn of its own, one call at a time. While another has it, a call waits before
+    /// each of its first three attempts, for 100 ms at most each time.
     ///
     /// # Errors
     /// [`Error::Conflict`] after the last attempt; otherwise as [`Transaction::commit`].
     pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        self.transact_costed(&mut OpCost::default(), body)
+        self.try_transact(body)
     }
 
     /// [`Database::transact`], adding to `cost` what commits and retries took.
     pub fn transact_costed<T>(
         &self,
         cost: &mut OpCost,
-        mut body: impl FnMut(&mut Transaction) -> Result<T>,
+        body: impl FnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
+        self.try_transact_costed(cost, body)
+    }
+
+    /// [`Database::transact`] for a `body` with errors of its own.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let seats = db.keyspace("seats", esker::KeyspaceOptions::default())?;
+    /// let book = |seat: &str| {
+    ///     db.try_transact(|tx| {
+    ///         if tx.contains(&seats, seat)? {
+    ///             return Err(format!("seat {seat} is taken").into());
+    ///         }
+    ///         Ok::<_, Box<dyn std::error::Error>>(tx.put(&seats, seat, "")?)
+    ///     })
+    /// };
+    /// book("12A")?;
+    /// assert_eq!(book("12A").unwrap_err().to_string(), "seat 12A is taken");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_transact<T, E: From<Error>>(
+        &self,
+        body: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.try_transact_costed(&mut OpCost::default(), body)
+    }
+
+    /// [`Database::try_transact`], adding to `cost` what commits and retries took.
+    pub fn try_transact_costed<T, E: From<Error>>(
+        &self,
+        cost: &mut OpCost,
+        mut body: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut attempts = 0;
         let mut turn = None;
         loop {
@@ -591,8 +628,8 @@ impl Database {
                     cost.retries += 1;
                     self.core().metrics().count_conflict();
                 }
-                Err(Error::Conflict { .. }) => return Err(Error::Conflict { attempts }),
-                outcome => return outcome.map(|()| value),
+                Err(Error::Conflict { .. }) => return Err(Error::Conflict { attempts }.into()),
+                outcome => return Ok(outcome.map(|()| value)?),
             }
         }
     }

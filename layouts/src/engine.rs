@@ -27,7 +27,7 @@ use std::sync::Arc;
 use esker::{Database, DatabaseBuilder, Keyspace, KeyspaceOptions, MergeOperator};
 
 use crate::kv::{Bytes, Caps, Costed, MergeOps, OrderedKv, Write};
-use crate::{Error, OpCost, Result};
+use crate::{OpCost, Result};
 
 pub use read::{EngineRead, EngineScan};
 pub use tx::{EngineTx, EngineTxScan};
@@ -105,21 +105,12 @@ impl OrderedKv for EngineStore {
 
     fn update<T>(&self, mut f: impl FnMut(&mut EngineTx<'_>) -> Result<T>) -> Result<Costed<T>> {
         let (mut cost, mut reads) = (OpCost::default(), OpCost::default());
-        let mut refused = None;
-        let outcome = self.db.transact_costed(&mut cost, |transaction| {
+        let value = self.db.try_transact_costed(&mut cost, |transaction| {
             let mut tx = EngineTx::new(transaction, &self.keyspace);
             let value = f(&mut tx);
             let finished = tx.finish(&mut reads);
-            value.and_then(|value| finished.map(|()| value)).map_err(|error| {
-                // The engine's closure speaks the engine's errors: this one only rolls back.
-                refused = Some(error);
-                esker::Error::invalid("the layout's transaction was rolled back")
-            })
-        });
-        if let Some(error) = refused {
-            return Err(error);
-        }
-        let value = outcome.map_err(Error::from)?;
+            value.and_then(|value| finished.map(|()| value))
+        })?;
         cost.add(&reads);
         Ok(Costed { value, cost })
     }
