@@ -1,6 +1,6 @@
 //! A keyspace: one ordered map of a database, and the single-key calls on it.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use esker_base::limits;
@@ -232,18 +232,16 @@ impl Keyspace {
     }
 
     /// The rows in `range`, which may be empty or end before it begins. An iterator from both ends; what goes wrong, a dropped
-    /// keyspace and a closed database among it, comes as its first item. A range without bounds leaves no blocks in a full cache.
+    /// keyspace and a closed database among it, comes as its first item. A long scan takes what room there is in the cache, and
+    /// pushes nothing out of it.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        // A scan of everything would only flush the cache.
-        let whole =
-            matches!((range.start_bound(), range.end_bound()), (Bound::Unbounded, Bound::Unbounded));
-        let view = self.reader().map(|reader| reader.scan_view(!whole));
+        let view = self.reader().map(|reader| reader.scan_view());
         Scan::new(view, crate::scan::bounds_of(&range))
     }
 
     /// The rows whose keys start with `prefix`. An iterator from both ends.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        let view = self.reader().map(|reader| reader.scan_view(true));
+        let view = self.reader().map(|reader| reader.scan_view());
         Scan::new(view, crate::scan::bounds_of_prefix(prefix.as_ref()))
     }
 

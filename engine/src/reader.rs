@@ -92,7 +92,7 @@ impl Reader {
         }
     }
 
-    pub(crate) fn scan_view(&self, fill_cache: bool) -> ScanView {
+    pub(crate) fn scan_view(&self) -> ScanView {
         ScanView {
             superversion: Arc::clone(&self.superversion),
             keyspace: self.keyspace.id(),
@@ -101,7 +101,7 @@ impl Reader {
             bound: self.bound,
             own: None,
             _pin: self.pin.clone(),
-            fill_cache,
+            fill_cache: true,
             core: Arc::downgrade(self.keyspace.core()),
         }
     }
@@ -176,12 +176,12 @@ impl Reader {
 
     /// The rows in `range`.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        Scan::new(Ok(self.scan_view(true)), bounds_of(&range))
+        Scan::new(Ok(self.scan_view()), bounds_of(&range))
     }
 
     /// The rows whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        Scan::new(Ok(self.scan_view(true)), bounds_of_prefix(prefix.as_ref()))
+        Scan::new(Ok(self.scan_view()), bounds_of_prefix(prefix.as_ref()))
     }
 
     /// A repositionable, lending cursor over all rows.
@@ -191,7 +191,7 @@ impl Reader {
 
     /// A repositionable, lending cursor over the rows in `range`: it stands nowhere outside it.
     pub fn cursor_over<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<RowCursor> {
-        RowCursor::new(self.scan_view(true), bounds_of(&range))
+        RowCursor::new(self.scan_view(), bounds_of(&range))
     }
 
     /// See [`Keyspace::approximate_size`].

@@ -65,3 +65,20 @@ fn where_nothing_is_cached_nothing_comes_into_the_cache() {
     assert_eq!(cached(&db), 0, "nobody has asked for it");
     assert!(read(&db, &rows) > 5);
 }
+
+/// However a whole keyspace is scanned, an empty cache takes in what was read.
+#[test]
+fn a_scan_of_everything_fills_an_empty_cache() {
+    let (db, rows, _world) = open();
+    write(&rows, 1);
+    db.flush().expect("flushed");
+    assert_eq!(cached(&db), 0, "nobody has read it");
+    let mut first = rows.iter();
+    assert_eq!(first.by_ref().count(), ROWS as usize);
+    assert!(first.cost().blocks_from_disk > 5);
+    assert!(cached(&db) > 500_000);
+    let mut second = rows.iter();
+    assert_eq!(second.by_ref().count(), ROWS as usize);
+    assert_eq!(second.cost().blocks_from_disk, 0, "all of it is cached now");
+    assert_eq!(read(&db, &rows), 0);
+}

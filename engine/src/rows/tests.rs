@@ -35,7 +35,7 @@ fn a_scan_holds_no_endless_chain_from_tables() -> Result<()> {
         if in_tables {
             db.flush()?;
         }
-        let view = map.reader()?.scan_view(true);
+        let view = map.reader()?.scan_view();
         for limit in [100_000, 500] {
             for forward in [true, false] {
                 let mut rows = view.rows(everything())?;
@@ -253,7 +253,7 @@ fn a_popular_row_costs_no_more_than_others() -> Result<()> {
         }
     }
     for (value, snapshot) in &seen {
-        let view = map.at(snapshot)?.scan_view(true);
+        let view = map.at(snapshot)?.scan_view();
         let everything = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
         let mut rows = view.rows(everything)?;
         for forward in [true, false] {
