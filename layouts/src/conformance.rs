@@ -65,6 +65,11 @@ fn reads_and_writes<K: OrderedKv>(store: &K) {
     assert!(read.contains(b"a").expect("contains") && !read.contains(b"b").expect("contains"));
     let many = read.get_many(&[b"b", b"a", b"a"]).expect("get_many");
     assert_eq!(many, [None, Some("2".into()), Some("2".into())], "get_many keeps order and duplicates");
+    let before = read.cost();
+    let many = read.get_many(&[b"zero\0key", b"a", b"zero", b"", b"a", b"b"]).expect("get_many");
+    let lengths: Vec<_> = many.iter().map(|value| value.as_ref().map(bytes::Bytes::len)).collect();
+    assert_eq!(lengths, [Some(0), Some(1), None, Some(9), Some(1), None], "of more keys too");
+    assert_eq!(read.cost().since(&before).calls, 1, "get_many is one call");
     drop(read);
     let done = store.update(|tx| {
         tx.delete(b"a");
