@@ -7,6 +7,7 @@
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 pub mod blob;
 pub mod bounds;

@@ -244,6 +244,15 @@ pub struct Batch {
     durability: Option<Durability>,
 }
 
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("db", &self.db)
+            .field("operations", &self.ops.count())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Batch {
     pub(crate) fn new(db: Database) -> Self {
         Batch { db, ops: Ops::default(), durability: None }

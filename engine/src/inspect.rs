@@ -92,6 +92,12 @@ pub struct Inspection {
     fields: Box<dyn Iterator<Item = Result<Field>>>,
 }
 
+impl std::fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inspection").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
 impl Inspection {
     /// What the file is.
     pub fn kind(&self) -> FileKind {

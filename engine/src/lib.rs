@@ -26,6 +26,7 @@
 #![doc = "\n"]
 #![doc = include_str!("../FORMAT.md")]
 #![deny(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod batch;
 mod commit;

@@ -63,6 +63,15 @@ pub struct DatabaseBuilder {
     lock: Option<Arc<dyn FileLock>>,
 }
 
+impl std::fmt::Debug for DatabaseBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatabaseBuilder")
+            .field("dir", &self.dir)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
 impl DatabaseBuilder {
     pub(crate) fn new(dir: &Path) -> Self {
         DatabaseBuilder {

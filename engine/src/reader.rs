@@ -53,6 +53,15 @@ impl Keyspace {
     }
 }
 
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("keyspace", &self.keyspace)
+            .field("seqno", &self.bound)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Reader {
     pub(crate) fn now(keyspace: &Keyspace) -> Result<Self> {
         let core = keyspace.core();
@@ -111,13 +120,18 @@ impl Reader {
         self.get_costed(key, &mut OpCost::default())
     }
 
-    /// The value of `key`; adds to `cost` what it took.
+    /// [`Reader::get`], adding to `cost` what it took.
     pub fn get_costed(&self, key: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<Option<Value>> {
         self.counted(cost, |view, cost| view.get_bytes(key.as_ref(), cost))
     }
 
-    /// Hand the value of `key` to `take` without copying it; adds to `cost` what it took.
-    pub fn get_with<R>(
+    /// Hand the value of `key` to `take` without copying it. The bytes live for the call only.
+    pub fn get_with<R>(&self, key: impl AsRef<[u8]>, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.get_with_costed(key, &mut OpCost::default(), take)
+    }
+
+    /// [`Reader::get_with`], adding to `cost` what it took.
+    pub fn get_with_costed<R>(
         &self,
         key: impl AsRef<[u8]>,
         cost: &mut OpCost,

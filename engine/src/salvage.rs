@@ -89,6 +89,12 @@ pub struct Salvage {
     operators: Vec<Arc<dyn MergeOperator>>,
 }
 
+impl std::fmt::Debug for Salvage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Salvage").field("from", &self.from).finish_non_exhaustive()
+    }
+}
+
 impl Salvage {
     /// Of the database in `dir`.
     pub fn of(dir: impl AsRef<Path>) -> Salvage {

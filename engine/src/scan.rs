@@ -154,6 +154,15 @@ pub struct Scan {
     cost: OpCost,
 }
 
+impl std::fmt::Debug for Scan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scan")
+            .field("bounds", &self.bounds)
+            .field("finished", &self.finished)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Scan {
     pub(crate) fn new(view: Result<ScanView>, bounds: Bounds) -> Self {
         Scan {
@@ -247,6 +256,8 @@ impl Iterator for Scan {
     }
 }
 
+impl std::iter::FusedIterator for Scan {}
+
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.take(false)
@@ -274,13 +285,22 @@ impl DoubleEndedIterator for Scan {
 pub struct RowCursor {
     rows: Rows,
     /// Keeps the moment readable.
-    _view: ScanView,
+    view: ScanView,
     cost: OpCost,
+}
+
+impl std::fmt::Debug for RowCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RowCursor")
+            .field("keyspace", &self.view.keyspace)
+            .field("valid", &self.valid())
+            .finish_non_exhaustive()
+    }
 }
 
 impl RowCursor {
     pub(crate) fn new(view: ScanView, bounds: Bounds) -> Result<Self> {
-        Ok(RowCursor { rows: view.rows(bounds)?, _view: view, cost: OpCost::default() })
+        Ok(RowCursor { rows: view.rows(bounds)?, view, cost: OpCost::default() })
     }
 
     /// Read keys alone: long values, which lie in files of their own

@@ -30,6 +30,15 @@ pub struct Snapshot {
     pin: Arc<Pin>,
 }
 
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("db", &self.db)
+            .field("seqno", &self.seqno())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Snapshot {
     pub(crate) fn new(db: Database) -> Self {
         let pin = Arc::new(db.core().snapshots().pin());

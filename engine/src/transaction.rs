@@ -248,6 +248,16 @@ pub struct Transaction {
     durability: Option<Durability>,
 }
 
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("db", &self.db)
+            .field("snapshot", &self.pin.seqno())
+            .field("operations", &self.ops.count())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Transaction {
     pub(crate) fn begin(db: &Database) -> Result<Self> {
         let core = db.core();
@@ -503,6 +513,15 @@ pub struct TransactionScan {
     back: Option<usize>,
 }
 
+impl std::fmt::Debug for TransactionScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TransactionScan")
+            .field("keyspace", &self.keyspace)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
 impl TransactionScan {
     /// What the scan has cost so far.
     pub fn cost(&mut self) -> OpCost {
@@ -541,6 +560,8 @@ impl Iterator for TransactionScan {
         row
     }
 }
+
+impl std::iter::FusedIterator for TransactionScan {}
 
 impl DoubleEndedIterator for TransactionScan {
     fn next_back(&mut self) -> Option<Self::Item> {

@@ -29,6 +29,7 @@
 //!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 // The derives name this crate by its name, inside it, too.
 #[cfg(all(test, feature = "derive"))]

@@ -202,6 +202,12 @@ pub struct PromotedView<'t, 'k, S: OrderedKv + 'k, K> {
     read: S::Read<'k>,
 }
 
+impl<S: OrderedKv, K> std::fmt::Debug for PromotedView<'_, '_, S, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromotedView").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
 impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
@@ -355,6 +361,12 @@ pub struct Rows<'a, 'k, S: OrderedKv + 'k, K: Key> {
     source: Source<'a, 'k, S, K, <S::Read<'k> as KvRead>::Scan<'a>>,
     left: Limits,
     key: PhantomData<fn() -> K>,
+}
+
+impl<S: OrderedKv, K: Key> std::fmt::Debug for Rows<'_, '_, S, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("fan_out", &self.fan_out).finish_non_exhaustive()
+    }
 }
 
 impl<S: OrderedKv, K: Key> Rows<'_, '_, S, K> {

@@ -147,6 +147,12 @@ pub struct Page<K> {
     pub rest: Option<KeyRange>,
 }
 
+impl<S: OrderedKv, K> std::fmt::Debug for TallView<'_, '_, S, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TallView").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
 impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {

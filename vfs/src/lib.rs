@@ -83,6 +83,12 @@ pub struct Env {
     pub scheduler: Arc<dyn scheduler::Scheduler>,
 }
 
+impl std::fmt::Debug for Env {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Env").finish_non_exhaustive()
+    }
+}
+
 impl Env {
     /// The operating system's files and clock, and threads: one for flushes, `compaction_threads`
     /// (at least 1) for compactions, one for upkeep. Errs if the threads cannot be started.

@@ -113,9 +113,9 @@ fn other_files_are_refused_by_name() {
     let dir = tempfile::tempdir().expect("a directory");
     let notes = dir.path().join("notes.txt");
     std::fs::write(&notes, "hello").expect("it is ours");
-    let error = file(&notes).err().expect("it is none of ours");
+    let error = file(&notes).expect_err("it is none of ours");
     assert!(matches!(&error, Error::InvalidArgument { what } if what.contains("notes.txt")), "{error}");
-    let absent = file(&dir.path().join("000001.log")).err().expect("it is not there");
+    let absent = file(&dir.path().join("000001.log")).expect_err("it is not there");
     assert!(absent.is_not_found(), "{absent}");
     assert!(file(dir.path()).is_err(), "a directory is no file");
 }

@@ -24,6 +24,12 @@ pub(super) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Included(&range.start), range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
 }
 
+impl std::fmt::Debug for EngineRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineRead").field("reader", &self.reader).finish_non_exhaustive()
+    }
+}
+
 impl EngineRead {
     pub(super) fn new(reader: Reader) -> Self {
         EngineRead { reader, cost: RefCell::default() }
@@ -99,6 +105,12 @@ pub struct EngineScan<'a> {
     options: ScanOptions,
     left: Limits,
     started: bool,
+}
+
+impl std::fmt::Debug for EngineScan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineScan").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 impl EngineScan<'_> {

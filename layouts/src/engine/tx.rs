@@ -34,6 +34,15 @@ pub struct EngineTx<'a> {
     refused: RefCell<Result<()>>,
 }
 
+impl std::fmt::Debug for EngineTx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineTx")
+            .field("transaction", &self.transaction)
+            .field("keyspace", &self.keyspace)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> EngineTx<'a> {
     pub(super) fn new(transaction: &'a mut Transaction, keyspace: &'a Keyspace) -> Self {
         EngineTx { transaction, keyspace, cost: RefCell::default(), refused: RefCell::new(Ok(())) }
@@ -151,6 +160,12 @@ pub struct EngineTxScan<'a> {
     scan: Option<TransactionScan>,
     options: ScanOptions,
     left: Limits,
+}
+
+impl std::fmt::Debug for EngineTxScan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineTxScan").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 impl EngineTxScan<'_> {

@@ -50,6 +50,12 @@ pub struct IndexedView<'t, 'k, S: OrderedKv + 'k, K> {
     pub(super) slots: Vec<Slot<'t, K>>,
 }
 
+impl<S: OrderedKv, K> std::fmt::Debug for IndexedView<'_, '_, S, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexedView").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
 impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
     pub(super) fn new(table: &'t IndexedTable<'k, S, K>) -> Result<Self> {
         let read = table.store.read()?;

@@ -18,6 +18,12 @@ pub struct SaltedView<'t, 'k, S: OrderedKv + 'k, K> {
     epochs: Cow<'t, Epochs>,
 }
 
+impl<S: OrderedKv, K> std::fmt::Debug for SaltedView<'_, '_, S, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SaltedView").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
 impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
     pub(super) fn new(table: &'t SaltedTable<'k, S, K>) -> Result<Self> {
         let read = table.store.read()?;
@@ -149,6 +155,12 @@ pub struct Rows<'a, R: KvRead + 'a, K> {
     merge: OrderedMerge<Bytes, Bytes, BucketScan<R::Scan<'a>>>,
     left: Limits,
     key: PhantomData<fn() -> K>,
+}
+
+impl<R: KvRead, K> std::fmt::Debug for Rows<'_, R, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("fan_out", &self.fan_out).finish_non_exhaustive()
+    }
 }
 
 impl<R: KvRead, K> Rows<'_, R, K> {

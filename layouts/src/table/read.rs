@@ -14,6 +14,12 @@ pub struct TableView<'t, 'k, S: OrderedKv + 'k, K, R> {
     read: S::Read<'k>,
 }
 
+impl<S: OrderedKv, K, R> std::fmt::Debug for TableView<'_, '_, S, K, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableView").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
 impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
     pub(super) fn new(table: &'t Table<'k, S, K, R>, read: S::Read<'k>) -> Self {
         TableView { table, read }
@@ -176,6 +182,12 @@ pub struct Rows<I, K, R> {
     left: usize,
     bytes_left: u64,
     of: PhantomData<fn() -> (K, R)>,
+}
+
+impl<I, K, R> std::fmt::Debug for Rows<I, K, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("space", &self.space).field("mode", &self.mode).finish_non_exhaustive()
+    }
 }
 
 impl<I: Iterator<Item = Result<(Bytes, Bytes)>>, K: Key, R: Row> Rows<I, K, R> {

@@ -41,6 +41,12 @@ pub struct History<'t, 'k, S> {
     versions_max: u32,
 }
 
+impl<S> std::fmt::Debug for History<'_, '_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("History").field("family", &self.family).finish_non_exhaustive()
+    }
+}
+
 /// A version of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {

@@ -464,6 +464,12 @@ pub struct WideView<'t, 'k, S: OrderedKv + 'k> {
     pub(super) read: S::Read<'k>,
 }
 
+impl<S: OrderedKv> std::fmt::Debug for WideView<'_, '_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WideView").field("space", &self.table.space).finish_non_exhaustive()
+    }
+}
+
 impl<'t, 'k, S: OrderedKv> WideView<'t, 'k, S> {
     pub(super) fn new(table: &'t WideTable<'k, S>, read: S::Read<'k>) -> Self {
         WideView { table, read }

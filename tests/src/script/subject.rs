@@ -109,7 +109,7 @@ impl Subject {
             Op::GetWith(space, at, key) => {
                 let value = match at {
                     At::Now => self.space(*space)?.get_with(key, Bytes::copy_from_slice),
-                    at => self.reader(*space, *at)?.get_with(
+                    at => self.reader(*space, *at)?.get_with_costed(
                         key,
                         &mut esker::OpCost::default(),
                         Bytes::copy_from_slice,
