@@ -100,6 +100,11 @@ impl Database {
         Self::builder("/esker").env(esker_vfs::Env::memory()?).open()
     }
 
+    /// The directory it was opened in.
+    pub fn path(&self) -> &Path {
+        &self.core().dir
+    }
+
     /// The keyspace `name`, created with `options` if there is none.
     ///
     /// # Errors
@@ -455,6 +460,7 @@ impl Core {
             self.lane.turn().log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
         let keyspaces = current.version.keyspaces().iter();
         let keyspaces = keyspaces.map(|keyspace| KeyspaceMetrics {
+            id: keyspace.id,
             name: keyspace.name.clone(),
             levels: (0u8..)
                 .zip(&keyspace.tree.levels)

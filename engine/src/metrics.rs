@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use esker_base::OpCost;
+use esker_base::{KeyspaceId, OpCost};
 
 /// Stripes of the read counters; threads beyond share.
 const STRIPES: usize = 16;
@@ -317,8 +317,10 @@ pub struct BlobMetrics {
 }
 
 /// One keyspace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceMetrics {
+    /// Its number, as events show it.
+    pub id: KeyspaceId,
     /// Its name.
     pub name: String,
     /// Levels that hold tables.

@@ -46,6 +46,17 @@ fn a_stall_is_told_with_its_reason() {
     }
 }
 
+/// What events and errors speak of by its number is found in the metrics.
+#[test]
+fn metrics_have_the_numbers_of_keyspaces() {
+    let db = Database::in_memory().unwrap();
+    assert_eq!(db.path(), std::path::Path::new("/esker"));
+    for name in ["first", "second"] {
+        let keyspace = db.keyspace(name, KeyspaceOptions::default()).unwrap();
+        assert!(db.metrics().keyspaces.iter().any(|found| found.id == keyspace.id() && found.name == name));
+    }
+}
+
 /// Who writes to a keyspace that was dropped reads which one it was.
 #[test]
 fn writes_to_a_dropped_keyspace_say_so() {

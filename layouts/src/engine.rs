@@ -80,6 +80,34 @@ impl EngineStore {
         Ok(EngineStore { db, keyspace })
     }
 
+    /// The keyspace `keyspace` of `db`, whatever its options. (One of another database panics at the first write.)
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::Error::Store) if its merge operator is not [`MergeOps`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use esker_layouts::engine::EngineStore;
+    /// use esker_layouts::kv::MergeOps;
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// let db = esker::Database::builder(dir.path()).merge_operator(Arc::new(MergeOps)).open()?;
+    /// let options = esker::KeyspaceOptions { block_bytes: 16 << 10, ..Default::default() };
+    /// let keyspace = db.keyspace("facts", options.with_merge_operator("esker-layouts"))?;
+    /// let store = EngineStore::over(db, keyspace)?;
+    /// # assert_eq!(store.keyspace().options().block_bytes, 16 << 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn over(db: Database, keyspace: Keyspace) -> Result<EngineStore> {
+        let operator = keyspace.options().merge_operator.as_deref();
+        if operator != Some(MergeOps.name()) {
+            let (name, own) = (keyspace.name(), MergeOps.name());
+            let what = format!("keyspace {name:?} has the merge operator {operator:?}, not {own:?}");
+            return Err(esker::Error::invalid(what).into());
+        }
+        Ok(EngineStore { db, keyspace })
+    }
+
     /// The database.
     pub fn database(&self) -> &Database {
         &self.db

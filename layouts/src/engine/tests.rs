@@ -91,6 +91,14 @@ fn operands_combine_to_what_folding_gives() {
 }
 
 #[test]
+fn a_keyspace_without_the_layouts_merges_is_no_store() {
+    let db = Database::in_memory().expect("open");
+    let keyspace = db.keyspace("plain", esker::KeyspaceOptions::default()).expect("created");
+    let refused = EngineStore::over(db, keyspace).expect_err("it takes no merges").to_string();
+    assert!(refused.contains("plain") && refused.contains("None"), "{refused}");
+}
+
+#[test]
 fn a_refused_write_keeps_those_beside_it_out() {
     let store = in_memory();
     let long = vec![b'x'; store.caps().key_bytes_max + 1];
