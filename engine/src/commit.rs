@@ -473,9 +473,10 @@ fn commit_contained<T>(
     })
 }
 
-/// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it.
+/// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it. Where
+/// many rows were deleted lately, a walk over them is begun.
 #[inline]
-fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Error>> {
+fn begin_commit(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Error>> {
     if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
         return Err(Box::new(Error::Closed { why: CLOSING }));
     }
@@ -492,7 +493,7 @@ fn open(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Erro
 /// system writes.
 #[inline(never)]
 fn commit_lone(core: &Core, turn: &mut Turn, op: &Op<'_>) -> Result<(), Box<Error>> {
-    open(core, turn, 0)?;
+    begin_commit(core, turn, 0)?;
     let bytes = op.key.len() + op.value.len();
     make_room(turn.log.as_mut(), bytes).map_err(aborted)?;
     let number = turn.last_seqno.plus(1);
@@ -525,7 +526,7 @@ fn aborted(cause: Error) -> Error {
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
 fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Answer>]) {
     let range_deletes = group.iter().map(Work::range_deletes).sum();
-    if let Err(error) = open(core, turn, range_deletes) {
+    if let Err(error) = begin_commit(core, turn, range_deletes) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }

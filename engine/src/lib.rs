@@ -21,7 +21,7 @@
 //! # How the code reads
 //!
 //! A put: [`keyspace`](Keyspace) → `batch` → `commit` → the log (`esker-wal`) → `memtable` → `jobs::flush`
-//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `superversion` → `read` →
+//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `reader` (`now`) → `superversion` → `read` →
 //! `memtable` → `esker-manifest`'s levels → `esker-sstable`. A scan: `scan` → `rows` → `source`.
 #![doc = "\n"]
 #![doc = include_str!("../FORMAT.md")]
