@@ -12,8 +12,8 @@
 //! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the lane takes no more writes.
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
-//! Locks: `queue` for a few instructions, by those who wait and by a leader that leaves; `turn` for the length of one
-//! group, including its write but no sync. A leader holds nothing else.
+//! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under `turn`, and by one that
+//! leaves; `turn` for the length of one group, including its write but no sync of the log. What else is taken under `turn` stands in `core`.
 
 use std::sync::Arc;
 

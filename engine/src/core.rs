@@ -10,9 +10,15 @@
 //! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
 //! | `health` | the first fatal failure, `close` | every write |
 //!
-//! Locks are taken one at a time, with these exceptions: the commit lane's `turn` may be held while
-//! `current`'s install lock, the sync lane's state lock, the spare log's, the backlog's or the jobs' is taken for a rotation, while
-//! `lock` is for a look whether the directory is still in place, and while the dead ranges' is taken. A scan only tries for `turn`: a callback within a commit may scan.
+//! Locks are taken one at a time, with these exceptions:
+//!
+//! - The commit lane's `turn` is held over its `queue` and over the `outcome` of each who waits; over the dead ranges' lock
+//!   and the memtable's; over what a transaction has `seen`, while that is checked, with reads of tables. And for a rotation over `current`'s install lock, the
+//!   sync lane's state lock, the spare log's, the backlog's and the jobs'; over `lock`, for a look whether the directory is still
+//!   in place; and, where the new log's number is the first that is not reserved, over the manifest's `committer`, with a sync. A
+//!   scan only tries for `turn`: a callback within a commit may scan.
+//! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
+//! - A transaction that keeps losing holds its turn of [`Turns`] over all that its closure does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

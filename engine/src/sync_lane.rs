@@ -65,7 +65,8 @@ pub(crate) struct SyncLane {
     dir: PathBuf,
     health: Arc<Health>,
     state: Mutex<State>,
-    /// How many have come since the last sync began. Changed under the lock of `state`.
+    /// How many have come since the last sync began. Whoever comes counts under the lock of `state`; whoever syncs, one at a
+    /// time, takes them all without it.
     waiting: AtomicUsize,
     synced: Gate,
     /// How long syncs took.
