@@ -130,8 +130,11 @@ impl Keyspace {
         batch.commit().map_err(|error| self.named(error))
     }
 
-    /// Give `operand` for `key` to the keyspace's merge operator: a write that reads nothing. An operand that the operator refuses
-    /// (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
+    /// Give `operand` for `key` to the keyspace's merge operator: a write for which the value need not be known. An operand that the
+    /// operator refuses (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
+    ///
+    /// The commit looks in the memtable for what the operand may be folded onto at once, and if it finds a long row of operands
+    /// there, it reads the value below. Other commits wait for that, and no cost has it in.
     ///
     /// Errs as [`Keyspace::put`] does, and with [`Error::InvalidArgument`] if the keyspace has no operator.
     ///

@@ -368,8 +368,8 @@ impl Transaction {
         self.write(keyspace, Kind::Delete, key.as_ref(), &[])
     }
 
-    /// Give `operand` for `key` to the keyspace's merge operator. Reads nothing, so it conflicts with
-    /// nobody.
+    /// Give `operand` for `key` to the keyspace's merge operator. The transaction has not read the key by that, so it conflicts
+    /// with nobody. What its commit may read: see [`Keyspace::merge`].
     pub fn merge(
         &mut self,
         keyspace: &Keyspace,
