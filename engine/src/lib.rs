@@ -87,5 +87,7 @@ pub use transaction::{Transaction, TransactionScan};
 
 /// A key, as iterators hand it out: shared bytes, cheap to clone.
 pub type Key = bytes::Bytes;
-/// A value, as gets and iterators hand it out: shared bytes, cheap to clone.
+/// A value, as gets and iterators hand it out: shared bytes, cheap to clone. A long one, of which a get has read the file
+/// ([`KeyspaceOptions::blob_bytes_min`]), may be a part of the block cache or of a mapping, and keeps that for as long as it is
+/// kept: copy what is to be kept for long.
 pub type Value = bytes::Bytes;

@@ -115,7 +115,8 @@ pub struct DatabaseOptions {
     /// `Mapped` suits data that fits in memory, long values above all, which then take no room in the cache; gets of short rows take
     /// about a tenth longer by it than from a cache that holds them all, and seeks a third. Its hazards: an
     /// I/O error under a mapping, or another process that cuts a table short, ends this process with a
-    /// signal instead of an error.
+    /// signal instead of an error. A long value that a get has handed out keeps the mapping of its whole file, and the file's space
+    /// on the disk, should that be removed meanwhile.
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, which helps with large compactions while
     /// no flush is due and somebody waits for them, and one for upkeep). Where these and the flush's are as many as there are
