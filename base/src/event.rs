@@ -75,7 +75,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SealReason {
-    /// It reached its size.
+    /// It reached its size, or the most range deletions that a memtable takes.
     Full,
     /// Somebody called `flush`, `persist` without a log, or `checkpoint`.
     Asked,

@@ -106,6 +106,8 @@ impl Keyspace {
     /// Delete every key in `range`, in constant time. An unbounded end deletes to the end; a range that ends before it begins
     /// deletes nothing. Errs as [`Keyspace::put`] does.
     ///
+    /// Each thousand of them seal the memtable, whatever its size: delete few keys by [`Keyspace::delete`].
+    ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// # let db = esker::Database::open(dir.path())?;

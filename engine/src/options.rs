@@ -96,7 +96,8 @@ pub struct DatabaseOptions {
     pub log_writes: LogWrites,
     /// See [`WhenStalled`]. Default: wait.
     pub when_stalled: WhenStalled,
-    /// A memtable is sealed and flushed when its entries and its index take this much; keyspaces share it.
+    /// A memtable is sealed and flushed when its entries and its index take this much, or when it has 1,000 range deletions;
+    /// keyspaces share it.
     /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
     /// larger level-0 tables and a longer log to replay. 1 KiB … 64 GiB, of which 64 KiB … 4 GiB are sensible.
     /// Memtables that were flushed leave up to one and a half times as much to the next ones, until two to four seconds have passed
