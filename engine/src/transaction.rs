@@ -394,7 +394,9 @@ impl Transaction {
         self.delete_within(keyspace, bounds_of_prefix(prefix.as_ref()))
     }
 
-    /// Note `range` as read without reading it: if another commit has written into it by then, this one's errs with [`Error::Conflict`].
+    /// Note `range` as read without reading it: if another commit has written into it by then, this one's errs with
+    /// [`Error::Conflict`], unless the range is again as it was (a row that was put and deleted, or a delete of no row, may have left no
+    /// trace).
     pub fn watch_range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) {
         if self.superversion_with(keyspace).is_ok() {
             self.reads.begin_range(keyspace.id(), bounds_of(&range));

@@ -220,7 +220,7 @@ pub trait KvTx: KvRead {
     /// Commit only if `key` is as `expected` then; else [`Error::Unexpected`].
     /// Speaks of the committed state, not of this transaction's own writes.
     fn expect(&mut self, key: &[u8], expected: Expect);
-    /// Conflict with every later commit that writes in `range`, as if it had been scanned.
+    /// Conflict with every later commit that writes in `range`, as if it had been scanned, unless the range is again as it was.
     fn watch_range(&mut self, range: KeyRange);
 }
 
