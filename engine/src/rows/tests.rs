@@ -54,7 +54,7 @@ fn a_scan_holds_no_endless_chain_from_tables() -> Result<()> {
     }
     // What hides the chain is found from either side.
     map.put("key", "short")?;
-    let view = map.reader()?.scan_view(true);
+    let view = map.reader()?.scan_view();
     for forward in [true, false] {
         let mut rows = view.rows(everything())?;
         rows.chain_bytes_max = 500;
