@@ -132,8 +132,8 @@ impl Heads {
     #[inline]
     pub(super) fn approach(&self, wanted: u64) -> Near {
         if self.above == 0 {
-            // All of it, which is little, decides already.
-            return Near(self.first_from(Near::default(), wanted) / GROUP);
+            let found = (0..self.groups.len()).map(|group| self.before(group, wanted)).sum::<usize>();
+            return Near(found / GROUP);
         }
         let mut group = (0..self.begin(1)).map(|group| self.before(group, wanted)).sum::<usize>();
         // Behind the last group of a floor the search ends behind the last of each floor below.
@@ -150,9 +150,6 @@ impl Heads {
     /// The first head that is `wanted` or larger; `len()` if there is none. `near` is what `approach(wanted)` said.
     #[inline]
     pub(super) fn first_from(&self, near: Near, wanted: u64) -> usize {
-        if self.above == 0 {
-            return (0..self.groups.len()).map(|group| self.before(group, wanted)).sum();
-        }
         (near.first() + self.before(self.ground + near.0, wanted)).min(self.len)
     }
 
