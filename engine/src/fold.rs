@@ -25,8 +25,8 @@ use crate::read::View;
 
 /// Operands of one key in a row before they are folded with what lies below.
 const CHAIN_MAX: usize = 32;
-/// A chain that was refused is tried again at one in so many numbers of writes.
-const RETRY_EVERY: u64 = 1 << 10;
+/// A chain that was refused is tried again each time that so many numbers of writes were given out.
+const RETRY_EVERY: u64 = 1 << 16;
 /// A value longer than this, in bytes, waits for a chain: every fold writes all of it anew.
 const BASE_BYTES_MAX: usize = 512;
 
@@ -62,10 +62,12 @@ impl Core {
         let cover = memtable.newest_cover(op.keyspace, op.key);
         let hidden = |entry: SeqNo| cover.is_some_and(|cover| cover > entry);
         let mut upper = SeqNo::MAX;
+        let mut newest = None;
         for _ in 0..CHAIN_MAX {
             match memtable.get(op.keyspace, op.key, upper) {
                 // The first version met decides, unless it is an operand itself.
                 Some(entry) if !hidden(entry.seqno) && entry.kind == Kind::Merge => {
+                    newest.get_or_insert(entry.seqno);
                     upper = SeqNo(entry.seqno.0 - 1);
                 }
                 _ if upper < SeqNo::MAX => return None,
@@ -84,7 +86,8 @@ impl Core {
         // is tried again.
         let older = memtable.get(op.keyspace, op.key, upper);
         let was_refused = older.is_some_and(|entry| !hidden(entry.seqno) && entry.kind == Kind::Merge);
-        if was_refused && !seqno.0.is_multiple_of(RETRY_EVERY) {
+        let is_due = newest.is_none_or(|newest| newest.0 / RETRY_EVERY != seqno.0 / RETRY_EVERY);
+        if was_refused && !is_due {
             return None;
         }
         let base = self.value_before(&operator, op, seqno).ok()?;

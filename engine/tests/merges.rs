@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "copies what a kill leaves")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use esker::vfs::mem::MemFs;
 use esker::vfs::sim::Simulation;
@@ -82,6 +82,42 @@ fn a_chain_that_is_refused_is_not_folded_at_each_merge() {
     }
     let folded = refusing.0.load(Ordering::Relaxed);
     assert!(folded < 50 * 2_000, "{folded}");
+}
+
+/// What refuses for a moment is asked again: the chain does not go on growing, whatever place merges have in batches.
+#[test]
+fn a_chain_that_was_refused_for_a_moment_is_folded_later() {
+    /// Refuses as long as it is told to, and tells the longest chain it was handed since.
+    struct Moody(AtomicBool, AtomicUsize);
+    impl esker::MergeOperator for Moody {
+        fn name(&self) -> &'static str {
+            "moody"
+        }
+        fn fold(&self, _key: &[u8], _base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+            if self.0.load(Ordering::Relaxed) {
+                return Err("not now".to_string());
+            }
+            self.1.fetch_max(operands.len(), Ordering::Relaxed);
+            Ok(b"value".to_vec())
+        }
+    }
+    let moody = Arc::new(Moody(AtomicBool::new(true), AtomicUsize::new(0)));
+    let builder =
+        Database::builder(DIR).env(esker::vfs::Env::memory().unwrap()).memtable_bytes_max(1 << 30);
+    let db = builder.merge_operator(Arc::<Moody>::clone(&moody)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("moody")).unwrap();
+    let commit = || {
+        let mut batch = db.batch();
+        batch.merge(&map, "key", "operand").unwrap();
+        batch.put(&map, "other", "value").unwrap();
+        batch.commit().unwrap();
+    };
+    (0..100).for_each(|_| commit());
+    moody.0.store(false, Ordering::Relaxed);
+    (0..40_000).for_each(|_| commit());
+    moody.1.store(0, Ordering::Relaxed);
+    assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    assert!(moody.1.load(Ordering::Relaxed) <= 32, "{}", moody.1.load(Ordering::Relaxed));
 }
 
 /// One keyspace's merge operator that is not registered keeps nobody from reading the others.
