@@ -1,7 +1,8 @@
 //! Tables full of tombstones, or of versions that stand behind newer ones, whatever their level's size.
 //!
 //! The picked table goes down a level, taking along what its tombstones hide; where nothing lies below,
-//! it is written anew and its tombstones vanish. Hidden versions vanish wherever it is written anew.
+//! it is written anew and its tombstones vanish. Hidden versions vanish wherever it is written anew: one that is picked for
+//! those alone stays where it is.
 //!
 //! Only tables whose every number is visible to every reader count: all their tombstones and hidden versions
 //! can go, so each such plan brings tombstones closer to their end. The hidden versions that a merge keeps
@@ -35,9 +36,9 @@ impl Picker<'_> {
                 if !is_candidate(table) || growing && !is_mostly_tombstones(&table.meta) {
                     continue;
                 }
-                let bottom = level > 0 && !self.tree.overlaps_below(level, &table.meta.bounds);
+                let stays = level > 0 && self.is_cleaned_in_place(level, table);
                 let to = if level == 0 { self.score.base_level - 1 } else { level };
-                let ratio = if bottom { 0.0 } else { self.cost_ratio(to, table) };
+                let ratio = if stays { 0.0 } else { self.cost_ratio(to, table) };
                 candidates.push((ratio, level, index));
             }
         }
@@ -53,15 +54,13 @@ impl Picker<'_> {
         if level == 0 {
             return self.stack_down(&[index], reason);
         }
-        if self.tree.overlaps_below(level, &table.meta.bounds) {
+        if !self.is_cleaned_in_place(level, table) {
             return self.push_down(level, vec![Arc::clone(table)], reason);
         }
-        // At the bottom: neighbours of the same kind come along, so that the survivors share tables.
-        let at_bottom = |table: &TableHandle| {
-            is_candidate(table) && !self.tree.overlaps_below(level, &table.meta.bounds)
-        };
+        // Neighbours of the same kind come along, so that the survivors share tables.
+        let stays = |table: &TableHandle| is_candidate(table) && self.is_cleaned_in_place(level, table);
         let mut run: Tables = Vec::new();
-        for table in tables[index..].iter().take_while(|table| at_bottom(table)) {
+        for table in tables[index..].iter().take_while(|table| stays(table)) {
             if !run.is_empty() && bytes(&run) + table.meta.file_bytes > self.settings.job_bytes_max {
                 break;
             }
@@ -69,13 +68,27 @@ impl Picker<'_> {
         }
         self.plan(vec![(level, run)], level, reason)
     }
+
+    /// Whether the garbage of a table below level 0 vanishes where it stands: nothing lies below that its tombstones would have
+    /// to go to, or it is garbage for its hidden versions alone.
+    fn is_cleaned_in_place(&self, level: u8, table: &TableHandle) -> bool {
+        !has_dense_tombstones(&table.meta, self.settings.garbage_percent)
+            || !self.tree.overlaps_below(level, &table.meta.bounds)
+    }
 }
 
 /// Whether a table is dense with tombstones and hidden versions. A tombstone that is hidden counts as both.
 fn is_garbage(meta: &TableMeta, percent: u8) -> bool {
-    let garbage = u128::from(meta.point_tombstones) + u128::from(meta.hidden_versions);
-    let dense = garbage * 100 >= u128::from(meta.entries) * u128::from(percent);
-    meta.range_tombstones > 0 || (garbage > 0 && dense)
+    let garbage = meta.point_tombstones.saturating_add(meta.hidden_versions);
+    meta.range_tombstones > 0 || is_dense(garbage, meta, percent)
+}
+
+fn has_dense_tombstones(meta: &TableMeta, percent: u8) -> bool {
+    meta.range_tombstones > 0 || is_dense(meta.point_tombstones, meta, percent)
+}
+
+fn is_dense(garbage: u64, meta: &TableMeta, percent: u8) -> bool {
+    garbage > 0 && u128::from(garbage) * 100 >= u128::from(meta.entries) * u128::from(percent)
 }
 
 fn is_mostly_tombstones(meta: &TableMeta) -> bool {
