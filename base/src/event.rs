@@ -59,7 +59,8 @@ pub enum Event {
     /// A writer had to wait for 100 ms or more, at a hard limit: one that is only slowed down waits for 10 ms at most. Told when
     /// the wait is over and the write goes on; one that ends in [`Error::WouldStall`] is not told.
     WriteStall {
-        /// What it waited for: `a flush`, `a compaction of level 0`; the last of them if there were several.
+        /// What it waited for: `a flush`, `a compaction of level 0`; the last of them if there were several. (Or `compactions to
+        /// catch up`, where the machine made a short delay a long one.)
         reason: &'static str,
         /// How long it waited.
         waited: Duration,

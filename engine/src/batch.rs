@@ -302,8 +302,11 @@ impl Batch {
         self.push(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
-    /// Delete every key in `range`, in constant time. A range without an end is two operations; one that ends before it
-    /// begins, none.
+    /// Delete every key in `range`, in constant time; see [`Keyspace::delete_range`]. A range without an end is two
+    /// operations; one that ends before it begins, none.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for a bound that is longer than keys may be, unless no key lies within.
     pub fn delete_range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,
@@ -313,6 +316,9 @@ impl Batch {
     }
 
     /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all.
+    ///
+    /// # Errors
+    /// As [`Batch::delete_range`].
     pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.delete_within(keyspace, bounds_of_prefix(prefix.as_ref()))
     }

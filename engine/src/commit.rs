@@ -169,7 +169,8 @@ impl Work<'_> {
 
     fn range_deletes(&self) -> u64 {
         match self {
-            Work::One(op) => u64::from(op.kind == Kind::RangeDelete),
+            // One of those may be two operations, so it is a batch.
+            Work::One(_) => 0,
             Work::Batch(ops) | Work::Transaction(ops, _) => ops.range_deletes(),
         }
     }
@@ -288,9 +289,7 @@ impl Lane {
         let mut turn = self.begin_group();
         // By reference: what was stored field by field a moment ago is slow to copy.
         let op = match &own {
-            Work::One(op) if op.kind != Kind::RangeDelete && self.waiting.load(Ordering::Relaxed) == 0 => {
-                op
-            }
+            Work::One(op) if self.waiting.load(Ordering::Relaxed) == 0 => op,
             _ => return self.lead_groups(core, turn, Some(own)).unwrap_or_else(unanswered),
         };
         turn.followers = 0;

@@ -57,6 +57,11 @@ impl Keyspace {
         Ok(Keyspace { inner: Arc::new(Inner { db, id, name, options, operator }) })
     }
 
+    /// The database that it belongs to.
+    pub fn database(&self) -> &Database {
+        &self.inner.db
+    }
+
     /// The keyspace's name.
     pub fn name(&self) -> &str {
         &self.inner.name
@@ -296,7 +301,7 @@ impl Keyspace {
         new: Option<&[u8]>,
     ) -> Result<bool> {
         let key = key.as_ref();
-        self.inner.db.transact(|tx| {
+        let swapped = self.inner.db.transact(|tx| {
             if tx.get(self, key)?.as_deref() != expected {
                 return Ok(false);
             }
@@ -305,7 +310,8 @@ impl Keyspace {
                 None => tx.delete(self, key)?,
             }
             Ok(true)
-        })
+        });
+        swapped.map_err(|error| self.named(error))
     }
 
     /// About how many bytes of tables the keys in `range` take, as stored. Memory is not counted;
@@ -379,6 +385,7 @@ impl Keyspace {
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
         limits::check_key(key)?;
         limits::check_value(value)?;
+        debug_assert!(kind != Kind::RangeDelete, "a batch");
         let op = Op { keyspace: self.id(), kind, key, value };
         self.core().commit_work(Work::One(op), None, None, cost).map_err(|error| self.named(error))
     }

@@ -380,7 +380,7 @@ impl Transaction {
         self.write(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
-    /// Delete every key in `range`, in constant time; see [`Batch::delete_range`](crate::Batch::delete_range).
+    /// Delete every key in `range`, in constant time; see [`Batch::delete_range`](crate::Batch::delete_range), also for errors.
     pub fn delete_range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,
@@ -389,7 +389,8 @@ impl Transaction {
         self.delete_within(keyspace, bounds_of(&range))
     }
 
-    /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all.
+    /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all. Errs as
+    /// [`Batch::delete_range`](crate::Batch::delete_range).
     pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.delete_within(keyspace, bounds_of_prefix(prefix.as_ref()))
     }
@@ -406,8 +407,8 @@ impl Transaction {
     /// Commit. One without writes has nothing to be checked: what it read was so at its snapshot, and it is Ok.
     ///
     /// # Errors
-    /// [`Error::Conflict`]: something it read was written since, or its keyspace was dropped; nothing of it took effect.
-    /// Otherwise as [`Batch::commit`](crate::Batch::commit).
+    /// [`Error::Conflict`]: something it read was written since, or a keyspace that it read was dropped; nothing of it took
+    /// effect. [`Error::KeyspaceDropped`]: one that it writes to was. Otherwise as [`Batch::commit`](crate::Batch::commit).
     pub fn commit(self) -> Result<()> {
         self.commit_costed(&mut OpCost::default())
     }

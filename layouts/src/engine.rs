@@ -80,7 +80,7 @@ impl EngineStore {
         Ok(EngineStore { db, keyspace })
     }
 
-    /// The keyspace `keyspace` of `db`, whatever its options. (One of another database panics at the first write.)
+    /// A keyspace that is open, whatever its options.
     ///
     /// # Errors
     /// [`Error::Store`](crate::Error::Store) if its merge operator is not [`MergeOps`].
@@ -94,18 +94,18 @@ impl EngineStore {
     /// let db = esker::Database::builder(dir.path()).merge_operator(Arc::new(MergeOps)).open()?;
     /// let options = esker::KeyspaceOptions { block_bytes: 16 << 10, ..Default::default() };
     /// let keyspace = db.keyspace("facts", options.with_merge_operator("esker-layouts"))?;
-    /// let store = EngineStore::over(db, keyspace)?;
+    /// let store = EngineStore::over(keyspace)?;
     /// # assert_eq!(store.keyspace().options().block_bytes, 16 << 10);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn over(db: Database, keyspace: Keyspace) -> Result<EngineStore> {
+    pub fn over(keyspace: Keyspace) -> Result<EngineStore> {
         let operator = keyspace.options().merge_operator.as_deref();
         if operator != Some(MergeOps.name()) {
             let (name, own) = (keyspace.name(), MergeOps.name());
             let what = format!("keyspace {name:?} has the merge operator {operator:?}, not {own:?}");
             return Err(esker::Error::invalid(what).into());
         }
-        Ok(EngineStore { db, keyspace })
+        Ok(EngineStore { db: keyspace.database().clone(), keyspace })
     }
 
     /// The database.

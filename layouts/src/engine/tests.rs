@@ -94,7 +94,7 @@ fn operands_combine_to_what_folding_gives() {
 fn a_keyspace_without_the_layouts_merges_is_no_store() {
     let db = Database::in_memory().expect("open");
     let keyspace = db.keyspace("plain", esker::KeyspaceOptions::default()).expect("created");
-    let refused = EngineStore::over(db, keyspace).expect_err("it takes no merges").to_string();
+    let refused = EngineStore::over(keyspace).expect_err("it takes no merges").to_string();
     assert!(refused.contains("plain") && refused.contains("None"), "{refused}");
 }
 
