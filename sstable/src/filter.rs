@@ -87,8 +87,8 @@ impl Filter {
         if planted::is(Planted::FilterDenies) && hash.is_multiple_of(64) {
             return false;
         }
-        // All of them, so that the answer is one branch that the processor foresees: it stops at the first unset bit for no
-        // reason, and what it had begun behind that is lost.
+        // All of them, though the first bit that is not set decides. At which that is the processor cannot foresee, but the
+        // answer it mostly can, and goes on behind it before the line has come.
         let is_set = |(word, bit): (usize, u64)| line.0.get(word).is_some_and(|word| word & bit != 0);
         bits_of(hash, self.probes).map(is_set).fold(true, std::ops::BitAnd::bitand)
     }
