@@ -4,11 +4,14 @@
 //! compaction changes the tables, and when keyspaces come or go. Readers load the current one without
 //! a lock and without writing a shared cache line; what they pinned stays readable until they let go.
 //!
-//! A reader loads the superversion **first** and its sequence number **second**
+//! A reader whose number is not pinned loads the superversion **first** and its sequence number **second**
 //! ([`SuperVersion::bound`]). Everything up to that number is then in the superversion: later writes
 //! can only have gone to its active memtable, or, if that was sealed meanwhile, carry numbers beyond
 //! the seal, to which the bound is clipped. And no compaction in it can have dropped what the number
 //! still sees, because its horizon was published before.
+//!
+//! A *pinned* number (a snapshot's, a transaction's) is taken before the superversion, and that may be any later one:
+//! from then on [`SnapshotList::boundaries`] has the number among those that flushes and compactions keep versions for.
 
 use std::sync::Arc;
 
