@@ -1,9 +1,10 @@
 //! Background work: which jobs run, and what happens when one fails.
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step mode.
-//! There is at most one flush, as many compactions as the scheduler's lane is wide, one upkeep job,
-//! beside it what removes files, makes the log's next part ready and caches new tables, and on threads
-//! without work of their own, helpers of compactions and flushes ([`subcompaction`]). A failed job is contained:
+//! There is at most one flush; as many compactions as the scheduler's lane is wide, and in turns with them what removes
+//! files ([`garbage`]); one upkeep job, and in turns with it what makes the log's next part ready ([`prepare`]), caches new
+//! tables ([`warm`]) and walks over deleted rows ([`sweep`]); and on threads without work of their own, helpers of compactions
+//! and flushes ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
 //! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does
 //! not pass by then stops writes, and damage does at once.

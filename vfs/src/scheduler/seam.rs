@@ -10,9 +10,10 @@ use esker_base::gate::Gate;
 pub enum Lane {
     /// Memtables to tables: writers wait for it. What else runs here ends as soon as there is a flush.
     Flush,
-    /// Merging tables, and deleting files, which takes milliseconds each.
+    /// Merging tables; and what takes milliseconds a piece: deleting files, bringing in memory for memtables.
     Compaction,
-    /// Timed syncs, preparing the log's next part: short work that writers may come to wait for.
+    /// Timed syncs and preparing the log's next part: short work that writers may come to wait for. In turns with it, by short
+    /// steps: bringing new tables and memory into the cache, walking over rows deleted together.
     Upkeep,
 }
 
