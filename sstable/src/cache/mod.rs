@@ -55,7 +55,8 @@ const WHOLE_BYTES_MAX: u64 = 1 << 48;
 const STEP_BYTES: usize = 256;
 
 /// Cache lines of a block that a get asks for at once, behind the one with its head: columns and keys of some 40 short rows,
-/// so that the row it comes to is on its way before it knows which.
+/// so that the row it comes to is on its way before it knows which. With five, gets of many at a time had 0.95 of the rate,
+/// those by two threads 0.93; with 28 gets of many at a time were 3 to 6 % slower.
 const GET_LINES: usize = 16;
 
 /// Whether a block that had to be read is cached.
