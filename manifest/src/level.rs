@@ -98,8 +98,8 @@ impl Level {
         &self.runs
     }
 
-    /// Of a sorted level: the one table whose bounds hold `key`. Level 0 is walked with
-    /// [`tables`](Level::tables); asking it is a programmer's mistake and panics.
+    /// Of a sorted level: the one table whose bounds hold `key`. In level 0 each of its [`runs`](Level::runs) is asked;
+    /// asking the level is a programmer's mistake and panics.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
         assert!(self.sorted, "tables of level 0 overlap: any of them may hold the key");
