@@ -52,7 +52,8 @@ pub trait Fs: Send + Sync {
     /// Open an existing regular file for reading and writing.
     fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// The whole of an existing file as bytes that live as long as the result, mapped where the
-    /// system can. See [`crate::fs`] and the engine's `TableSource::Mapped` for the hazards.
+    /// system can. A mapping answers what a call answers with an error with a signal that ends the process: a device that
+    /// fails, a file that somebody cuts short. Whoever opens a database decides on that, by `TableSource::Mapped`.
     fn map(&self, path: &Path) -> Result<Bytes>;
     /// Give `from` the name `to`, replacing a file of that name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
