@@ -1,7 +1,7 @@
 //! What a call costs, counted where the work happens.
 //!
 //! Every read and commit can fill an [`OpCost`] that its caller owns. Nothing above the engine counts
-//! by formula: the layouts' counters, `explain`, the lab and the metrics all come from here.
+//! by formula: the counters of the layouts, the lab, the workloads and the metrics all come from here.
 
 /// Counters of one call, or the sum over several. All are plain counts but the two byte counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
