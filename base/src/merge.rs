@@ -3,7 +3,7 @@
 //! The sources stand in a list, in the order in which their entries go out. After the leader moved, those
 //! that now go out before it move up: as many comparisons as sources overtake it, and one while it goes on
 //! leading. A scan merges a handful of sources, whose entries lie in runs; a loser tree, which has fewer
-//! comparisons where many sources take turns, was measured against it (ARCHITECTURE.md). Invariants:
+//! comparisons where many sources take turns, was measured against it (ARCHITECTURE.md, "Scans"). Invariants:
 //!
 //! 1. `order` holds each source once with the head of its current key, complemented when walking backwards, so
 //!    that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads decide
