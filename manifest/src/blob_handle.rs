@@ -58,7 +58,8 @@ impl BlobHandle {
     /// The open file; the first call opens it, once, and others who want it wait. After an error the next call
     /// tries again.
     ///
-    /// Errors: as [`BlobReader::open`]; [`Error::InvalidArgument`] for a detached handle.
+    /// # Errors
+    /// As [`BlobReader::open`]; [`Error::InvalidArgument`] for a detached handle.
     #[inline]
     pub fn reader(&self) -> Result<&Arc<BlobReader>> {
         match self.reader.get() {

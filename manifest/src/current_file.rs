@@ -52,7 +52,8 @@ impl Current {
 
     /// What the text in the file at `path` says.
     ///
-    /// Errors: [`Error::FormatTooNew`]; [`Error::Corruption`] for anything that [`encode`](Current::encode)
+    /// # Errors
+    /// [`Error::FormatTooNew`]; [`Error::Corruption`] for anything that [`encode`](Current::encode)
     /// does not write.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Current> {
         let damaged = |what| Error::corruption(path, 0, what);
@@ -88,7 +89,10 @@ fn parse_id(hex: &str) -> Option<DatabaseId> {
     Some(DatabaseId(number.to_be_bytes()))
 }
 
-/// Read `CURRENT` in `dir`. Errors: as [`Current::decode`]; [`Error::Io`], among them that it is not there.
+/// Read `CURRENT` in `dir`.
+///
+/// # Errors
+/// As [`Current::decode`]; [`Error::Io`], among them that it is not there.
 pub fn read(fs: &dyn Fs, dir: &Path) -> Result<Current> {
     let path = dir.join(CURRENT);
     Current::decode(&fs::read_all(fs, &path, BYTES_MAX)?, &path)

@@ -65,7 +65,8 @@ impl VersionSet {
     /// Open the database in `dir`, which is locked unless `read_only`. `context` says how tables are opened
     /// once it is known which database this is.
     ///
-    /// Errors: [`Error::NotADatabase`] if there is none; [`Error::MissingFile`] and [`Error::Corruption`]
+    /// # Errors
+    /// [`Error::NotADatabase`] if there is none; [`Error::MissingFile`] and [`Error::Corruption`]
     /// naming the file; [`Error::FormatTooNew`]; [`Error::Io`].
     pub fn recover(
         fs: &Arc<dyn Fs>,

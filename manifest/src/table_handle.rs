@@ -100,7 +100,8 @@ impl TableHandle {
     /// The open table; the first call opens it, once, and others who want the same table wait. After an
     /// error the next call tries again.
     ///
-    /// Errors: as [`TableReader::open`]; [`Error::InvalidArgument`] for a detached handle.
+    /// # Errors
+    /// As [`TableReader::open`]; [`Error::InvalidArgument`] for a detached handle.
     #[inline]
     pub fn reader(&self) -> Result<&Arc<TableReader>> {
         match self.reader.get() {
@@ -136,7 +137,8 @@ impl TableHandle {
 
     /// The open file that `pointer`, of one of its rows, leads to.
     ///
-    /// Errors: as [`BlobHandle::reader`]; [`Error::Corruption`] if its description names no such blob file.
+    /// # Errors
+    /// As [`BlobHandle::reader`]; [`Error::Corruption`] if its description names no such blob file.
     pub fn blob(&self, pointer: &BlobPointer) -> Result<&Arc<BlobReader>> {
         let at = self.blobs.binary_search_by_key(&pointer.number, |blob| blob.number());
         match at.ok().and_then(|at| self.blobs.get(at)) {

@@ -142,7 +142,8 @@ impl VersionSet {
     ///
     /// `context` says how tables are opened; its directory and database are these.
     ///
-    /// Errors: [`Error::InvalidArgument`] if there is a database; [`Error::MissingFile`] if there are files
+    /// # Errors
+    /// [`Error::InvalidArgument`] if there is a database; [`Error::MissingFile`] if there are files
     /// of one whose `CURRENT` is gone; [`Error::Io`].
     pub fn create(
         fs: &Arc<dyn Fs>,
@@ -261,7 +262,8 @@ impl VersionSet {
     /// Panics, changing nothing, if an edit does not fit the version in force (see `FORMAT.md`). Where that
     /// depends on what others commit meanwhile, use [`VersionSet::commit_with`].
     ///
-    /// Errors: see the module; [`Error::ReadOnly`]; [`Error::InvalidArgument`] for more than
+    /// # Errors
+    /// See the module; [`Error::ReadOnly`]; [`Error::InvalidArgument`] for more than
     /// [`KEYSPACES_MAX`] keyspaces.
     pub fn commit(&self, edits: Vec<Edit>) -> Result<Arc<Version>> {
         self.commit_with(|_| Ok(edits))
@@ -290,7 +292,8 @@ impl VersionSet {
     /// Read `CURRENT` and the manifest in force again, up to the end of its last record, and check that they
     /// say what they said. How many bytes that were.
     ///
-    /// Errors: [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`].
+    /// # Errors
+    /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`].
     pub fn verify(&self) -> Result<u64> {
         loop {
             let in_force = self.in_force();

@@ -20,7 +20,8 @@ impl TableReader {
 
     /// Hand every entry of data block `block` to `each`, in order.
     ///
-    /// Errors: [`Error::Corruption`] if the block does not check; `each` was not called then.
+    /// # Errors
+    /// [`Error::Corruption`] if the block does not check; `each` was not called then.
     pub fn salvage_block(
         &self,
         block: usize,

@@ -35,7 +35,8 @@ impl TableReader {
     /// to leave; the block to go on with, or `None` where there is nothing more to do. Reads go into `cost`. Of a mapped
     /// table nothing is cached.
     ///
-    /// Errors: those of reading, and [`Error::Corruption`](esker_base::Error::Corruption). The blocks before are cached.
+    /// # Errors
+    /// Those of reading, and [`Error::Corruption`](esker_base::Error::Corruption). The blocks before are cached.
     pub fn warm(&self, from: usize, cost: &mut OpCost) -> Result<Option<usize>> {
         let index = self.index();
         let blocks = index.blocks();

@@ -109,7 +109,8 @@ impl LogReader {
     /// given up with its log. The successor's [`Predecessor`] is such a record too. A length of 0 is that
     /// of a blank log.
     ///
-    /// Errors: [`Error::Corruption`] for a log of another database, number or kind, and for a header or
+    /// # Errors
+    /// [`Error::Corruption`] for a log of another database, number or kind, and for a header or
     /// length that contradicts `closed_len` or a later record; [`Error::FormatTooNew`];
     /// [`Error::Io`].
     pub fn open(
@@ -166,7 +167,8 @@ impl LogReader {
 
     /// The next record, or `None` at the end of the log.
     ///
-    /// Errors: [`Error::Corruption`] at the offset of a record that was durable and does not check;
+    /// # Errors
+    /// [`Error::Corruption`] at the offset of a record that was durable and does not check;
     /// [`Error::Io`]. An error is final.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {

@@ -116,7 +116,8 @@ impl LogWriter {
     /// Space for `allocate_bytes` is reserved and reads as zeros until it is written; 0 reserves
     /// nothing. A log may outgrow its reservation. `predecessor` is the log before this one, if any.
     ///
-    /// Errors: [`Error::Io`] if the file exists or cannot be made. A file that was made is removed again
+    /// # Errors
+    /// [`Error::Io`] if the file exists or cannot be made. A file that was made is removed again
     /// as far as that goes; a left-over one reads as a blank log.
     pub fn create(
         fs: &dyn Fs,
@@ -144,7 +145,8 @@ impl LogWriter {
     /// name; until they are, the file may have either name and either header after a power loss. No
     /// writer of the old log may be left; a [`Preparation`] of it does no harm.
     ///
-    /// Errors: [`Error::Io`]. The file is removed then, as far as that goes, under either name.
+    /// # Errors
+    /// [`Error::Io`]. The file is removed then, as far as that goes, under either name.
     pub fn reuse(
         fs: &dyn Fs,
         dir: &Path,
@@ -194,7 +196,8 @@ impl LogWriter {
     /// Cut off what the file has beyond the stretch that is written next: what is left of an older log. For a log that is hardly
     /// written any more; nothing else changes.
     ///
-    /// Errors: [`Error::Io`]. The file may be cut off or not, and the log goes on either way.
+    /// # Errors
+    /// [`Error::Io`]. The file may be cut off or not, and the log goes on either way.
     pub fn trim(&mut self) -> Result<()> {
         let Some(stretches) = &mut self.stretches else { return Ok(()) };
         let end = stretches.end_at_rest(self.written);
@@ -223,7 +226,8 @@ impl LogWriter {
 
     /// Make room for a record of `payload_bytes` bytes, however large: [`LogWriter::stage`] does not fail.
     ///
-    /// Errors: [`Error::OutOfMemory`], and nothing has changed.
+    /// # Errors
+    /// [`Error::OutOfMemory`], and nothing has changed.
     pub fn reserve(&mut self, payload_bytes: usize) -> Result<()> {
         let fragments = payload_bytes / self.fragment_bytes_max + 1;
         let headers = fragments.saturating_mul(RECORD_HEADER_LEN);

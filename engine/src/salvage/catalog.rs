@@ -100,7 +100,8 @@ impl Told {
 impl Catalog {
     /// Find out what is in `dir`; what is wrong with `CURRENT` and the manifest goes into `report`.
     ///
-    /// Errors: [`Error::Io`](esker_base::Error::Io) if the directory cannot be listed.
+    /// # Errors
+    /// [`Error::Io`](esker_base::Error::Io) if the directory cannot be listed.
     pub(super) fn read(fs: &dyn Fs, dir: &Path, report: &mut Salvaged) -> Result<Catalog> {
         let mut catalog = Catalog::default();
         let mut manifests = BTreeSet::new();

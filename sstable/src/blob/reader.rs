@@ -156,7 +156,8 @@ impl BlobReader {
     /// The value that `pointer` of `key` leads to: from the mapping, from the cache, or by one read, checked. One from the
     /// mapping or the cache is not copied, and stays there as long as somebody holds on to it.
     ///
-    /// Errors: [`Error::Corruption`] naming file and offset; [`Error::Io`]; [`Error::OutOfMemory`].
+    /// # Errors
+    /// [`Error::Corruption`] naming file and offset; [`Error::Io`]; [`Error::OutOfMemory`].
     pub fn read(&self, key: &[u8], pointer: &BlobPointer, cost: &mut OpCost) -> Result<Bytes> {
         let len = self.record_len(key, pointer)?;
         cost.blob_values += 1;

@@ -39,7 +39,8 @@ pub struct BlobWalk {
 impl BlobWalk {
     /// The value that `pointer` of `key` leads to in the file of `reader`; lent until the next call.
     ///
-    /// Errors: as [`BlobReader::read`].
+    /// # Errors
+    /// As [`BlobReader::read`].
     pub fn value(
         &mut self,
         reader: &Arc<BlobReader>,

@@ -339,7 +339,8 @@ impl CachedTable {
     /// Room for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
     /// account for as long as anything holds on to it.
     ///
-    /// Errors: [`Error::OutOfMemory`](esker_base::Error::OutOfMemory), of a long block.
+    /// # Errors
+    /// [`Error::OutOfMemory`](esker_base::Error::OutOfMemory), of a long block.
     pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Result<Blank> {
         let room = room_bytes(len);
         probe(room + CachedBlock::OVERHEAD_BYTES, "a block")?;

@@ -144,7 +144,8 @@ impl LogSyncer {
     ///
     /// Calls from several threads take turns, and one sync serves all who waited for it.
     ///
-    /// Errors: the first failure as it is ([`Error::Io`]), every later call [`Error::Poisoned`], also
+    /// # Errors
+    /// The first failure as it is ([`Error::Io`]), every later call [`Error::Poisoned`], also
     /// when it was the writer that failed.
     pub fn sync(&self) -> Result<u64> {
         self.shared.sync()
