@@ -282,19 +282,54 @@ impl Database {
         self.core().checkpoint(dir.as_ref())
     }
 
-    /// Figures of this moment.
+    /// Figures of this moment: counters since the database was opened, and what it holds now; sizes are in bytes, as stored.
+    ///
+    /// Takes the commit lane's turn for an instant, so it may wait for the group of commits that is being written, and walks over
+    /// the descriptions of all tables. Ask once a second, not for each request.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// let before = db.metrics().counters;
+    /// users.put("7", "Olya")?;
+    /// users.get("7")?;
+    /// let metrics = db.metrics();
+    /// assert_eq!(metrics.counters.commits - before.commits, 1);
+    /// assert_eq!(metrics.counters.user_bytes - before.user_bytes, 5); // of key and value
+    /// assert_eq!(metrics.counters.gets - before.gets, 1);
+    /// assert_eq!(metrics.keyspaces[0].name, "users");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn metrics(&self) -> DatabaseMetrics {
         self.core().database_metrics()
     }
 
-    /// Close: flush memory to tables, finish background work, release the lock. Every later call on any handle that can err
-    /// errs with [`Error::Closed`]; scans, cursors and [readers](crate::Reader) that were made before go on, and keep their files
-    /// open. A table that was compacted away, and that none of them has come to yet, is gone once another handle opens the directory:
-    /// they err with [`Error::Io`], not found, when they come to it. To close twice is Ok.
+    /// Close: flush memory to tables, finish background work, release the lock. It takes about as long as a flush of what is in
+    /// memory. To close twice is Ok.
+    ///
+    /// Every later call on any handle that can err errs with [`Error::Closed`]. What goes on is reading where it was begun before:
+    /// scans, cursors, [readers](crate::Reader) and the reads of transactions, which keep their memtables and the files that they
+    /// have come to. A table that was compacted away, and that none of them has come to yet, is gone once another handle opens the
+    /// directory: they err with [`Error::Io`], not found, when they come to it.
     ///
     /// # Errors
     /// What kept the last writes from becoming durable, if anything did. The database is closed in any
     /// case.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// users.put("7", "Olya")?;
+    /// let reader = users.reader()?;
+    /// let transaction = db.begin()?;
+    /// db.close()?;
+    /// assert!(matches!(users.get("7"), Err(esker::Error::Closed { .. })));
+    /// assert_eq!(reader.get("7")?.as_deref(), Some(&b"Olya"[..]));
+    /// assert_eq!(transaction.get(&users, "7")?.as_deref(), Some(&b"Olya"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(self) -> Result<()> {
         self.core().close()
     }

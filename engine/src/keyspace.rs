@@ -241,31 +241,90 @@ impl Keyspace {
         self.reader()?.multi_get(keys)
     }
 
-    /// The rows in `range`, which may be empty or end before it begins. An iterator from both ends; what goes wrong, a dropped
-    /// keyspace and a closed database among it, comes as its first item. A long scan takes what room there is in the cache, and
-    /// pushes nothing out of it.
+    /// The rows in `range`, as they are now; it may be empty or end before it begins. An iterator from both ends, which reads
+    /// as it goes, and keeps what it sees in memory and on the disk until it is dropped. A long scan takes what room there is in
+    /// the cache, and pushes nothing out of it.
+    ///
+    /// # Errors
+    /// The call has none: a dropped keyspace ([`Error::NoSuchKeyspace`]) or closed database ([`Error::Closed`]) is the first item.
+    /// A read error ([`Keyspace::get`] lists them) is yielded where it occurs. Either ends the scan.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// for (day, what) in [("2026-01-01", "snow"), ("2026-01-02", "rain"), ("2026-02-01", "fog")] {
+    ///     log.put(day, what)?;
+    /// }
+    /// for row in log.range("2026-01".."2026-02") {
+    ///     let (day, what) = row?;
+    ///     assert!(day.starts_with(b"2026-01") && (&*what == b"snow" || &*what == b"rain"));
+    /// }
+    /// let (last, _) = log.range("2026-01"..).next_back().expect("there are rows")?;
+    /// assert_eq!(&*last, b"2026-02-01");
+    /// db.drop_keyspace("log")?;
+    /// assert!(matches!(log.range("2026-01"..).next(), Some(Err(esker::Error::NoSuchKeyspace { .. }))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
         let view = self.reader().map(|reader| reader.scan_view());
         Scan::new(view, crate::scan::bounds_of(&range))
     }
 
-    /// The rows whose keys start with `prefix`. An iterator from both ends.
+    /// The rows whose keys start with `prefix`. An iterator from both ends; errs as [`Keyspace::range`] does.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         let view = self.reader().map(|reader| reader.scan_view());
         Scan::new(view, crate::scan::bounds_of_prefix(prefix.as_ref()))
     }
 
-    /// All rows. An iterator from both ends.
+    /// All rows. An iterator from both ends; errs as [`Keyspace::range`] does.
     pub fn iter(&self) -> Scan {
         self.range::<&[u8]>(..)
     }
 
-    /// A repositionable, lending cursor over all rows.
+    /// A repositionable, lending cursor over all rows as they are now. It stands on none until it is sent somewhere. Like a
+    /// [reader](Keyspace::reader) it keeps what it sees until it is dropped.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKeyspace`], [`Error::Closed`]; and, since ranges that were deleted are looked up beforehand, of a table that has
+    /// some: [`Error::Corruption`], [`Error::MissingFile`], [`Error::Io`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// letters.put("a", "1")?;
+    /// let mut cursor = letters.cursor()?;
+    /// letters.put("b", "2")?; // after its moment
+    /// assert!(!cursor.valid());
+    /// assert!(cursor.seek_last()?);
+    /// assert_eq!((cursor.key(), cursor.value()), (&b"a"[..], &b"1"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cursor(&self) -> Result<RowCursor> {
         self.reader()?.cursor()
     }
 
-    /// The keyspace at this moment, for several reads that must agree, and to learn what they cost.
+    /// The keyspace at this moment, for several reads that must agree, and to learn what they cost. Reads nothing by itself.
+    ///
+    /// Until it is dropped it keeps the memtables of its moment in memory (each up to
+    /// [`memtable_bytes_max`](crate::DatabaseOptions::memtable_bytes_max) bytes, or some more) and its tables and blob files on the
+    /// disk, also those that have been replaced since.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKeyspace`], [`Error::Closed`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// users.put("7", "Olya")?;
+    /// let reader = users.reader()?;
+    /// users.delete("7")?;
+    /// assert_eq!(reader.get("7")?.as_deref(), Some(&b"Olya"[..]));
+    /// assert_eq!(reader.prefix("7").count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reader(&self) -> Result<Reader> {
         Reader::now(self)
     }

@@ -138,22 +138,95 @@ impl DatabaseBuilder {
         self
     }
 
-    /// Register a merge operator under its name, which must not be empty nor that of another one (`add-i64`, `add-u64`, `min`, `max` and `append` are
-    /// there): `open` errs with [`Error::InvalidArgument`] then. Register all that the database's keyspaces use: without,
-    /// it does not open for writing, and opened for reading only it does not hand out the keyspaces whose operators are missing.
+    /// Register a merge operator under its name; `add-i64`, `add-u64`, `min`, `max` and `append` are there. Register all that the
+    /// database's keyspaces use: without, it does not open for writing, and opened for reading only it does not hand out the
+    /// keyspaces whose operators are missing.
+    ///
+    /// It is called on the engine's threads and on those of callers (a read, a commit, a compaction by hand), several at a time, and
+    /// must not call the database.
+    ///
+    /// # Errors
+    /// [`open`](DatabaseBuilder::open) errs with [`Error::InvalidArgument`] if the name is empty, or that of another operator, and
+    /// with [`Error::CallbackPanicked`] if it cannot be had.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use esker::{Database, KeyspaceOptions, MergeOperator};
+    ///
+    /// /// The longest value that was ever given.
+    /// struct Longest;
+    ///
+    /// impl MergeOperator for Longest {
+    ///     fn name(&self) -> &str {
+    ///         "longest"
+    ///     }
+    ///     fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+    ///         let longest = base.into_iter().chain(operands.iter().copied()).max_by_key(|value| value.len());
+    ///         Ok(longest.unwrap_or_default().to_vec())
+    ///     }
+    /// }
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// let db = Database::builder(dir.path()).merge_operator(Arc::new(Longest)).open()?;
+    /// let names = db.keyspace("names", KeyspaceOptions::default().with_merge_operator("longest"))?;
+    /// names.merge("7", "Olga")?;
+    /// names.merge("7", "Ol")?;
+    /// assert_eq!(names.get("7")?.as_deref(), Some(&b"Olga"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Self {
         self.operators.push(operator);
         self
     }
 
-    /// Hear of flushes, compactions, stalls and failures.
+    /// Hear of flushes, compactions, stalls and failures: every [`Event`](esker_base::event::Event) from `open` to `close`. Of
+    /// several listeners each hears of all of them.
+    ///
+    /// It is called on the thread that did the work, the engine's or a caller's, which holds no lock and goes on when the listener
+    /// returns; by several threads at a time, so that events of different jobs come in no order. It may call the database, but
+    /// should not wait for it. A panic is contained, and counted as `listener_panics` in the
+    /// [metrics](crate::Database::metrics).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use esker::event::Event;
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// let flushes = Arc::new(AtomicU64::new(0));
+    /// let seen = Arc::clone(&flushes);
+    /// let listener = move |event: &Event| {
+    ///     if matches!(event, Event::Flushed { .. }) {
+    ///         seen.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// };
+    /// let db = esker::Database::builder(dir.path()).listener(Arc::new(listener)).open()?;
+    /// db.keyspace("k", esker::KeyspaceOptions::default())?.put("a", "1")?;
+    /// db.close()?;
+    /// assert_eq!(flushes.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
         self
     }
 
     /// Live in another world: files in memory, a simulated disk, step mode. The scheduler belongs to
-    /// this database alone and is stopped when it closes.
+    /// this database alone and is stopped when it closes; its threads are as many as it was made with, whatever
+    /// [`compaction_threads`](DatabaseBuilder::compaction_threads) says. Clones of an [`Env`] share one: make another for the next database.
+    ///
+    /// Without this, `open` makes [`Env::os`], and errs with [`Error::Io`] if its threads cannot be started.
+    ///
+    /// ```
+    /// use esker::vfs::Env;
+    ///
+    /// // A disk, clock and scheduler that do what a seed says, on the caller's thread alone.
+    /// let (env, _world) = Env::simulated(7);
+    /// let db = esker::Database::builder("/db").env(env).open()?;
+    /// db.keyspace("k", esker::KeyspaceOptions::default())?.put("a", "1")?;
+    /// db.close()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn env(mut self, env: Env) -> Self {
         self.env = Some(env);
         self

@@ -325,25 +325,96 @@ impl RowCursor {
         self
     }
 
-    /// Stand on the first row.
+    /// Stand on the first row of the cursor's range; whether there is one. If not, the cursor stands on none.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`](crate::Keyspace::get). An error is final: every later move returns it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// let mut cursor = letters.cursor()?;
+    /// assert!(!cursor.seek_first()?);
+    /// letters.put("a", "1")?;
+    /// letters.put("b", "2")?;
+    /// let mut cursor = letters.cursor()?;
+    /// let mut rows = 0;
+    /// let mut on_row = cursor.seek_first()?;
+    /// while on_row {
+    ///     rows += 1;
+    ///     on_row = cursor.next()?;
+    /// }
+    /// assert_eq!(rows, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seek_first(&mut self) -> Result<bool> {
         self.rows.seek_first()?;
         Ok(self.rows.valid())
     }
 
-    /// Stand on the last row.
+    /// Stand on the last row of the cursor's range; whether there is one. If not, the cursor stands on none.
+    ///
+    /// # Errors
+    /// As [`RowCursor::seek_first`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// letters.put("a", "1")?;
+    /// letters.put("b", "2")?;
+    /// let mut cursor = letters.reader()?.cursor_over(..="a")?;
+    /// assert!(cursor.seek_last()?);
+    /// assert_eq!(cursor.key(), b"a");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seek_last(&mut self) -> Result<bool> {
         self.rows.seek_last()?;
         Ok(self.rows.valid())
     }
 
-    /// Stand on the first row at or after `key`.
+    /// Stand on the first row whose key is `key` or comes after it; whether there is one within the cursor's range. If not,
+    /// the cursor stands on none. A `key` before the range counts as its start.
+    ///
+    /// # Errors
+    /// As [`RowCursor::seek_first`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// letters.put("b", "2")?;
+    /// let mut cursor = letters.cursor()?;
+    /// assert!(cursor.seek("a")?);
+    /// assert_eq!(cursor.key(), b"b");
+    /// assert!(!cursor.seek("c")?);
+    /// assert!(!cursor.valid());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.rows.seek(key.as_ref())?;
         Ok(self.rows.valid())
     }
 
-    /// Stand on the last row at or before `key`.
+    /// Stand on the last row whose key is `key` or comes before it; whether there is one within the cursor's range. If not,
+    /// the cursor stands on none. A `key` behind the range counts as its end.
+    ///
+    /// # Errors
+    /// As [`RowCursor::seek_first`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let prices = db.keyspace("prices", esker::KeyspaceOptions::default())?;
+    /// prices.put("2026-01-01", "10")?;
+    /// prices.put("2026-03-01", "12")?;
+    /// let mut cursor = prices.cursor()?;
+    /// assert!(cursor.seek_for_prev("2026-02-14")?); // the price of that day
+    /// assert_eq!(cursor.value(), b"10");
+    /// assert!(!cursor.seek_for_prev("2025-12-31")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.rows.seek_for_prev(key.as_ref())?;
         Ok(self.rows.valid())
