@@ -22,6 +22,7 @@ use esker_sstable::{
     TableWriter,
 };
 use esker_vfs::mem::MemFs;
+use esker_vfs::open_files::OpenFiles;
 
 const TABLES: u64 = 4;
 const ROWS: u64 = 250_000;
@@ -100,7 +101,7 @@ impl Bench {
     fn new() -> Bench {
         let ledger = Arc::new(Ledger::default());
         let context = TableContext {
-            fs: Arc::new(MemFs::new()),
+            files: OpenFiles::new(Arc::new(MemFs::new()), usize::MAX),
             dir: PathBuf::from("/"),
             database: DatabaseId([1; 16]),
             cache: BlockCache::new(1 << 20, Arc::clone(&ledger)),
@@ -115,7 +116,7 @@ impl Bench {
         Box::new(move || {
             let number = FileNumber(next.fetch_add(1, Ordering::Relaxed));
             let id = TableIdentity { database: context.database, number, keyspace: KeyspaceId(1) };
-            TableWriter::create(&context.fs, &context.dir, id, TableOptions::default(), 0)
+            TableWriter::create(context.files.fs(), &context.dir, id, TableOptions::default(), 0)
         })
     }
 
@@ -175,7 +176,7 @@ impl Bench {
     fn remove(&self, tables: &[TableMeta]) {
         for table in tables {
             let path = self.context.dir.join(FileName::Table(table.number).to_string());
-            self.context.fs.remove(&path).unwrap();
+            self.context.files.fs().remove(&path).unwrap();
         }
     }
 }

@@ -18,6 +18,7 @@ use esker_sstable::{
 };
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
+use esker_vfs::open_files::OpenFiles;
 
 use crate::blobs::BlobRules;
 use crate::chain::Chain;
@@ -57,7 +58,7 @@ impl Lab {
         let ledger = Arc::new(Ledger::default());
         let cache = BlockCache::new(1 << 20, Arc::clone(&ledger));
         let context = TableContext {
-            fs,
+            files: OpenFiles::new(fs, usize::MAX),
             dir,
             database: DatabaseId([7; 16]),
             cache,
@@ -73,14 +74,14 @@ impl Lab {
             let number = FileNumber(lab.next.fetch_add(1, Ordering::Relaxed));
             let id = TableIdentity { database: lab.context.database, number, keyspace: KeyspaceId(1) };
             let options = TableOptions { block_bytes: 64, ..TableOptions::default() };
-            TableWriter::create(&lab.context.fs, &lab.context.dir, id, options, 0)
+            TableWriter::create(lab.context.files.fs(), &lab.context.dir, id, options, 0)
         })
     }
 
     pub(crate) fn remover(&self) -> RemoveFile {
         let context = self.context.clone();
         Box::new(move |file| {
-            context.fs.remove(&context.dir.join(file.to_string())).expect("it was written");
+            context.files.fs().remove(&context.dir.join(file.to_string())).expect("it was written");
         })
     }
 
@@ -98,7 +99,7 @@ impl Lab {
             make: Box::new(move || {
                 let number = FileNumber(lab.next.fetch_add(1, Ordering::Relaxed));
                 let id = TableIdentity { database: lab.context.database, number, keyspace: KeyspaceId(1) };
-                BlobWriter::create(&lab.context.fs, &lab.context.dir, id)
+                BlobWriter::create(lab.context.files.fs(), &lab.context.dir, id)
             }),
             sources,
             collect: collect.into(),
@@ -174,7 +175,7 @@ impl Lab {
 
     /// The names of all files.
     pub(crate) fn files(&self) -> Vec<String> {
-        let listed = self.context.fs.list(&self.context.dir).expect("memory");
+        let listed = self.context.files.fs().list(&self.context.dir).expect("memory");
         listed.into_iter().map(|entry| entry.name).collect()
     }
 }

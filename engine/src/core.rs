@@ -27,7 +27,6 @@ use std::sync::Arc;
 use esker_base::event::{Event, Listener, SealReason};
 use esker_base::filename::FileName;
 use esker_base::gate::Gate;
-use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwap, Mutex};
@@ -35,7 +34,7 @@ use esker_base::table_meta::KeyBounds;
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_compaction::Sublevels;
 use esker_manifest::{Edit, Marks, VersionSet};
-use esker_sstable::BlockCache;
+use esker_sstable::TableContext;
 use esker_vfs::Env;
 use esker_vfs::fs::{FileLock, RangeWrites};
 use esker_wal::stretch::stretch_bytes;
@@ -79,8 +78,8 @@ pub(crate) struct Core {
     pub(crate) health: Arc<Health>,
     pub(crate) pressure: Pressure,
     pub(crate) metrics: Metrics,
-    pub(crate) ledger: Arc<Ledger>,
-    pub(crate) cache: Arc<BlockCache>,
+    /// Where tables lie and what reading them shares: open files, the block cache, the ledger.
+    pub(crate) tables: TableContext,
     pub(crate) jobs: Jobs,
     /// Opened whenever a flush or compaction has made progress or writes have been stopped.
     pub(crate) progress: Gate,
@@ -336,11 +335,19 @@ impl Core {
                 // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
                 // space that was not reserved might be that of a deleted log after a crash.
                 Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
+                Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => {
+                    create(LOG_ALLOCATION_MIN)
+                }
                 made => made,
             },
         }?;
         log.prepare_ahead(room, mapped);
         Ok(log)
+    }
+
+    /// Close tables, which are opened again when they are read, so that something else can be opened: whether there were any.
+    pub(crate) fn give_up_descriptors(&self) -> bool {
+        self.tables.files.give_up(DESCRIPTORS) > 0
     }
 
     /// Give back the space that is kept for logs to come: memtables hardly fill up any more. As far as that goes.
@@ -455,3 +462,6 @@ const RANGE_TOMBSTONES_MAX: u64 = 1_000;
 
 /// The least a log is allocated, for its header to stand in.
 const LOG_ALLOCATION_MIN: u64 = 4 << 10;
+
+/// Tables that are closed for what found no descriptor: about what a job opens.
+const DESCRIPTORS: usize = 8;

@@ -505,7 +505,7 @@ impl Core {
             blobs: blob_metrics(&keyspace.tree),
         });
         let memtables = current.memtables().map(|m| m.memtable.bytes()).sum::<u64>() + self.spare.bytes();
-        let held = PURPOSES.iter().map(|(purpose, name)| (*name, self.ledger.held(*purpose)));
+        let held = PURPOSES.iter().map(|(purpose, name)| (*name, self.tables.ledger.held(*purpose)));
         let memory =
             iter::once(("memtables", memtables)).chain(held).chain([("log buffer", log_memory)]).collect();
         DatabaseMetrics {
@@ -516,6 +516,7 @@ impl Core {
             snapshots: self.snapshots.len() as u64,
             table_bytes: current.version.bytes(),
             blob_bytes: current.version.blob_bytes(),
+            open_files: self.tables.files.open_now() as u64,
         }
     }
 }

@@ -292,6 +292,9 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
     let will_retry = passing && !stopped;
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
     core.metrics().count_job_failure();
+    if error.is_no_descriptors() {
+        core.give_up_descriptors();
+    }
     if scarce {
         remove_files(core, core.spare_log.give_up().map(FileName::Log));
     }

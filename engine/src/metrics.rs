@@ -348,4 +348,6 @@ pub struct DatabaseMetrics {
     pub table_bytes: u64,
     /// Size of all blob files, in bytes.
     pub blob_bytes: u64,
+    /// Tables and blob files that are open: at most [`open_files_max`](crate::DatabaseOptions::open_files_max).
+    pub open_files: u64,
 }

@@ -21,6 +21,7 @@ use esker_sstable::{BlockCache, TableContext};
 use esker_vfs::Env;
 use esker_vfs::believed::Believed;
 use esker_vfs::fs::FileLock;
+use esker_vfs::open_files::OpenFiles;
 use esker_wal::Predecessor;
 
 use crate::commit::{Lane, Turn};
@@ -99,6 +100,12 @@ impl DatabaseBuilder {
     /// See [`DatabaseOptions::cache_bytes`].
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.options.cache_bytes = bytes;
+        self
+    }
+
+    /// See [`DatabaseOptions::open_files_max`].
+    pub fn open_files_max(mut self, files: u32) -> Self {
+        self.options.open_files_max = Some(files);
         self
     }
 
@@ -288,10 +295,7 @@ struct Opening {
 impl Opening {
     fn run(self) -> Result<Database> {
         let lock = self.lock()?;
-        let ledger = Arc::new(Ledger::default());
-        let cache = BlockCache::new(self.options.cache_bytes, Arc::clone(&ledger));
-        cache.grow_by(Arc::clone(&self.env.scheduler));
-        let (versions, left) = self.versions(&cache, &ledger)?;
+        let (versions, left) = self.versions()?;
         let version = versions.current();
         for keyspace in version.keyspaces() {
             self.check_options(&keyspace.options)?;
@@ -310,7 +314,7 @@ impl Opening {
             copies,
         )
         .inspect_err(|error| assert!(!planted::is(Planted::PanicOnDamage), "{error}"))?;
-        let core = self.core(versions, &mut logs, spare, lock, cache, ledger)?;
+        let core = self.core(versions, &mut logs, spare, lock)?;
         core.jobs.attach(&core);
         core.note_progress();
         if !core.options.read_only {
@@ -362,16 +366,14 @@ impl Opening {
         }
     }
 
-    fn versions(&self, cache: &Arc<BlockCache>, ledger: &Arc<Ledger>) -> Result<(VersionSet, Left)> {
+    fn versions(&self) -> Result<(VersionSet, Left)> {
         let fs = &self.env.fs;
-        let context = |database| TableContext {
-            fs: Arc::clone(fs),
-            dir: self.dir.clone(),
-            database,
-            cache: Arc::clone(cache),
-            ledger: Arc::clone(ledger),
-            source: self.options.table_source,
-        };
+        let ledger = Arc::new(Ledger::default());
+        let cache = BlockCache::new(self.options.cache_bytes, Arc::clone(&ledger));
+        cache.grow_by(Arc::clone(&self.env.scheduler));
+        let files = OpenFiles::new(Arc::clone(fs), self.options.open_files(fs.open_files_max()));
+        let (dir, source) = (self.dir.clone(), self.options.table_source);
+        let context = |database| TableContext { files, dir, database, cache, ledger, source };
         let exists = fs.stat(&self.dir.join(filename::CURRENT))?.is_some();
         if exists || self.options.read_only {
             let (versions, recovered) =
@@ -417,8 +419,6 @@ impl Opening {
         logs: &mut RecoveredLogs,
         spare: Arc<SpareChunks>,
         lock: Option<Box<dyn FileLock>>,
-        cache: Arc<BlockCache>,
-        ledger: Arc<Ledger>,
     ) -> Result<Arc<Core>> {
         let log_number = versions.allocate();
         let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max, &spare);
@@ -453,6 +453,7 @@ impl Opening {
         };
         let core = Arc::new(Core {
             database: versions.database(),
+            tables: versions.table_context().clone(),
             versions,
             current: Current::new(first),
             spare,
@@ -464,8 +465,6 @@ impl Opening {
             health,
             pressure: Pressure::default(),
             metrics: Metrics::default(),
-            ledger,
-            cache,
             jobs: Jobs::default(),
             progress: Gate::new(),
             backlog: SharedBacklog::default(),

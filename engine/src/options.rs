@@ -111,6 +111,10 @@ pub struct DatabaseOptions {
     /// What flushes and compactions write comes into it, as far as there is room, if at least half of what was there before is
     /// cached. 0 (nothing is cached) … 16 TiB. Default: 256 MiB.
     pub cache_bytes: u64,
+    /// Tables and blob files that are open at once; what is read beyond that is opened again, for some microseconds a read, and whatever was not read
+    /// lately is closed for it. Logs, the manifest and what flushes and compactions write come on top: some tens. 1 … 1,000,000, or `None`: half
+    /// of the files that the process may have open (`ulimit -n`) when the database is opened, 512 where that is not known. Default: `None`.
+    pub open_files_max: Option<u32>,
     /// Where table blocks are read from. Default: [`TableSource::Buffered`].
     ///
     /// `Mapped` suits data that fits in memory, long values above all, which then take no room in the cache; gets of short rows take
@@ -145,6 +149,9 @@ pub struct DatabaseOptions {
     pub dead_run: u32,
 }
 
+/// [`DatabaseOptions::open_files_max`] where the system does not tell how many there may be.
+const OPEN_FILES: usize = 512;
+
 impl Default for DatabaseOptions {
     fn default() -> Self {
         DatabaseOptions {
@@ -156,6 +163,7 @@ impl Default for DatabaseOptions {
             memtable_bytes_max: 64 << 20,
             sealed_memtables_max: 3,
             cache_bytes: 256 << 20,
+            open_files_max: None,
             table_source: TableSource::Buffered,
             compaction_threads: 1,
             l0_tables_trigger: 4,
@@ -181,6 +189,7 @@ impl DatabaseOptions {
         within("memtable_bytes_max", self.memtable_bytes_max, 1 << 10, 64 << 30)?;
         within("sealed_memtables_max", self.sealed_memtables_max as u64, 1, 16)?;
         within("cache_bytes", self.cache_bytes, 0, 1 << 44)?;
+        within("open_files_max", u64::from(self.open_files_max.unwrap_or(1)), 1, 1_000_000)?;
         within("compaction_threads", self.compaction_threads as u64, 1, 64)?;
         within("l0_tables_trigger", self.l0_tables_trigger as u64, 1, 64)?;
         within("l0_tables_slowdown", self.l0_tables_slowdown as u64, self.l0_tables_trigger as u64, 1000)?;
@@ -193,6 +202,14 @@ impl DatabaseOptions {
             within("durability interval in milliseconds", millis(every), 1, 3_600_000)?;
         }
         Ok(())
+    }
+}
+
+impl DatabaseOptions {
+    /// What `open_files_max` stands for in a process that may have `process_max` files open.
+    pub(crate) fn open_files(&self, process_max: Option<u64>) -> usize {
+        let half = process_max.map_or(OPEN_FILES, |max| usize::try_from(max / 2).unwrap_or(usize::MAX));
+        self.open_files_max.map_or(half, |max| usize::try_from(max).unwrap_or(usize::MAX))
     }
 }
 

@@ -11,7 +11,7 @@ use esker_compaction::{
     flush_cut, subcompaction,
 };
 use esker_manifest::{BlobHandle, TableHandle, Tree};
-use esker_sstable::{BlobWriter, TableContext, TableCursor, TableIdentity, TableOptions, TableWriter};
+use esker_sstable::{BlobWriter, TableCursor, TableIdentity, TableOptions, TableWriter};
 use esker_vfs::scheduler::Lane;
 
 use crate::core::Core;
@@ -127,7 +127,7 @@ impl Output {
             part,
             operator: self.operator.clone(),
             cut,
-            context: self.core.table_context(),
+            context: self.core.tables.clone(),
             remove: self.remover(),
             blobs,
             outputs: self.make_writer(),
@@ -173,19 +173,5 @@ impl Output {
             let writer = TableWriter::create(&core.env.fs, &core.dir, identity, options, now)?;
             Ok(if self.level == 0 { writer.packed() } else { writer })
         })
-    }
-}
-
-impl Core {
-    /// Where tables lie and what reading them shares.
-    pub(crate) fn table_context(&self) -> TableContext {
-        TableContext {
-            fs: Arc::clone(&self.env.fs),
-            dir: self.dir.clone(),
-            database: self.database,
-            cache: Arc::clone(&self.cache),
-            ledger: Arc::clone(&self.ledger),
-            source: self.options.table_source,
-        }
     }
 }

@@ -13,6 +13,7 @@ use esker_base::table_meta::{KeyBounds, TableMeta};
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Result, SeqNo};
 use esker_sstable::{BlockCache, TableContext, TableSource};
 use esker_vfs::fs::Fs;
+use esker_vfs::open_files::OpenFiles;
 use proptest::prelude::*;
 
 use crate::{Edit, LEVELS, Recovered, TableHandle, Version, VersionSet};
@@ -28,7 +29,8 @@ pub(crate) fn context(fs: &Arc<dyn Fs>, dir: &Path, database: DatabaseId) -> Tab
     let ledger = Arc::new(Ledger::default());
     let cache = BlockCache::new(1 << 20, Arc::clone(&ledger));
     let source = TableSource::Buffered;
-    TableContext { fs: Arc::clone(fs), dir: dir.to_path_buf(), database, cache, ledger, source }
+    let files = OpenFiles::new(Arc::clone(fs), usize::MAX);
+    TableContext { files, dir: dir.to_path_buf(), database, cache, ledger, source }
 }
 
 /// The id of every new database.

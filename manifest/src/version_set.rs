@@ -221,6 +221,11 @@ impl VersionSet {
         Ok(set)
     }
 
+    /// How its tables and blob files are opened.
+    pub fn table_context(&self) -> &TableContext {
+        self.files.context()
+    }
+
     /// The version in force. Costs two atomic operations; whoever reads much keeps it.
     #[inline]
     pub fn current(&self) -> Arc<Version> {

@@ -19,6 +19,7 @@ use esker_sstable::{
     TableSource, TableWriter,
 };
 use esker_vfs::Env;
+use esker_vfs::open_files::OpenFiles;
 
 /// What all measurements share.
 struct Bench {
@@ -76,7 +77,7 @@ impl Bench {
     fn open(&self, meta: &TableMeta, source: TableSource) -> Result<Arc<TableReader>> {
         let ledger = Arc::new(Ledger::default());
         let context = TableContext {
-            fs: Arc::clone(&self.env.fs),
+            files: OpenFiles::new(Arc::clone(&self.env.fs), usize::MAX),
             dir: "/".into(),
             database: DatabaseId([1; 16]),
             cache: BlockCache::new(4 << 30, Arc::clone(&ledger)),

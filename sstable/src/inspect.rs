@@ -39,7 +39,7 @@ pub use esker_base::inspect::{Field, Verdict};
 /// # Ok(()) }
 /// ```
 pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
-    let source = Source::open(fs, path)?;
+    let source = Source::new(fs.open(path)?);
     let file_bytes = source.len()?;
     let tail_bytes = file_bytes.min(4096);
     let tail = source.read(file_bytes - tail_bytes, usize::try_from(tail_bytes).unwrap_or_default())?;

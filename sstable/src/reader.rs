@@ -26,6 +26,7 @@ use esker_base::sync::atomic::AtomicBool;
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, Error, FileNumber, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_vfs::fs::Fs;
+use esker_vfs::open_files::OpenFiles;
 
 use crate::block::{Found, tag};
 use crate::cache::{BlockCache, CachedTable};
@@ -47,8 +48,8 @@ const TAIL_BYTES: u64 = 4096;
 /// What all tables of a database share.
 #[derive(Clone)]
 pub struct TableContext {
-    /// Where files are.
-    pub fs: Arc<dyn Fs>,
+    /// The files that are open, and where they are.
+    pub files: Arc<OpenFiles>,
     /// The database's directory.
     pub dir: PathBuf,
     /// The database, part of every checksum.
@@ -108,7 +109,7 @@ impl TableReader {
     pub fn open(context: &TableContext, meta: &TableMeta) -> Result<TableReader> {
         let path = context.dir.join(FileName::Table(meta.number).to_string());
         let expected = Some((context.database, meta.number));
-        let source = Source::open(&*context.fs, &path)?;
+        let source = Source::new(context.files.open(&path)?);
         let len = source.len()?;
         if len != meta.file_bytes {
             let what = format!("the table has {len} bytes, the manifest recorded {}", meta.file_bytes);
@@ -126,14 +127,14 @@ impl TableReader {
     pub fn open_unlisted(fs: &Arc<dyn Fs>, path: &Path) -> Result<TableReader> {
         let ledger = Arc::new(Ledger::default());
         let context = TableContext {
-            fs: Arc::clone(fs),
+            files: OpenFiles::new(Arc::clone(fs), 1),
             dir: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             database: DatabaseId([0; 16]),
             cache: BlockCache::new(0, Arc::clone(&ledger)),
             ledger,
             source: TableSource::Buffered,
         };
-        Self::load(&context, Source::open(&**fs, path)?, None)
+        Self::load(&context, Source::new(context.files.open(path)?), None)
     }
 
     fn load(
@@ -144,7 +145,7 @@ impl TableReader {
         let parts = Parts::read(&source, expected)?;
         let Parts { footer, properties, index, filter, tombstones } = parts;
         if context.source == TableSource::Mapped || planted::is(Planted::MappedTables) {
-            source.map(&*context.fs, index.blocks())?;
+            source.map(&**context.files.fs(), index.blocks())?;
             let mapped = source.mapping().map_or(0, |mapping| mapping.bytes.len() as u64);
             if mapped != footer.file_bytes {
                 let what = format!("the file has {mapped} bytes, {} were written", footer.file_bytes);

@@ -53,11 +53,10 @@ impl Mapping {
 }
 
 impl Source {
-    pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<Source> {
-        let file = fs.open(path)?;
+    pub(crate) fn new(file: Arc<dyn File>) -> Source {
         // A get wants one block. Whoever wants more in a row says so: `expect`.
         file.expect_scattered_reads();
-        Ok(Source { file, mapping: None })
+        Source { file, mapping: None }
     }
 
     /// `len` bytes at `offset` will be read before long: the device works on them meanwhile.

@@ -10,6 +10,7 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Kind, Result, SeqNo};
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
+use esker_vfs::open_files::OpenFiles;
 
 use crate::{BlockCache, TableContext, TableIdentity, TableOptions, TableReader, TableSource, TableWriter};
 
@@ -30,7 +31,7 @@ pub(crate) fn memory() -> Arc<dyn Fs> {
 pub(crate) fn context(fs: &Arc<dyn Fs>, source: TableSource, cache_bytes: u64) -> TableContext {
     let ledger = Arc::new(Ledger::default());
     TableContext {
-        fs: Arc::clone(fs),
+        files: OpenFiles::new(Arc::clone(fs), usize::MAX),
         dir: dir(),
         database: DATABASE,
         cache: BlockCache::new(cache_bytes, Arc::clone(&ledger)),

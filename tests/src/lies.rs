@@ -222,6 +222,9 @@ impl Fs for LyingFs {
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         self.inner.free_space(dir)
     }
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
+    }
 }
 
 impl Dir for LyingDir {

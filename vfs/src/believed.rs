@@ -123,4 +123,7 @@ impl Fs for Believed {
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         self.inner.free_space(dir)
     }
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
+    }
 }

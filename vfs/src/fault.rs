@@ -271,6 +271,10 @@ impl Fs for FaultFs {
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         self.control.run(Operation::FreeSpace, dir, || self.inner.free_space(dir))
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
+    }
 }
 
 /// A lock whose look at its place is counted and fails as planned.

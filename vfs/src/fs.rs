@@ -89,6 +89,8 @@ pub trait Fs: Send + Sync {
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
     /// Bytes that a write into `dir` could still use, or `None` where that is not known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
+    /// How many files this process may have open, of whatever kind, or `None` where that is not known.
+    fn open_files_max(&self) -> Option<u64>;
 }
 
 /// An open directory.

@@ -63,6 +63,7 @@ pub mod clock;
 pub mod fault;
 pub mod fs;
 pub mod mem;
+pub mod open_files;
 pub mod os;
 pub mod scheduler;
 pub mod sim;

@@ -326,4 +326,8 @@ impl Fs for MemFs {
         live.find_dir("ask the free space of", dir)?;
         Ok(live.free_space())
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        None
+    }
 }

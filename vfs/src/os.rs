@@ -225,6 +225,10 @@ impl Fs for OsFs {
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         sys::free_space(dir).map_err(|source| Error::io("ask the free space of", dir, source))
     }
+
+    fn open_files_max(&self) -> Option<u64> {
+        sys::open_files_max()
+    }
 }
 
 /// The bytes of `file`.

@@ -29,7 +29,7 @@ fn a_good_table_passes_step_by_step() {
 fn every_damaged_byte_is_found() {
     let (lab, meta) = lab();
     let path = lab.context.dir.join(FileName::Table(meta.number).to_string());
-    let file = lab.context.fs.open_writable(&path).expect("memory");
+    let file = lab.context.files.fs().open_writable(&path).expect("memory");
     let mut silent = Vec::new();
     for offset in 0..meta.file_bytes {
         let mut byte = [0];

@@ -45,7 +45,7 @@ impl BlobReader {
     /// [`Error::Corruption`].
     pub fn open(context: &TableContext, meta: &BlobMeta) -> Result<BlobReader> {
         let path = context.dir.join(FileName::Blob(meta.number).to_string());
-        let mut reader = Self::load(&*context.fs, &path, Some((context.database, meta.number)))?;
+        let mut reader = Self::load(context.files.open(&path)?, Some((context.database, meta.number)))?;
         if reader.meta != *meta {
             let what = "the blob file describes itself otherwise than the manifest does";
             return Err(Error::corruption(&path, reader.end(), what));
@@ -53,7 +53,7 @@ impl BlobReader {
         match context.source {
             TableSource::Buffered => reader.cached = Some(CachedRecords::new(context, meta)),
             TableSource::Mapped => {
-                let mapped = context.fs.map(&path)?;
+                let mapped = context.files.fs().map(&path)?;
                 if mapped.len() as u64 != meta.file_bytes {
                     let what =
                         format!("the file has {} bytes, {} were written", mapped.len(), meta.file_bytes);
@@ -68,12 +68,11 @@ impl BlobReader {
     /// Open a blob file that no manifest describes, as salvage and inspection do: the file's own word is taken for
     /// whose it is.
     pub fn open_unlisted(fs: &dyn Fs, path: &Path) -> Result<BlobReader> {
-        Self::load(fs, path, None)
+        Self::load(fs.open(path)?, None)
     }
 
-    fn load(fs: &dyn Fs, path: &Path, expected: Option<(DatabaseId, FileNumber)>) -> Result<BlobReader> {
-        let file = fs.open(path)?;
-        let len = file.len()?;
+    fn load(file: Arc<dyn File>, expected: Option<(DatabaseId, FileNumber)>) -> Result<BlobReader> {
+        let (path, len) = (file.path(), file.len()?);
         if len < (HEADER_BYTES + FOOTER_BYTES) as u64 {
             return Err(Error::corruption(path, len, format!("a blob file is longer than {len} bytes")));
         }

@@ -284,10 +284,16 @@ fn a_cursor_keeps_its_first_error() {
     let entries: Vec<_> =
         (0..200u32).map(|i| entry(format!("{i:04}"), 1, Kind::Put, vec![1; 100])).collect();
     let (context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
-    let mut bytes = crate::testing::bytes_of(&*context.fs, &crate::testing::path());
+    let mut bytes = crate::testing::bytes_of(&**context.files.fs(), &crate::testing::path());
     bytes[5000] ^= 1; // in the second block
     // The open file is damaged in place.
-    context.fs.open_writable(&crate::testing::path()).expect("open").write_at(&bytes, 0).expect("write");
+    context
+        .files
+        .fs()
+        .open_writable(&crate::testing::path())
+        .expect("open")
+        .write_at(&bytes, 0)
+        .expect("write");
     let mut cursor = reader.cursor(CursorOptions::default());
     cursor.seek_first().expect("the first block is good");
     let error = loop {

@@ -12,6 +12,7 @@ use esker_manifest::VersionSet;
 use esker_sstable::{BlockCache, TableContext, TableSource};
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::{MemFs, Policy};
+use esker_vfs::open_files::OpenFiles;
 use esker_vfs::sim::Simulation;
 
 use crate::driver::Violation;
@@ -106,7 +107,7 @@ pub(super) fn needed(files: &Files) -> Result<(BTreeMap<String, TableInfo>, File
     let fs: std::sync::Arc<dyn Fs> = std::sync::Arc::new(files.disk());
     let ledger = std::sync::Arc::new(Ledger::default());
     let context = |database| TableContext {
-        fs: std::sync::Arc::clone(&fs),
+        files: OpenFiles::new(std::sync::Arc::clone(&fs), usize::MAX),
         dir: DIR.into(),
         database,
         cache: BlockCache::new(0, std::sync::Arc::clone(&ledger)),

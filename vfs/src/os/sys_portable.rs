@@ -95,6 +95,11 @@ pub(super) fn free_space(_dir: &Path) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
+/// Not known.
+pub(super) fn open_files_max() -> Option<u64> {
+    None
+}
+
 /// What identifies a file: its resolved path, since std shows no file number here.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Identity(PathBuf);

@@ -151,6 +151,11 @@ pub(super) fn free_space(dir: &Path) -> io::Result<Option<u64>> {
     Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
 
+/// The soft limit of the process's descriptors, as it is now.
+pub(super) fn open_files_max() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
 /// What identifies a file whatever its names.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Identity {

@@ -354,4 +354,7 @@ impl Fs for Disk {
     fn free_space(&self, _: &Path) -> Result<Option<u64>> {
         Ok(None)
     }
+    fn open_files_max(&self) -> Option<u64> {
+        None
+    }
 }

@@ -1,0 +1,105 @@
+//! Databases of more tables than the process may have open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use esker::vfs::fault::{Call, Cause, Fault, FaultFs, Operation};
+use esker::vfs::mem::MemFs;
+use esker::vfs::sim::Simulation;
+use esker::{Database, DatabaseOptions, KeyspaceOptions, TableSource};
+
+const ROWS: u32 = 3_000;
+const OPEN: u32 = 4;
+
+fn options(table_source: TableSource) -> DatabaseOptions {
+    DatabaseOptions {
+        open_files_max: Some(OPEN),
+        table_source,
+        memtable_bytes_max: 32 << 10,
+        table_bytes: 2 << 10,
+        cache_bytes: 0,
+        ..DatabaseOptions::default()
+    }
+}
+
+fn key(n: u32) -> [u8; 4] {
+    n.to_be_bytes()
+}
+
+/// Every fifth is long enough for a blob file.
+fn value(n: u32) -> Vec<u8> {
+    n.to_le_bytes().repeat(if n.is_multiple_of(5) { 40 } else { 10 })
+}
+
+/// A database of many tables and blob files.
+fn filled(db: &Database) -> esker::Keyspace {
+    let map = db.keyspace("map", KeyspaceOptions::default().with_blob_bytes_min(100)).expect("created");
+    for n in (0..ROWS).map(|n| n * 7 % ROWS) {
+        map.put(key(n), value(n)).expect("put");
+    }
+    db.flush().expect("flushed");
+    let figures = db.metrics();
+    let tables: u64 = figures.keyspaces[0].levels.iter().map(|level| level.tables).sum();
+    assert!(tables > 5 * u64::from(OPEN) && figures.keyspaces[0].blobs.files > 2, "{figures:?}");
+    map
+}
+
+#[test]
+fn a_database_of_more_tables_than_may_be_open_is_read_written_and_compacted() {
+    for source in [TableSource::Buffered, TableSource::Mapped] {
+        let env = Simulation::on(MemFs::simulated(), 7).env();
+        let db = Database::builder("/db").options(options(source)).env(env).open().expect("opened");
+        let map = filled(&db);
+        let check = || {
+            for n in (0..ROWS).map(|n| n * 11 % ROWS) {
+                assert_eq!(map.get(key(n)).expect("read"), Some(value(n).into()));
+            }
+            assert_eq!(map.get(key(ROWS)).expect("read"), None);
+            let mut rows = map.iter();
+            for n in 0..ROWS {
+                let (found, bytes) = rows.next().expect("a row").expect("read");
+                assert_eq!((&found[..], &bytes[..]), (&key(n)[..], &value(n)[..]));
+            }
+            assert!(rows.next().is_none());
+            assert!(db.metrics().open_files <= u64::from(OPEN), "{}", db.metrics().open_files);
+        };
+        check();
+        map.compact_range::<&[u8]>(..).expect("compacted");
+        db.wait_for_compactions().expect("settled");
+        check();
+        db.verify().expect("sound");
+        db.close().expect("closed");
+    }
+}
+
+/// What cannot be created for lack of descriptors is created once tables have given up theirs: the next log at once,
+/// the table of a flush when that is tried again.
+#[test]
+fn tables_give_up_their_descriptors_for_logs_and_flushes() {
+    let disk = MemFs::simulated();
+    let world = Simulation::on(disk.clone(), 7);
+    let fs = FaultFs::over(&disk, Arc::clone(&world.clock));
+    let options = DatabaseOptions { open_files_max: Some(100), ..options(TableSource::Buffered) };
+    let env = world.env_over(Arc::new(fs.clone()));
+    let db = Database::builder("/db").options(options).env(env).open().expect("opened");
+    let map = filled(&db);
+    for (extension, row) in [("log", ROWS), ("sst", ROWS + 1)] {
+        assert_eq!(map.iter().map(|row| row.expect("read")).count(), row as usize);
+        let before = db.metrics().open_files;
+        let creates = move |call: &Call<'_>| {
+            call.operation == Operation::Create && call.path.extension().is_some_and(|e| e == extension)
+        };
+        fs.reset();
+        fs.plan(Fault::when(creates).cause(Cause::Descriptors));
+        map.put(key(row), "new").expect("put");
+        // A flush that fails is told of, and tried again before long.
+        if db.flush().is_err() {
+            world.clock.advance(Duration::from_secs(1));
+            world.steps.settle();
+            db.flush().expect("what the tables gave up is enough");
+        }
+        assert_eq!(fs.fired().len(), 1, "{extension}");
+        assert!(db.metrics().open_files < before, "{} of {before}", db.metrics().open_files);
+        assert_eq!(map.get(key(row)).expect("read").as_deref(), Some(&b"new"[..]));
+    }
+}
