@@ -203,7 +203,7 @@ impl Database {
             find().and_then(|id| core.drop_keyspace(id))
         };
         dropped.inspect_err(|error| core.note_manifest_failure(error))?;
-        collect_garbage_now(core);
+        core.jobs.collect_garbage();
         core.note_progress();
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What is done by hand: each test failed before its mend.
 #![expect(clippy::disallowed_methods, reason = "tests bring their own threads and clocks")]
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::thread::JoinHandle;
@@ -8,6 +9,9 @@ use std::time::Duration;
 
 use esker::event::{Event, Listener};
 use esker::vfs::Env;
+use esker::vfs::fs::Fs;
+use esker::vfs::mem::MemFs;
+use esker::vfs::sim::Simulation;
 use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions, MergeOperator};
 
 /// Stands still in the middle of a compaction.
@@ -180,4 +184,31 @@ fn versions_that_a_snapshot_held_go_once_it_is_dropped() {
     assert_eq!(entries(), 990);
     assert_eq!(map.get(key(7)).unwrap().as_deref(), Some(&b"new"[..]));
     assert_eq!(map.get(key(100)).unwrap(), None);
+}
+
+/// How many tables lie on the disk.
+fn tables(disk: &MemFs) -> usize {
+    let names = disk.list(Path::new("/db")).expect("listed").into_iter().map(|entry| entry.name);
+    names.filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "sst")).count()
+}
+
+/// Who drops a keyspace does not wait until its files are gone, however many there are.
+#[test]
+fn the_files_of_a_dropped_keyspace_go_in_the_background() {
+    let options = DatabaseOptions { table_bytes: 4 << 10, ..DatabaseOptions::default() };
+    let world = Simulation::new(1);
+    let db = Database::builder("/db").options(options).env(world.env()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for row in 0..1_500u32 {
+        map.put(format!("{row:06}"), [7; 200]).unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    world.steps.settle();
+    let before = tables(&world.disk);
+    assert!(before > 50, "{before}");
+    drop(map);
+    db.drop_keyspace("map").unwrap();
+    assert_eq!(tables(&world.disk), before, "the caller has removed them");
+    world.steps.settle();
+    assert_eq!(tables(&world.disk), 0);
 }
