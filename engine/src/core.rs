@@ -426,11 +426,14 @@ impl Core {
         Err(error)
     }
 
-    /// Seal the memtable and return when everything in memory by now is in tables.
+    /// Seal the memtable and return when everything in memory by now is in tables, or when a flush has failed since the call. One
+    /// to close goes on as long as the flush is tried: what it leaves in memory may be in no log. But for a cause that may
+    /// last, a full disk, it does not wait.
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
         self.check_process()?;
         let _waiting = self.jobs.wait_for_flush();
+        let (failures, _) = self.jobs.flush_failures();
         let (waiting_for, events) = {
             let mut turn = self.lane.turn();
             let rotated = self.rotate(&mut turn, reason);
@@ -447,7 +450,10 @@ impl Core {
                 return Ok(());
             }
             self.health.check()?;
-            if let Some(error) = self.jobs.flush_failure() {
+            if let (number, Some(error)) = self.jobs.flush_failures()
+                && number > failures
+                && (reason != SealReason::Closing || error.is_no_space() || error.is_no_descriptors())
+            {
                 return Err(error);
             }
             self.env.scheduler.wait(&self.progress, seen, None);

@@ -232,8 +232,8 @@ impl Database {
     /// Write everything that is in memory by now to tables and return when it is there, durable.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`]; [`Error::Aborted`] if no new log can be begun. Otherwise the error of the
-    /// flush under way: on a full disk, or without descriptors, that goes on being tried all the same.
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`]; [`Error::Aborted`] if no new log can be begun. Otherwise the error of a
+    /// flush that has failed since the call: on a full disk, or without descriptors, that goes on being tried all the same.
     pub fn flush(&self) -> Result<()> {
         self.core().check_writable()?;
         self.core().flush(SealReason::Asked)
@@ -314,8 +314,8 @@ impl Database {
     /// directory: they err with [`Error::Io`], not found, when they come to it.
     ///
     /// # Errors
-    /// What kept the last writes from becoming durable, if anything did. The database is closed in any
-    /// case.
+    /// What kept the last writes from becoming durable, if anything did: a flush that fails is tried again as at any time, but on a
+    /// full disk, or without descriptors, once at most. The database is closed in any case.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -69,8 +69,8 @@ struct State {
     compacting: usize,
     helping: subcompaction::Helping,
     waste: garbage::Waste,
-    /// Why the last flush failed.
-    flush_failure: Option<Error>,
+    /// How many times a flush has failed, and why the last one did, if none has succeeded since.
+    flush_failures: (u64, Option<Error>),
     closing: bool,
     /// The threads that compact by hand.
     by_hand: Vec<ThreadId>,
@@ -237,9 +237,9 @@ impl Jobs {
         !state.flushing && state.compacting == 0 && state.waste.is_gone() && state.no_other_hands()
     }
 
-    /// Why the last flush failed, if it did and has not succeeded since.
-    pub(crate) fn flush_failure(&self) -> Option<Error> {
-        self.state.lock().flush_failure.clone()
+    /// How many times a flush has failed, and why the last one did, if none has succeeded since.
+    pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
+        self.state.lock().flush_failures.clone()
     }
 
     pub(crate) fn busy(&self) -> esker_base::sync::MutexGuard<'_, Busy> {
@@ -264,7 +264,7 @@ impl Jobs {
 
     fn flush_failed(&self, error: Option<Error>, ends: bool) {
         let mut state = self.state.lock();
-        state.flush_failure = error;
+        state.flush_failures = (state.flush_failures.0 + 1, Some(error));
         state.flushing &= !ends;
     }
 
@@ -276,6 +276,10 @@ impl Jobs {
 
 /// How a job goes on after a failure.
 enum AfterFailure {
+    fn flush_succeeded(&self) {
+        self.state.lock().flush_failures.1 = None;
+    }
+
     /// Try again after this pause.
     Retry(Duration),
     /// Writes have been stopped.

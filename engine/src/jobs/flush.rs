@@ -74,7 +74,7 @@ impl Flush {
         work.install()?;
         self.work = None;
         self.attempts = 0;
-        core.jobs.flush_failed(None, false);
+        core.jobs.flush_succeeded();
         core.jobs.start_compactions();
         Ok(Progress::More)
     }
@@ -272,7 +272,7 @@ impl Job for Flush {
                 self.attempts += 1;
                 let next = after_failure(&core, "flush", &error, self.attempts);
                 let ends = matches!(next, AfterFailure::GiveUp);
-                core.jobs.flush_failed(Some(error), ends);
+                core.jobs.flush_failed(error, ends);
                 core.progress().open();
                 match next {
                     AfterFailure::Retry(pause) => Progress::After(pause),
@@ -285,7 +285,7 @@ impl Job for Flush {
     fn panicked(&mut self, message: &str) {
         let Some(core) = self.core.upgrade() else { return };
         let error = Error::CallbackPanicked { callback: JOB, message: message.to_string() };
-        core.jobs.flush_failed(Some(error.clone()), true);
+        core.jobs.flush_failed(error.clone(), true);
         core.stop_writes(&error);
     }
 }
