@@ -12,7 +12,6 @@
 use esker_manifest::{LEVELS, Tree};
 
 use crate::settings::{Load, Settings};
-use crate::sublevels::Sublevels;
 
 #[cfg(test)]
 mod tests;
@@ -55,7 +54,7 @@ impl Score {
 pub fn score(tree: &Tree, settings: &Settings, load: Load) -> Score {
     let (base_level, targets, drain) = targets(tree, settings);
     let l0 = &tree.levels[0];
-    let l0_depth = Sublevels::new(l0).depth();
+    let l0_depth = l0.depth();
     let mut levels = [0.0; LEVELS];
     levels[0] = l0_score(l0_depth, l0.len(), l0.bytes(), settings, load);
     for level in usize::from(base_level)..LEVELS - 1 {

@@ -20,12 +20,16 @@ use crate::settings::Settings;
 mod tests;
 
 /// The structure of one level 0. Tables are named by their index in `Level::tables`.
+///
+/// Takes memory in proportion to their number, however they overlap.
 #[derive(Clone, Debug)]
 pub struct Sublevels {
     /// Each table's sublevel.
-    sublevels: Vec<usize>,
-    /// For each interval, left to right: the tables that cover it, oldest first.
-    stacks: Vec<Vec<usize>>,
+    of_tables: Vec<usize>,
+    /// The intervals that each table covers, which are numbered from left to right.
+    covered: Vec<Range<usize>>,
+    /// How many tables cover each interval.
+    heights: Vec<usize>,
 }
 
 /// An end of a table: before a key, or right after it.
@@ -46,44 +50,43 @@ impl Sublevels {
             let [from, to] = ends(bounds).map(|end| all.partition_point(|other| *other < end));
             from..to
         };
-        let mut sublevels = vec![0; tables.len()];
-        let mut stacks: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+        let covered: Vec<Range<usize>> = tables.iter().map(|table| intervals(&table.meta.bounds)).collect();
+        let mut of_tables = vec![0; tables.len()];
         let mut heights = vec![0; all.len()];
+        // One more than the sublevel of the newest table seen in each interval.
+        let mut tops = vec![0; all.len()];
         // Tables stand newest first.
-        for (index, table) in tables.iter().enumerate().rev() {
-            let covered = intervals(&table.meta.bounds);
-            let sublevel = heights[covered.clone()].iter().copied().max().unwrap_or(0);
-            sublevels[index] = sublevel;
-            heights[covered.clone()].fill(sublevel + 1);
-            stacks[covered].iter_mut().for_each(|stack| stack.push(index));
+        for (index, covered) in covered.iter().enumerate().rev() {
+            let sublevel = tops[covered.clone()].iter().copied().max().unwrap_or(0);
+            of_tables[index] = sublevel;
+            tops[covered.clone()].fill(sublevel + 1);
+            heights[covered.clone()].iter_mut().for_each(|height| *height += 1);
         }
-        Sublevels { sublevels, stacks }
+        Sublevels { of_tables, covered, heights }
     }
 
     /// The sublevel of table `index`; 0 is the oldest.
     pub fn sublevel(&self, index: usize) -> usize {
-        self.sublevels[index]
+        self.of_tables[index]
     }
 
     /// How many sublevels there are.
     pub fn count(&self) -> usize {
-        self.sublevels.iter().map(|sublevel| sublevel + 1).max().unwrap_or(0)
+        self.of_tables.iter().map(|sublevel| sublevel + 1).max().unwrap_or(0)
     }
 
-    /// The most tables that cover one key.
-    pub fn depth(&self) -> usize {
-        self.stacks.iter().map(Vec::len).max().unwrap_or(0)
-    }
-
-    /// The stacks of all intervals that at least one table covers, highest first; each oldest table
-    /// first. Neighbouring intervals with equal stacks count once.
-    pub fn stacks(&self) -> Vec<&[usize]> {
-        let mut stacks: Vec<&[usize]> = self.stacks.iter().map(Vec::as_slice).collect();
-        stacks.dedup();
-        stacks.retain(|stack| !stack.is_empty());
+    /// The stacks of all intervals that at least `worth` tables cover, and at least one, highest first; each oldest
+    /// table first. A stack is listed when it is asked for.
+    pub fn stacks(&self, worth: usize) -> impl Iterator<Item = Vec<usize>> + '_ {
+        let worth = worth.max(1);
+        let mut highest: Vec<usize> =
+            (0..self.heights.len()).filter(|&at| self.heights[at] >= worth).collect();
         // Stable: of equal heights, the leftmost first.
-        stacks.sort_by_key(|stack| std::cmp::Reverse(stack.len()));
-        stacks
+        highest.sort_by_key(|&at| std::cmp::Reverse(self.heights[at]));
+        highest.into_iter().map(|at| {
+            let tables = (0..self.covered.len()).rev();
+            tables.filter(|&index| self.covered[index].contains(&at)).collect()
+        })
     }
 }
 

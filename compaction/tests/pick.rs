@@ -216,7 +216,7 @@ impl Scene {
         let tree = self.tree();
         let tables = tree.levels[0].tables();
         let sublevels = Sublevels::new(&tree.levels[0]);
-        let mut text = format!("{} sublevels, {} deep\n", sublevels.count(), sublevels.depth());
+        let mut text = format!("{} sublevels, {} deep\n", sublevels.count(), tree.levels[0].depth());
         for sublevel in (0..sublevels.count()).rev() {
             let on_it = (0..tables.len()).filter(|&index| sublevels.sublevel(index) == sublevel);
             let names: Vec<String> = on_it
@@ -226,10 +226,10 @@ impl Scene {
                 .collect();
             writeln!(text, "{sublevel}: {}", names.join(" ")).expect("a string");
         }
-        let stack = |stack: &[usize]| {
+        let stack = |stack: Vec<usize>| {
             stack.iter().map(|&index| tables[index].number().0.to_string()).collect::<Vec<_>>().join("<")
         };
-        let stacks: Vec<String> = sublevels.stacks().into_iter().map(stack).collect();
+        let stacks: Vec<String> = sublevels.stacks(1).map(stack).collect();
         writeln!(text, "stacks {}", stacks.join(" ")).expect("a string");
         text
     }

@@ -32,7 +32,6 @@ use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::table_meta::KeyBounds;
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
-use esker_compaction::Sublevels;
 use esker_manifest::{Edit, Marks, VersionSet};
 use esker_sstable::TableContext;
 use esker_vfs::Env;
@@ -158,8 +157,8 @@ impl Core {
     pub(crate) fn note_progress(&self) {
         let noting = self.backlog.noting.lock();
         let current = self.current.load_full();
-        let depth = |k: &Arc<esker_manifest::KeyspaceState>| Sublevels::new(&k.tree.levels[0]).depth();
-        let deepest = current.version.keyspaces().iter().map(depth).max();
+        let keyspaces = current.version.keyspaces().iter();
+        let deepest = keyspaces.map(|keyspace| keyspace.tree.levels[0].depth()).max();
         self.backlog.sealed.store(current.sealed.len(), Ordering::Relaxed);
         self.backlog.l0_depth.store(deepest.unwrap_or(0), Ordering::Relaxed);
         drop(noting);

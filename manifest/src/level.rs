@@ -25,6 +25,8 @@ pub struct Level {
     runs: Arc<[SortedRun]>,
     /// Sum of the tables' sizes.
     bytes: u64,
+    /// The most tables that cover one key.
+    depth: usize,
     sorted: bool,
 }
 
@@ -58,7 +60,8 @@ impl Level {
             (false, true) => vec![SortedRun::of(Arc::clone(&tables))],
             (false, false) => SortedRun::newest_first(&tables),
         };
-        Level { tables, runs: runs.into(), bytes, sorted }
+        let depth = if sorted { tables.len().min(1) } else { depth_of(&tables) };
+        Level { tables, runs: runs.into(), bytes, depth, sorted }
     }
 
     /// The tables: newest first in level 0, by smallest key in every other.
@@ -83,6 +86,13 @@ impl Level {
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The most tables that cover one key: what the level costs who reads one, at worst. It is counted once, when the
+    /// level is made.
+    #[inline]
+    pub fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Whether tables stand by smallest key and do not overlap: true for every level but level 0.
@@ -126,4 +136,20 @@ impl Level {
         let candidates = self.tables.get(from..to).unwrap_or_default();
         candidates.iter().filter(move |table| table.meta.bounds.overlaps(bounds))
     }
+}
+
+/// The most of these tables that cover one key. Takes memory in proportion to their number, however they overlap.
+fn depth_of(tables: &[Arc<TableHandle>]) -> usize {
+    // Where tables begin and end: before a key, or right behind it.
+    let bounds = || tables.iter().map(|table| &table.meta.bounds);
+    let mut starts: Vec<_> = bounds().map(|bounds| (&bounds.smallest, false)).collect();
+    let mut ends: Vec<_> = bounds().map(|bounds| (&bounds.largest, !bounds.largest_exclusive)).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let mut ended = 0;
+    let open = (1usize..).zip(&starts).map(|(begun, start)| {
+        ended += ends.iter().skip(ended).take_while(|end| *end <= start).count();
+        begun.saturating_sub(ended)
+    });
+    open.max().unwrap_or(0)
 }

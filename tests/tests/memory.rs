@@ -3,7 +3,19 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "a process asks the system how large it is")]
 
+use std::path::Path;
+use std::sync::Arc;
+
 use esker::{Database, DatabaseOptions, Error, KeyspaceOptions};
+use esker_base::SeqNo;
+use esker_base::filename::FileName;
+use esker_base::ledger::Ledger;
+use esker_base::table_meta::{KeyBounds, TableMeta};
+use esker_manifest::{Edit, VersionSet};
+use esker_sstable::{BlockCache, TableContext, TableSource};
+use esker_vfs::fs::Fs;
+use esker_vfs::open_files::OpenFiles;
+use esker_vfs::sim::Simulation;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// A large value, and twice what is left for it.
@@ -76,6 +88,72 @@ fn a_large_value_changes_nothing(cache_bytes: u64, keyspace: &KeyspaceOptions) {
     assert_eq!(map.iter().count(), 4);
 }
 
+/// Tables of level 0 within each other, as many as a manifest of a megabyte may claim, and what opening them may take.
+const NESTED: u32 = 5_000;
+const NESTED_BYTES: u64 = 64 << 20;
+
+/// A database whose manifest says that so many tables lie within each other in level 0. They are of one byte each.
+fn nested_tables() -> Simulation {
+    let world = Simulation::new(1);
+    let dir = Path::new("/db");
+    let db = Database::builder(dir).env(world.env()).open().expect("opened");
+    let keyspace = db.keyspace("map", KeyspaceOptions::default()).expect("created").id();
+    db.close().expect("closed");
+    let fs: Arc<dyn Fs> = Arc::new(world.disk.clone());
+    let ledger = Arc::new(Ledger::default());
+    let context = |database| TableContext {
+        files: OpenFiles::new(Arc::clone(&fs), 1),
+        dir: dir.to_path_buf(),
+        database,
+        cache: BlockCache::new(1 << 20, Arc::clone(&ledger)),
+        ledger: Arc::clone(&ledger),
+        source: TableSource::Buffered,
+    };
+    let (versions, _) = VersionSet::recover(&fs, dir, context, false).expect("whole");
+    let tables = (0..NESTED).map(|n| {
+        let number = versions.allocate();
+        fs.create(&dir.join(FileName::Table(number).to_string()))
+            .and_then(|file| file.set_len(1))
+            .expect("made");
+        let (smallest, largest) = (n.to_be_bytes().to_vec(), (3 * NESTED - n).to_be_bytes().to_vec());
+        let meta = TableMeta {
+            number,
+            keyspace,
+            file_bytes: 1,
+            bounds: KeyBounds { smallest, largest, largest_exclusive: false },
+            smallest_seqno: SeqNo(number.0),
+            largest_seqno: SeqNo(number.0),
+            entries: 1,
+            point_tombstones: 0,
+            merge_operands: 0,
+            hidden_versions: 0,
+            range_tombstones: 0,
+            key_bytes: 1,
+            value_bytes: 0,
+            content_hash: 0,
+            created_millis: 0,
+            blobs: Vec::new(),
+        };
+        Edit::AddTable { level: 0, meta }
+    });
+    versions.commit(tables.collect()).expect("committed");
+    world
+}
+
+/// To open a manifest takes memory in proportion to it, however tables overlap; so does picking what to compact of them.
+fn nested_tables_take_little_memory() {
+    for read_only in [true, false] {
+        let world = nested_tables();
+        limit(Some(NESTED_BYTES));
+        let small =
+            DatabaseOptions { memtable_bytes_max: 1 << 20, cache_bytes: 0, ..DatabaseOptions::default() };
+        let builder = Database::builder("/db").options(small).read_only(read_only);
+        let db = builder.env(world.env()).open();
+        limit(None);
+        assert_eq!(db.expect("opened").metrics().keyspaces[0].levels[0].tables, u64::from(NESTED));
+    }
+}
+
 #[test]
 fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
     // In a file of its own, in a block, and in one that the cache would take.
@@ -83,4 +161,5 @@ fn what_is_too_large_for_the_memory_there_is_changes_nothing() {
     a_large_value_changes_nothing(0, &KeyspaceOptions::default());
     a_large_value_changes_nothing(0, &inline);
     a_large_value_changes_nothing(2 * LARGE_BYTES as u64, &inline);
+    nested_tables_take_little_memory();
 }

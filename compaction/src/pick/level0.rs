@@ -18,13 +18,9 @@ impl Picker<'_> {
             return Some(plan);
         }
         let sublevels = Sublevels::new(&self.tree.levels[0]);
-        let stacks = sublevels.stacks();
         // A low stack is not worth a job while a higher one is being worked on.
-        let worth = sublevels.depth().min(self.settings.l0_trigger(self.load));
-        stacks
-            .iter()
-            .filter(|stack| stack.len() >= worth)
-            .find_map(|stack| self.stack_down(stack, self.level0_reason()))
+        let worth = self.score.l0_depth.min(self.settings.l0_trigger(self.load));
+        sublevels.stacks(worth).find_map(|stack| self.stack_down(&stack, self.level0_reason()))
     }
 
     fn level0_reason(&self) -> Reason {

@@ -50,17 +50,19 @@ proptest! {
                 .max();
             prop_assert_eq!(sublevels.sublevel(newer), older.unwrap_or(0));
         }
-        prop_assert!(sublevels.depth() <= sublevels.count());
+        prop_assert!(level.depth() <= sublevels.count());
         // A stack is what covers some key. Between two neighbouring one-byte keys lies a longer one.
         let keys = (0u8..60).flat_map(|key| [vec![key], vec![key, 0]]);
         let mut covers: Vec<Vec<usize>> = keys
             .map(|key| (0..tables.len()).rev().filter(|&t| tables[t].meta.bounds.contains(&key)).collect())
             .collect();
-        prop_assert_eq!(sublevels.depth(), covers.iter().map(Vec::len).max().unwrap_or(0));
+        prop_assert_eq!(level.depth(), covers.iter().map(Vec::len).max().unwrap_or(0));
         covers.retain(|stack| !stack.is_empty());
         covers.sort();
         covers.dedup();
-        let mut stacks: Vec<Vec<usize>> = sublevels.stacks().into_iter().map(<[usize]>::to_vec).collect();
+        let mut stacks: Vec<Vec<usize>> = sublevels.stacks(1).collect();
+        let high = stacks.iter().filter(|stack| stack.len() >= 3);
+        prop_assert!(sublevels.stacks(3).eq(high.cloned()));
         prop_assert!(stacks.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
         stacks.sort();
         stacks.dedup();

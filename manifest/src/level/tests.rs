@@ -97,3 +97,31 @@ proptest! {
         }
     }
 }
+
+/// However tables overlap, how deep they lie is known without listing who lies over whom.
+#[test]
+fn tables_within_each_other_are_as_deep_as_they_are_many() {
+    const TABLES: u32 = 5_000;
+    let nested = |n: u32| table(u64::from(n) + 1, &n.to_be_bytes(), &(3 * TABLES - n).to_be_bytes());
+    let level = Level::newest_first((0..TABLES).map(nested).collect());
+    assert_eq!(level.depth(), TABLES as usize);
+}
+
+proptest! {
+    #[test]
+    fn a_level_is_as_deep_as_its_highest_stack(
+        bounds in prop::collection::vec((keys(), keys(), any::<bool>()), 0..20),
+    ) {
+        let table = |(number, (a, b, exclusive)): (usize, (Vec<u8>, Vec<u8>, bool))| {
+            let exclusive = exclusive && a != b;
+            let mut meta = meta(number as u64 + 1, 1, (&a).min(&b), (&a).max(&b));
+            meta.bounds.largest_exclusive = exclusive;
+            TableHandle::detached(meta)
+        };
+        let level = Level::newest_first(bounds.into_iter().enumerate().map(table).collect());
+        // What lies over most tables begins where one of them does.
+        let stack = |key: &[u8]| level.tables().iter().filter(|t| t.meta.bounds.contains(key)).count();
+        let deepest = level.tables().iter().map(|table| stack(&table.meta.bounds.smallest)).max();
+        prop_assert_eq!(level.depth(), deepest.unwrap_or(0));
+    }
+}
