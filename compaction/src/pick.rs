@@ -38,6 +38,9 @@ use crate::settings::{Load, Settings};
 /// versions above it cannot be cleaned up yet, so they are no reason for a compaction.
 ///
 /// Carrying a plan out and asking again ends: with no writes, after finitely many plans there is none.
+/// A trivial move takes at most this many tables: it is one manifest edit.
+const MOVED_TABLES_MAX: usize = 256;
+
 pub fn pick(
     tree: &Tree,
     keyspace: KeyspaceId,

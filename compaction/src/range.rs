@@ -80,11 +80,7 @@ pub fn plan_range(
         (0u8..).take(tree.levels.len()).filter(|&level| !overlapping(level).is_empty()).collect();
     let Some(&deepest) = levels.last() else { return RangeStep::Done };
     let is_asked_for = |level: u8, table: &Arc<TableHandle>| {
-        let bounds = &table.meta.bounds;
-        request.asks_for(&table.meta, || {
-            let mut below = tree.levels.iter().skip(usize::from(level) + 1);
-            below.any(|level| level.overlapping(bounds).next().is_some())
-        })
+        request.asks_for(&table.meta, || tree.overlaps_below(level, &table.meta.bounds))
     };
     // Neighbours alone: what lies between those of one job is its work too.
     let first_asked_for = |level: u8| -> Vec<Arc<TableHandle>> {

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use esker_manifest::TableHandle;
 
-use super::{Picker, Tables, bytes};
+use super::{MOVED_TABLES_MAX, Picker, Tables, bytes};
 use crate::plan::{Plan, Reason, hull};
 use crate::sublevels::Sublevels;
-
-/// A trivial move takes at most this many tables: it is one manifest edit.
-const MOVED_TABLES_MAX: usize = 256;
 
 impl Picker<'_> {
     /// Move what lies alone; else merge the highest stack that running jobs leave free.

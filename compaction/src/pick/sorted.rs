@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use esker_manifest::TableHandle;
 
-use super::{Picker, Tables, bytes};
+use super::{MOVED_TABLES_MAX, Picker, Tables, bytes};
 use crate::plan::{Plan, Reason};
-
-/// A trivial move takes at most this many tables: it is one manifest edit.
-const MOVED_TABLES_MAX: usize = 256;
 
 impl Picker<'_> {
     /// Move tables that overlap nothing; else merge the table that costs least for what it brings. `None`
