@@ -9,6 +9,8 @@
 //!    idle database full of deleted data, or of what only a snapshot saw that is gone, cleans itself.
 //! 3. Blob files full of dead values (`values`).
 //!
+//! Of several trees, a level beyond its target in any of them comes before what is merely worth cleaning up in another.
+//!
 //! A candidate that would touch what a running job uses is passed over for the next best.
 //!
 //! Two rules hold for every plan, and keep newer data above older for every key:
@@ -20,6 +22,9 @@ mod garbage;
 mod level0;
 mod sorted;
 mod values;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -33,14 +38,14 @@ use crate::plan::{Plan, Reason, hull};
 use crate::score::{Score, score};
 use crate::settings::{Load, Settings};
 
+/// A trivial move takes at most this many tables: it is one manifest edit.
+const MOVED_TABLES_MAX: usize = 256;
+
 /// The compaction of `tree` that is worth most now, or `None` if there is nothing to do (or nothing that
 /// `busy` allows). Every number up to `oldest_snapshot` is visible to every reader: tombstones and hidden
 /// versions above it cannot be cleaned up yet, so they are no reason for a compaction.
 ///
 /// Carrying a plan out and asking again ends: with no writes, after finitely many plans there is none.
-/// A trivial move takes at most this many tables: it is one manifest edit.
-const MOVED_TABLES_MAX: usize = 256;
-
 pub fn pick(
     tree: &Tree,
     keyspace: KeyspaceId,
@@ -49,14 +54,43 @@ pub fn pick(
     oldest_snapshot: SeqNo,
     load: Load,
 ) -> Option<Plan> {
-    let score = score(tree, settings, load);
-    let picker = Picker::new(tree, keyspace, settings, busy, load, &score);
-    let mut full: Vec<u8> = (0u8..).zip(score.levels).filter(|(_, s)| *s >= 1.0).map(|(l, _)| l).collect();
-    full.sort_by(|&a, &b| score.levels[usize::from(b)].total_cmp(&score.levels[usize::from(a)]));
-    full.into_iter()
-        .find_map(|level| if level == 0 { picker.level0() } else { picker.sorted_level(level) })
-        .or_else(|| picker.garbage(oldest_snapshot))
-        .or_else(|| picker.values())
+    pick_among([(keyspace, tree, load)], settings, busy, oldest_snapshot)
+}
+
+/// The compaction of these trees that is worth most now: [`pick`] for several keyspaces at once.
+pub fn pick_among<'a>(
+    trees: impl IntoIterator<Item = (KeyspaceId, &'a Tree, Load)>,
+    settings: &Settings,
+    busy: &Busy,
+    oldest_snapshot: SeqNo,
+) -> Option<Plan> {
+    let trees = trees.into_iter().map(|(keyspace, tree, load)| Scored {
+        keyspace,
+        tree,
+        load,
+        score: score(tree, settings, load),
+    });
+    let mut trees: Vec<Scored<'_>> = trees.collect();
+    trees.sort_by(|a, b| b.score.greatest().total_cmp(&a.score.greatest()));
+    let urgent = trees.iter().take_while(|scored| scored.score.greatest() >= 1.0);
+    let plan = urgent.map(|scored| scored.picker(settings, busy)).find_map(|picker| picker.full_level());
+    plan.or_else(|| {
+        let mut pickers = trees.iter().map(|scored| scored.picker(settings, busy));
+        pickers.find_map(|picker| picker.garbage(oldest_snapshot).or_else(|| picker.values()))
+    })
+}
+
+struct Scored<'a> {
+    keyspace: KeyspaceId,
+    tree: &'a Tree,
+    load: Load,
+    score: Score,
+}
+
+impl<'a> Scored<'a> {
+    fn picker(&'a self, settings: &'a Settings, busy: &'a Busy) -> Picker<'a> {
+        Picker::new(self.tree, self.keyspace, settings, busy, self.load, &self.score)
+    }
 }
 
 /// What every picker looks at.
@@ -88,6 +122,14 @@ impl<'a> Picker<'a> {
 }
 
 impl Picker<'_> {
+    /// The level furthest beyond its target.
+    fn full_level(&self) -> Option<Plan> {
+        let scores = &self.score.levels;
+        let mut full: Vec<u8> = (0u8..).zip(scores).filter(|(_, s)| **s >= 1.0).map(|(l, _)| l).collect();
+        full.sort_by(|&a, &b| scores[usize::from(b)].total_cmp(&scores[usize::from(a)]));
+        full.into_iter().find_map(|level| if level == 0 { self.level0() } else { self.sorted_level(level) })
+    }
+
     pub(crate) fn level_tables(&self, level: u8) -> &[Arc<TableHandle>] {
         self.tree.level(level).map_or(&[], |level| level.tables())
     }

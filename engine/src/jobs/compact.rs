@@ -167,19 +167,9 @@ fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
     // way round, a job that ended in between would have its inputs picked again.
     let mut busy = core.jobs.busy();
     let version = core.versions.current();
-    let mut by_urgency: Vec<_> = version
-        .keyspaces()
-        .iter()
-        .filter(|keyspace| !keyspace.tree.is_empty())
-        .map(|keyspace| {
-            let load = load(core, &keyspace.tree);
-            (esker_compaction::score(&keyspace.tree, &settings, load).greatest(), load, keyspace)
-        })
-        .collect();
-    by_urgency.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
-    let plan = by_urgency.into_iter().find_map(|(_, load, keyspace)| {
-        esker_compaction::pick(&keyspace.tree, keyspace.id, &settings, &busy, oldest, load)
-    })?;
+    let keyspaces = version.keyspaces().iter().filter(|keyspace| !keyspace.tree.is_empty());
+    let trees = keyspaces.map(|keyspace| (keyspace.id, &*keyspace.tree, load(core, &keyspace.tree)));
+    let plan = esker_compaction::pick_among(trees, &settings, &busy, oldest)?;
     let claim = busy.start(&plan);
     drop(busy);
     Some(Carrying::new(core, plan, claim))

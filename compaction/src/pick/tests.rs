@@ -1,0 +1,54 @@
+use super::*;
+use esker_base::table_meta::TableMeta;
+
+/// A table from a to z of `keyspace`, of whose ten entries so many are tombstones.
+fn table(number: u64, keyspace: KeyspaceId, point_tombstones: u64) -> Arc<TableHandle> {
+    TableHandle::detached(TableMeta {
+        number: FileNumber(number),
+        keyspace,
+        file_bytes: 1000,
+        bounds: KeyBounds { smallest: b"a".to_vec(), largest: b"z".to_vec(), largest_exclusive: false },
+        smallest_seqno: SeqNo(number),
+        largest_seqno: SeqNo(number),
+        entries: 10,
+        point_tombstones,
+        merge_operands: 0,
+        hidden_versions: 0,
+        range_tombstones: 0,
+        key_bytes: 0,
+        value_bytes: 0,
+        content_hash: 0,
+        created_millis: 0,
+        blobs: Vec::new(),
+    })
+}
+
+/// Garbage can wait: a level that is too deep cannot, whichever keyspace it is in and whatever runs in others.
+#[test]
+fn a_full_level_goes_before_the_garbage_of_a_more_urgent_keyspace() {
+    let [deeper, deep] = [KeyspaceId(1), KeyspaceId(2)];
+    let settings = Settings { l0_tables_trigger: 2, l0_tables_trigger_loaded: 2, ..Settings::default() };
+    let level0 = |keyspace, numbers: std::ops::Range<u64>| {
+        numbers.map(move |number| (0, table(number, keyspace, 0))).collect::<Vec<_>>()
+    };
+    // Its level 0 is being merged into level 5; level 6 has garbage.
+    let mut tables = level0(deeper, 10..16);
+    tables.push((5, table(2, deeper, 0)));
+    let merging = Tree::build(tables.clone());
+    let mut busy = Busy::default();
+    let plan = pick(&merging, deeper, &settings, &busy, SeqNo::MAX, Load::Rested).expect("it is deep");
+    assert_eq!(plan.from_level(), 0);
+    busy.start(&plan);
+    tables.push((6, table(1, deeper, 9)));
+    let (first, second) = (Tree::build(tables), Tree::build(level0(deep, 20..23)));
+    let trees = || [(deeper, &first, Load::Rested), (deep, &second, Load::Rested)];
+    let pick = |busy: &Busy| pick_among(trees(), &settings, busy, SeqNo::MAX);
+
+    let plan = pick(&busy).expect("there is work");
+    assert!(plan.keyspace == deep && matches!(plan.reason, Reason::Level0 { .. }), "{plan}");
+    busy.start(&plan);
+    let plan = pick(&busy).expect("there is garbage");
+    assert!(plan.keyspace == deeper && matches!(plan.reason, Reason::Garbage { .. }), "{plan}");
+    busy.start(&plan);
+    assert!(pick(&busy).is_none());
+}
