@@ -14,9 +14,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::blob::{BlobMeta, BlobPointer, BlobRef};
 use esker_base::filename::FileName;
-use esker_base::{Error, FileNumber, OpCost, Result};
+use esker_base::{Error, FileNumber, OpCost, Result, memory};
 use esker_manifest::BlobHandle;
-use esker_sstable::BlobWriter;
+use esker_sstable::{BlobWalk, BlobWriter};
 
 /// Makes the writer of the next blob file: allocates a file number, creates the file.
 pub type MakeBlobWriter = Box<dyn FnMut() -> Result<BlobWriter> + Send>;
@@ -56,6 +56,7 @@ pub(crate) struct Blobs {
     make: MakeBlobWriter,
     /// Each with whether it is to be collected.
     sources: BTreeMap<FileNumber, (Arc<BlobHandle>, bool)>,
+    walk: BlobWalk,
     writer: Option<BlobWriter>,
     /// Every file that was begun.
     begun: Vec<FileName>,
@@ -80,6 +81,7 @@ impl Blobs {
                     (blob.number(), (Arc::clone(&blob), collect.binary_search(&blob.number()).is_ok()))
                 })
                 .collect(),
+            walk: BlobWalk::default(),
             writer: None,
             begun: Vec::new(),
             finished: Vec::new(),
@@ -118,12 +120,13 @@ impl Blobs {
         })
     }
 
-    /// The value that `pointer` of `key` leads to.
+    /// The value that `pointer` of `key` leads to, past the block cache: its file, or its row, is about to go.
     pub(crate) fn read(&mut self, key: &[u8], pointer: &BlobPointer) -> Result<Bytes> {
         let (blob, _) = self.source(pointer)?;
-        let blob = Arc::clone(blob);
+        let reader = Arc::clone(blob.reader()?);
         self.moved += u64::from(pointer.len);
-        blob.reader()?.read(key, pointer, &mut self.cost)
+        let value = self.walk.value(&reader, key, pointer, &mut self.cost)?;
+        Ok(memory::copied(value, "a value")?.into())
     }
 
     /// Write a value; what its row has in its place.

@@ -471,3 +471,29 @@ fn values_that_a_snapshot_held_leave_the_disk_once_it_is_dropped() {
         assert_eq!(map.get(key(n)).expect("read").as_deref(), Some(&[2; 400][..]));
     }
 }
+
+/// What a compaction reads of values goes past the cache: their files are about to go.
+#[test]
+fn values_that_are_written_anew_do_not_come_into_the_cache() {
+    let world = Simulation::on(MemFs::simulated(), 3);
+    let db = Database::builder(DIR).env(world.env()).open().expect("opened");
+    let map = keyspace(&db, "map", 1_000);
+    for rows in [0..100, 0..60] {
+        rows.for_each(|n| map.put(key(n), vec![7; 2_000]).expect("put"));
+        db.flush().expect("flushed");
+    }
+    let cached = || db.metrics().memory.iter().find(|(what, _)| *what == "cache").expect("an account").1;
+    assert_eq!(cached(), 0, "nobody has read anything");
+    // It keeps the files that go, and so whatever is cached of them.
+    let held = map.iter();
+    // The first merge makes dead what was overwritten, the next collects it.
+    for _ in 0..2 {
+        map.compact_range::<&[u8]>(..).expect("compacted");
+        db.wait_for_compactions().expect("compacted");
+    }
+    let blobs = db.metrics().keyspaces[0].blobs;
+    assert_eq!((blobs.live_values, blobs.dead_bytes), (100, 0), "the dead are collected");
+    assert_eq!(cached(), 0);
+    drop(held);
+    db.close().expect("closed");
+}
