@@ -212,3 +212,34 @@ fn the_files_of_a_dropped_keyspace_go_in_the_background() {
     world.steps.settle();
     assert_eq!(tables(&world.disk), 0);
 }
+
+/// A log that is synced a thousand times a second is no reason to look for work as often.
+#[test]
+fn upkeep_looks_for_garbage_once_a_second() {
+    let world = Simulation::new(1);
+    let durability = Durability::Interval(Duration::from_millis(1));
+    let db = Database::builder("/db").durability(durability).env(world.env()).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for row in ["a", "b"] {
+        map.put(row, row).unwrap();
+        db.flush().unwrap();
+    }
+    let held = map.iter();
+    map.compact_range::<&[u8]>(..).unwrap();
+    let pass = |millis: u32| {
+        for _ in 0..millis {
+            world.clock.advance(Duration::from_millis(1));
+            world.steps.settle();
+        }
+    };
+    // It has looked a tenth of a second before the scan lets go.
+    pass(1_100);
+    let before = tables(&world.disk);
+    assert!(before > 1, "a scan holds what was compacted");
+    drop(held);
+    pass(500);
+    assert_eq!(tables(&world.disk), before, "it has looked meanwhile");
+    pass(600);
+    assert!(tables(&world.disk) < before);
+    db.close().unwrap();
+}

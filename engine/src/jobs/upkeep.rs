@@ -10,7 +10,7 @@ use esker_vfs::scheduler::{Job, Progress};
 use crate::core::Core;
 use crate::options::Durability;
 
-/// How often garbage is looked for, unless the log is synced more often.
+/// How often garbage, and work for compactions, is looked for.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Memory for memtables, and the space of a log, that were not needed for so long are given back.
@@ -22,6 +22,8 @@ pub(super) struct Upkeep {
     /// The log is to be synced this often, if there is an interval, and that is due then.
     sync: Option<(Duration, Duration)>,
     rested: bool,
+    /// When garbage was last looked for.
+    looked: Duration,
     /// Since when neither was looked at.
     spare_since: Duration,
 }
@@ -37,13 +39,14 @@ impl Upkeep {
             Durability::Interval(every) => Some((every, now.saturating_add(every))),
             _ => None,
         };
-        Some(Upkeep { core: Arc::downgrade(core), sync, rested: false, spare_since: now })
+        Some(Upkeep { core: Arc::downgrade(core), sync, rested: false, looked: now, spare_since: now })
     }
 
     /// Come again when the next thing is due.
     fn rest(&self, now: Duration) -> Progress {
-        let sync = self.sync.map_or(EVERY, |(_, due)| due.saturating_sub(now));
-        Progress::After(sync.min(EVERY))
+        let look = self.looked.saturating_add(EVERY);
+        let due = self.sync.map_or(look, |(_, due)| due.min(look));
+        Progress::After(due.saturating_sub(now))
     }
 }
 
@@ -73,6 +76,10 @@ impl Job for Upkeep {
                 return if will_retry { self.rest(now) } else { Progress::Done };
             }
         }
+        if now.saturating_sub(self.looked) < EVERY {
+            return self.rest(core.env.clock.monotonic());
+        }
+        self.looked = now;
         core.jobs.collect_garbage();
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
