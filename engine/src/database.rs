@@ -20,6 +20,9 @@ use crate::open::DatabaseBuilder;
 use crate::options::KeyspaceOptions;
 use crate::snapshot::Snapshot;
 
+#[cfg(test)]
+mod tests;
+
 /// An open database: keyspaces, batches, snapshots and transactions over one directory.
 ///
 /// A cheap handle: clone it, share it between threads. The database closes when [`Database::close`] is
@@ -413,9 +416,13 @@ impl Core {
     }
 
     /// [`Core::check_in_place`] for a caller that holds a lock: writes are not stopped, which [`Error::Poisoned`] asks for. Not
-    /// to know is [`Error::Aborted`]: whoever asks has written nothing yet.
+    /// to know is [`Error::Aborted`]: whoever asks has written nothing yet. Once the lock was given up, the directory may be
+    /// another handle's: [`Error::Closed`].
     pub(crate) fn in_place(&self) -> Result<()> {
-        let in_place = self.lock.lock().as_ref().map_or(Ok(true), |lock| lock.still_in_place());
+        let in_place = match &*self.lock.lock() {
+            Some(lock) => lock.still_in_place(),
+            None => return Err(Error::Closed { why: "close() was called" }),
+        };
         if in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })? {
             return Ok(());
         }
