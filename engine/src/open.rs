@@ -425,9 +425,8 @@ impl Opening {
         let health = Arc::new(Health::new());
         let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
         let sealed: Vec<Arc<MemtableAndLog>> = logs
-            .kept
+            .needed()
             .iter()
-            .filter(|log| !log.memtable.is_empty())
             .map(|log| {
                 let layer = MemtableAndLog::new(Arc::clone(&log.memtable), log.number);
                 layer.seal(log.last_seqno, log.len);
@@ -505,7 +504,7 @@ fn begin_writing(core: &Arc<Core>, logs: &mut RecoveredLogs) -> Result<()> {
     let syncer = log.syncer();
     syncer.sync()?;
     // The commit below makes its name durable.
-    let needed: Vec<_> = logs.kept.iter().skip_while(|log| log.memtable.is_empty()).collect();
+    let needed = logs.needed();
     let before = needed.first().map_or(core.open_log, |log| log.number);
     // An earlier recovery may have closed some of them before it was cut short itself.
     let version = core.versions.current();

@@ -113,6 +113,13 @@ impl RecoveredLogs {
         self.kept.iter_mut().for_each(|log| log.copy = None);
     }
 
+    /// Those that are still needed: all from the first on that holds what is in no table. One of them without anything goes
+    /// with the flush that comes to it.
+    pub(crate) fn needed(&self) -> &[RecoveredLog] {
+        let first = self.kept.iter().position(|log| !log.memtable.is_empty());
+        first.map_or(&[], |first| &self.kept[first..])
+    }
+
     /// The last number before log `number`.
     pub(crate) fn last_before(&self, number: FileNumber) -> SeqNo {
         let before = self.kept.iter().take_while(|log| log.number < number).last();

@@ -292,3 +292,32 @@ fn a_log_with_a_number_beyond_every_handle_is_passed_over() {
         assert_eq!(logs(&disk).len(), before, "the forged one and the latest");
     }
 }
+
+/// A log between others that holds a dropped keyspace's rows alone goes when they do.
+#[test]
+fn a_log_of_a_dropped_keyspace_goes_with_those_around_it() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, Durability::Os);
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    let gone = db.keyspace("gone", KeyspaceOptions::default()).expect("created");
+    let first = logs(&disk).len();
+    (0..5u8).for_each(|n| map.put([n], [7; 500]).expect("put"));
+    let mut put = 0u32;
+    while logs(&disk).len() < first + 2 {
+        gone.put(put.to_be_bytes(), [7; 500]).expect("put");
+        put += 1;
+    }
+    map.put("last", "value").expect("put");
+    db.drop_keyspace("gone").expect("dropped");
+    let left = killed(&disk);
+    assert_eq!(logs(&left).len(), first + 2, "no flush was done");
+
+    let db = open(&left, Durability::Os);
+    let expected: Vec<Vec<u8>> = (0..5u8).map(|n| vec![n]).chain([b"last".to_vec()]).collect();
+    assert_eq!(keys(&db, "map"), expected);
+    db.flush().expect("flushed");
+    db.wait_for_compactions().expect("nothing fails");
+    assert_eq!(logs(&left).len(), 1, "{:?}", logs(&left));
+    drop(db);
+    assert_eq!(keys(&open(&left, Durability::Os), "map"), expected);
+}
