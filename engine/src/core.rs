@@ -18,6 +18,7 @@
 //!   in place; and, where the new log's number is the first that is not reserved, over the manifest's `committer`, with a sync. A
 //!   scan only tries for `turn`: a callback within a commit may scan.
 //! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
+//! - The jobs' `looking` is held over their other locks and that of the snapshots, while a compaction is picked.
 //! - A transaction that keeps losing holds its turn of [`Turns`] over all that its closure does.
 
 use std::collections::BTreeMap;

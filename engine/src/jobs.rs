@@ -21,6 +21,8 @@ mod parts;
 mod prepare;
 mod subcompaction;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod warm;
 
@@ -55,6 +57,8 @@ pub(crate) struct Jobs {
     /// The database, for jobs to find it by; they end when it is gone.
     core: OnceLock<Weak<Core>>,
     state: Mutex<State>,
+    /// Held while work for one more compaction is looked for: two that look must not both take the lane's last place.
+    looking: Mutex<()>,
     /// Tables and ranges that running compactions use.
     busy: Mutex<Busy>,
     /// How many callers wait until nothing is left to compact.
@@ -175,15 +179,19 @@ impl Jobs {
     pub(crate) fn start_compactions(&self) {
         let Some(core) = self.core() else { return };
         loop {
-            {
-                let state = self.state.lock();
-                if state.closing || state.compacting >= core.env.scheduler.width(Lane::Compaction) {
-                    return;
+            let job = {
+                let _looking = self.looking.lock();
+                {
+                    let state = self.state.lock();
+                    if state.closing || state.compacting >= core.env.scheduler.width(Lane::Compaction) {
+                        return;
+                    }
                 }
-            }
-            // Picking is pure and cheap; only a job that has work is spawned.
-            let Some(job) = compact::Compaction::pick(&core) else { return };
-            self.state.lock().compacting += 1;
+                // Picking is pure and cheap; only a job that has work is spawned.
+                let Some(job) = compact::Compaction::pick(&core) else { return };
+                self.state.lock().compacting += 1;
+                job
+            };
             core.env.scheduler.spawn(Lane::Compaction, Box::new(job));
         }
     }
@@ -262,10 +270,14 @@ impl Jobs {
         ends
     }
 
-    fn flush_failed(&self, error: Option<Error>, ends: bool) {
+    fn flush_failed(&self, error: Error, ends: bool) {
         let mut state = self.state.lock();
         state.flush_failures = (state.flush_failures.0 + 1, Some(error));
         state.flushing &= !ends;
+    }
+
+    fn flush_succeeded(&self) {
+        self.state.lock().flush_failures.1 = None;
     }
 
     /// A compaction ends.
@@ -276,10 +288,6 @@ impl Jobs {
 
 /// How a job goes on after a failure.
 enum AfterFailure {
-    fn flush_succeeded(&self) {
-        self.state.lock().flush_failures.1 = None;
-    }
-
     /// Try again after this pause.
     Retry(Duration),
     /// Writes have been stopped.
