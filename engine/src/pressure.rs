@@ -14,6 +14,9 @@ use esker_base::{Error, Result};
 use crate::core::Core;
 use crate::options::WhenStalled;
 
+#[cfg(test)]
+mod tests;
+
 /// A wait shorter than this is saved up instead.
 const WORTH_WAITING: Duration = Duration::from_millis(1);
 /// The longest single delay: a later writer sees a fresh state.
@@ -54,7 +57,7 @@ impl Pressure {
             0 => RATE_UNKNOWN,
             rate => rate,
         };
-        let rate = (drain - drain * permille.min(900) / 1000).max(1 << 16);
+        let rate = (drain / 1000 * (1000 - permille.min(900))).max(1 << 16);
         let nanos = bytes.saturating_mul(1_000_000_000) / rate;
         let owed = self.owed.fetch_add(nanos, Ordering::Relaxed) + nanos;
         if Duration::from_nanos(owed) < WORTH_WAITING {
