@@ -588,7 +588,8 @@ impl Database {
     /// back and the error handed on.
     ///
     /// From its fourth attempt on a call has a turn of its own, one call at a time. While another has it, a call waits before
-    /// each of its first three attempts, for 100 ms at most each time.
+    /// each of its first three attempts for 100 ms at most, and for its own turn until another's takes longer than that: then it
+    /// tries without. So a call may wait in `body` for what whoever calls holds elsewhere, a lock perhaps.
     ///
     /// # Errors
     /// [`Error::Conflict`] after the last attempt; otherwise as [`Transaction::commit`].
@@ -642,8 +643,8 @@ impl Database {
             attempts += 1;
             if attempts < TURN_FROM {
                 self.core().turns.give_way(&*self.core().env.scheduler);
-            } else {
-                turn.get_or_insert_with(|| self.core().turns.take());
+            } else if turn.is_none() {
+                turn = self.core().turns.take(&*self.core().env.scheduler);
             }
             let mut tx = Transaction::begin(self)?;
             let value = body(&mut tx)?;

@@ -1,6 +1,10 @@
 //! Corners of transactions: each test failed before its mend.
+#![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
-use esker::{Database, Error, KeyspaceOptions};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use esker::{Database, Error, Keyspace, KeyspaceOptions, Transaction};
 
 /// A keyspace created after a transaction began is empty to it, whatever others write there, and what
 /// they write conflicts.
@@ -105,4 +109,55 @@ fn a_keyspace_that_was_gone_before_conflicts_with_nothing() {
         tx.put(&live, "key", "value").unwrap();
         tx.commit().unwrap();
     }
+}
+
+/// A closure that has the turn may wait for a lock that another holds who wants the turn: that one goes on without.
+#[test]
+fn a_transaction_that_has_the_turn_may_wait_for_one_that_wants_it() {
+    const LOSSES: u32 = 3;
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let users = Arc::new(Mutex::new(()));
+    let (has_turn, turn_is_taken) = mpsc::channel();
+    let (done, is_done) = mpsc::channel();
+    // Whoever writes what it has just read loses.
+    let lose = |map: &Keyspace, tx: &Transaction, attempt: u32| {
+        tx.get(map, "x").unwrap();
+        if attempt <= LOSSES {
+            map.put("x", attempt.to_be_bytes()).unwrap();
+        }
+    };
+    let held = users.lock().unwrap();
+    let first = std::thread::spawn({
+        let (db, map, users, done) = (db.clone(), map.clone(), Arc::clone(&users), done.clone());
+        move || {
+            let mut attempt = 0;
+            let outcome = db.transact(|tx| {
+                attempt += 1;
+                lose(&map, tx, attempt);
+                if attempt > LOSSES {
+                    has_turn.send(()).unwrap();
+                    drop(users.lock().unwrap());
+                }
+                tx.put(&map, "first", "")
+            });
+            done.send(outcome).unwrap();
+        }
+    });
+    turn_is_taken.recv_timeout(Duration::from_secs(20)).unwrap();
+    let second = std::thread::spawn(move || {
+        let mut attempt = 0;
+        let outcome = db.transact(|tx| {
+            attempt += 1;
+            lose(&map, tx, attempt);
+            tx.put(&map, "second", "")
+        });
+        done.send(outcome).unwrap();
+    });
+    // The thread that waits here stands for one whose call it is: it lets go of the lock when that returns.
+    is_done.recv_timeout(Duration::from_secs(20)).expect("the second waits for the first").unwrap();
+    drop(held);
+    is_done.recv_timeout(Duration::from_secs(20)).expect("the first has the lock").unwrap();
+    first.join().unwrap();
+    second.join().unwrap();
 }

@@ -41,7 +41,6 @@ impl<T> RwLock<T> {
 pub struct ReentrantMutex<T> {
     /// Who holds it, and how often.
     owner: Mutex<Option<(ThreadId, usize)>>,
-    free: Condvar,
     value: T,
 }
 
@@ -51,18 +50,18 @@ pub struct ReentrantMutexGuard<'a, T>(&'a ReentrantMutex<T>);
 impl<T> ReentrantMutex<T> {
     /// A mutex around `value`.
     pub fn new(value: T) -> Self {
-        ReentrantMutex { owner: Mutex::new(None), free: Condvar::new(), value }
+        ReentrantMutex { owner: Mutex::new(None), value }
     }
 
-    /// Wait for the lock, unless this thread has it.
-    pub fn lock(&self) -> ReentrantMutexGuard<'_, T> {
+    /// The lock, unless another thread has it.
+    pub fn try_lock(&self) -> Option<ReentrantMutexGuard<'_, T>> {
         let mine = thread::current().id();
         let mut owner = self.owner.lock();
-        while owner.is_some_and(|(holder, _)| holder != mine) {
-            self.free.wait(&mut owner);
+        if owner.is_some_and(|(holder, _)| holder != mine) {
+            return None;
         }
         *owner = Some((mine, owner.map_or(1, |(_, times)| times + 1)));
-        ReentrantMutexGuard(self)
+        Some(ReentrantMutexGuard(self))
     }
 
     /// Whether a thread holds it.
@@ -87,9 +86,6 @@ impl<T> Drop for ReentrantMutexGuard<'_, T> {
     fn drop(&mut self) {
         let mut owner = self.0.owner.lock();
         *owner = owner.and_then(|(holder, times)| (times > 1).then(|| (holder, times - 1)));
-        if owner.is_none() {
-            self.0.free.notify_one();
-        }
     }
 }
 
