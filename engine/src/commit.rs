@@ -33,7 +33,7 @@ use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
 use crate::options::Durability;
 use crate::sync_lane::LogPosition;
-use crate::transaction::ReadSet;
+use crate::transaction::read_set::ReadSet;
 
 /// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
 /// and the size of one write.
@@ -681,6 +681,10 @@ impl Core {
         }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
+        if let Some(reads) = reads {
+            // What can be found to conflict, or not to, while nobody waits for the lane is left out there.
+            reads.check(self)?;
+        }
         let committed = self.lane().commit(self, work, reads).map_err(|error| *error)?;
         cost.calls += 1;
         cost.tombstones_written += work.deletes();

@@ -171,8 +171,8 @@ impl View<'_> {
         self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
     }
 
-    /// The number of the newest version of `key` visible here, tombstones included; `None` if the
-    /// key was never written.
+    /// The number of the newest version of `key` visible here, tombstones included; only sources that may hold a
+    /// number after `after` are asked, so it may be `None`, or too small, if there is none.
     pub(crate) fn newest_seqno(
         &self,
         key: &[u8],
@@ -181,7 +181,7 @@ impl View<'_> {
     ) -> Result<Option<SeqNo>> {
         let mut newest: Option<SeqNo> = None;
         let mut meet = |seqno: Option<SeqNo>| newest = newest.max(seqno);
-        for source in self.superversion.memtables() {
+        for source in self.superversion.memtables().filter(|layer| layer.may_hold_after(after)) {
             meet(source.memtable.covering(self.keyspace, key, self.bound));
             meet(source.memtable.get(self.keyspace, key, self.bound).map(|e| e.seqno));
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use esker_base::bounds::Bounds;
 use esker_base::{MergeOperator, OpCost, Result, SeqNo};
-use esker_manifest::{Level, Tree};
+use esker_manifest::{Level, TableHandle, Tree};
 use esker_sstable::CursorOptions;
 
 use crate::core::Core;
@@ -43,7 +43,7 @@ impl ScanView {
     /// The rows within `bounds`.
     pub(crate) fn rows(&self, bounds: Bounds) -> Result<Rows> {
         let bounds = Arc::new(bounds);
-        let sources = self.sources(&bounds, SeqNo::ZERO)?;
+        let sources = self.sources(&bounds, None)?;
         let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
         let mut rows = Rows::new(sources, Sight { bound: self.bound, own }, bounds, self.operator.clone());
         // Of what a transaction itself has put there nobody else knows.
@@ -53,12 +53,18 @@ impl ScanView {
         Ok(rows)
     }
 
-    /// The sources that may hold something within `bounds`, newest first; of the tables only those that
-    /// hold something numbered `after` or later.
-    pub(crate) fn sources(&self, bounds: &Arc<Bounds>, after: SeqNo) -> Result<Vec<(Source, SourceInfo)>> {
+    /// The sources that may hold something within `bounds`, newest first; those alone that may hold something with a
+    /// number after `after`, if that is given: of a run, each stretch of such tables is a source.
+    pub(crate) fn sources(
+        &self,
+        bounds: &Arc<Bounds>,
+        after: Option<SeqNo>,
+    ) -> Result<Vec<(Source, SourceInfo)>> {
         let mut sources = Vec::with_capacity(8);
         let own = self.own.iter().map(|(memtable, _)| memtable);
-        let memtables = own.chain(self.superversion.memtables().map(|layer| &layer.memtable));
+        let layers = self.superversion.memtables();
+        let layers = layers.filter(|layer| after.is_none_or(|after| layer.may_hold_after(after)));
+        let memtables = own.chain(layers.map(|layer| &layer.memtable));
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             let tombstones = memtable.tombstones(self.keyspace);
             let info = SourceInfo {
@@ -73,20 +79,25 @@ impl ScanView {
             let tables = run.tables();
             let first = tables.partition_point(|t| ends_before_start(&t.meta.bounds, bounds));
             let within = tables[first..].partition_point(|t| touches(bounds, &t.meta.bounds));
-            let range = first..first + within;
-            if tables[range.clone()].iter().all(|t| t.meta.largest_seqno < after) {
-                continue;
-            }
-            let mut info =
-                SourceInfo { in_memory: false, largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
-            for table in &tables[range.clone()] {
-                info.largest_seqno = info.largest_seqno.max(table.meta.largest_seqno);
-                if table.meta.range_tombstones > 0 {
-                    info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
+            let is_younger = |t: &Arc<TableHandle>| after.is_none_or(|after| t.meta.largest_seqno > after);
+            let mut end = first;
+            for stretch in tables[first..first + within].chunk_by(|a, b| is_younger(a) == is_younger(b)) {
+                let range = end..end + stretch.len();
+                end = range.end;
+                if !is_younger(&stretch[0]) {
+                    continue;
                 }
+                let mut info =
+                    SourceInfo { in_memory: false, largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
+                for table in stretch {
+                    info.largest_seqno = info.largest_seqno.max(table.meta.largest_seqno);
+                    if table.meta.range_tombstones > 0 {
+                        info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
+                    }
+                }
+                let cursor = RunCursor::new(run.clone(), range, options, Arc::clone(bounds), self.bound);
+                sources.push((Source::Run(cursor), info));
             }
-            let cursor = RunCursor::new(run.clone(), range, options, Arc::clone(bounds), self.bound);
-            sources.push((Source::Run(cursor), info));
         }
         Ok(sources)
     }

@@ -52,6 +52,11 @@ impl MemtableAndLog {
         Some(self.log_bytes.load(Ordering::Acquire)).filter(|bytes| *bytes > 0)
     }
 
+    /// Whether it may hold a write with a number after `after`.
+    pub(crate) fn may_hold_after(&self, after: SeqNo) -> bool {
+        self.sealed_at.load(Ordering::Acquire) > after.0
+    }
+
     /// The number it was sealed at.
     pub(crate) fn sealed_seqno(&self) -> Option<SeqNo> {
         let at = self.sealed_at.load(Ordering::Acquire);

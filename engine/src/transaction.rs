@@ -1,7 +1,7 @@
 //! Serialisable, optimistic transactions.
 //!
 //! A transaction reads one snapshot with its own writes laid over it, notes every key and range it
-//! has read, and at commit, inside the commit lane, is refused with [`Error::Conflict`] if any of
+//! has read ([`read_set`]), and at commit, inside the commit lane, is refused with [`Error::Conflict`] if any of
 //! them was written after its snapshot. So what it read is still true at the moment it commits: the
 //! commit order is a serial order. (Backward validation: Kung and Robinson, "On Optimistic Methods
 //! for Concurrency Control", 1981.) Nothing is locked, nobody waits for a transaction.
@@ -10,22 +10,18 @@
 //! real one, so that gets, scans, merges and range deletes see them by the code that reads everything
 //! else.
 
-use std::collections::BTreeSet;
-use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Weak};
+pub(crate) mod read_set;
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
 use esker_base::limits;
 use esker_base::memory;
-use esker_base::merge::Merge;
-use esker_base::planted::{self, Planted};
-use esker_base::sync::Mutex;
-use esker_base::sync::atomic::Ordering;
-use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
+use esker_base::{Error, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use crate::batch::{Op, Ops, RangeDelete};
 use crate::commit::{Work, apply};
-use crate::core::Core;
 use crate::keyspace::Keyspace;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::Durability;
@@ -33,6 +29,7 @@ use crate::read::View;
 use crate::scan::{Scan, ScanView, bounds_of, bounds_of_prefix};
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
+use crate::transaction::read_set::ReadSet;
 use crate::{Database, Key, Value};
 
 /// The first sequence number of a transaction's own writes.
@@ -42,176 +39,6 @@ pub(crate) const OWN: SeqNo = SeqNo(1 << 55);
 const ATTEMPTS_MAX: u32 = 256;
 /// From this attempt on, a transaction that keeps losing has a turn of its own.
 const TURN_FROM: u32 = 4;
-
-/// What a transaction has read.
-#[derive(Debug)]
-pub(crate) struct ReadSet {
-    /// The snapshot it read.
-    seqno: SeqNo,
-    seen: Mutex<Seen>,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
-    ranges: Vec<(KeyspaceId, Bounds)>,
-}
-
-impl ReadSet {
-    fn new(seqno: SeqNo) -> Self {
-        ReadSet { seqno, seen: Mutex::new(Seen::default()) }
-    }
-
-    fn saw_key(&self, keyspace: KeyspaceId, key: &[u8]) {
-        self.seen.lock().keys.insert((keyspace, key.to_vec()));
-    }
-
-    /// Note a range about to be read; returns its place, for [`ReadSet::read_to`].
-    fn begin_range(&self, keyspace: KeyspaceId, bounds: Bounds) -> usize {
-        let mut seen = self.seen.lock();
-        seen.ranges.push((keyspace, bounds));
-        seen.ranges.len() - 1
-    }
-
-    /// Note that all of the range at `place` has been read.
-    fn read_whole(&self, place: usize, whole: &Bounds) {
-        if !planted::is(Planted::ForgottenScan) {
-            self.seen.lock().ranges[place].1 = whole.clone();
-        }
-    }
-
-    /// Note that the range at `place` has been read up to `key`, from the start of `whole` or, backward, from its
-    /// end. Called for every row of a scan: the bound that moves keeps its memory.
-    fn read_to(&self, place: usize, whole: &Bounds, forward: bool, key: &[u8]) {
-        if planted::is(Planted::ForgottenScan) {
-            return;
-        }
-        let read = &mut self.seen.lock().ranges[place].1;
-        if read.are_nothing() {
-            *read = whole.clone();
-        }
-        match if forward { &mut read.end } else { &mut read.start } {
-            Bound::Included(last) => {
-                last.clear();
-                last.extend_from_slice(key);
-            }
-            last => *last = Bound::Included(key.to_vec()),
-        }
-    }
-
-    /// Err if a commit of the same group, earlier in it, writes what was read.
-    pub(crate) fn check_group<'a>(&self, earlier: impl Iterator<Item = &'a Work<'a>>) -> Result<()> {
-        let seen = self.seen.lock();
-        let mut conflict = false;
-        for work in earlier {
-            work.for_each(|op| conflict |= seen.meets(op));
-        }
-        if conflict { Err(Error::Conflict { attempts: 1 }) } else { Ok(()) }
-    }
-
-    /// Err if anything published after the snapshot writes what was read. Called in the commit lane,
-    /// so nothing is published meanwhile.
-    pub(crate) fn check(&self, core: &Core) -> Result<()> {
-        let superversion = core.current.load_full();
-        let bound = superversion.bound(core.snapshots());
-        let seen = self.seen.lock();
-        let conflict = || Err(Error::Conflict { attempts: 1 });
-        if bound == self.seqno {
-            // To drop a keyspace takes no number.
-            let is_gone = |keyspace: &KeyspaceId| superversion.version.keyspace(*keyspace).is_none();
-            let keys = seen.keys.iter().map(|(keyspace, _)| keyspace);
-            let ranges = seen.ranges.iter().filter(|(_, bounds)| !bounds.are_nothing());
-            let dropped = core.keyspace_dropped.load(Ordering::Acquire)
-                && keys.chain(ranges.map(|(keyspace, _)| keyspace)).any(is_gone);
-            return if dropped { conflict() } else { Ok(()) };
-        }
-        for (keyspace, key) in &seen.keys {
-            let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
-            let view = View {
-                superversion: &superversion,
-                keyspace: *keyspace,
-                tree: &state.tree,
-                operator: None,
-                bound,
-                own: None,
-            };
-            let newest = view.newest_seqno(key, self.seqno, &mut OpCost::default())?;
-            if newest.is_some_and(|newest| newest > self.seqno) {
-                return conflict();
-            }
-        }
-        // A scan that was made and not asked has read nothing, not even that its keyspace is there.
-        for (keyspace, bounds) in seen.ranges.iter().filter(|(_, bounds)| !bounds.are_nothing()) {
-            if self.range_changed(&superversion, *keyspace, bounds, bound)? {
-                return conflict();
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether an entry or a range tombstone newer than the snapshot lies within `bounds`.
-    fn range_changed(
-        &self,
-        superversion: &Arc<SuperVersion>,
-        keyspace: KeyspaceId,
-        bounds: &Bounds,
-        bound: SeqNo,
-    ) -> Result<bool> {
-        let Some(state) = superversion.version.keyspace(keyspace) else { return Ok(true) };
-        let view = ScanView {
-            superversion: Arc::clone(superversion),
-            keyspace,
-            tree: Arc::clone(&state.tree),
-            operator: None,
-            bound,
-            own: None,
-            _pin: None,
-            fill_cache: false,
-            core: Weak::new(),
-        };
-        let newer = view.sources(&Arc::new(bounds.clone()), self.seqno)?;
-        let tombstones = newer.iter().flat_map(|(_, info)| &info.tombstones);
-        let covers = tombstones.flat_map(|fragments| fragments.list()).any(|fragment| {
-            fragment.newest(bound).is_some_and(|seqno| seqno > self.seqno)
-                && bounds.overlap(&fragment.start, &fragment.end)
-        });
-        if covers {
-            return Ok(true);
-        }
-        let mut merge = Merge::new(newer.into_iter().map(|(source, _)| source).collect());
-        match &bounds.start {
-            Bound::Unbounded => merge.seek_first()?,
-            Bound::Included(start) => merge.seek(InternalKey::before_all(start))?,
-            Bound::Excluded(start) => merge.seek(InternalKey::new(start, SeqNo::ZERO))?,
-        }
-        while merge.valid() && !bounds.past_end(merge.key()) {
-            if merge.seqno() > self.seqno && !bounds.before_start(merge.key()) {
-                return Ok(true);
-            }
-            merge.next()?;
-        }
-        Ok(false)
-    }
-}
-
-impl Seen {
-    /// Whether `op` writes anything read.
-    fn meets(&self, op: Op<'_>) -> bool {
-        let in_range = |bounds: &Bounds| match op.kind {
-            Kind::RangeDelete => bounds.overlap(op.key, op.value),
-            _ => !bounds.before_start(op.key) && !bounds.past_end(op.key),
-        };
-        let by_key = match op.kind {
-            Kind::RangeDelete => self
-                .keys
-                .range((op.keyspace, op.key.to_vec())..(op.keyspace, op.value.to_vec()))
-                .next()
-                .is_some(),
-            _ => self.keys.contains(&(op.keyspace, op.key.to_vec())),
-        };
-        by_key || self.ranges.iter().any(|(keyspace, bounds)| *keyspace == op.keyspace && in_range(bounds))
-    }
-}
 
 /// Reads and writes that commit together if nothing it read has changed, or not at all. Dropping it
 /// rolls it back.

@@ -4,7 +4,32 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use esker::{Database, Error, Keyspace, KeyspaceOptions, Transaction};
+use esker::vfs::Env;
+use esker::vfs::fault::{Fault, FaultFs, Operation};
+use esker::vfs::sim::Simulation;
+use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions, Transaction};
+
+const DIR: &str = "/db";
+
+/// A database without a cache, whose reads of files are counted.
+fn counted(table_bytes: u64) -> (Database, FaultFs) {
+    let world = Simulation::new(1);
+    let faults = FaultFs::over(&world.disk, Arc::clone(&world.clock));
+    let env = world.env_over(Arc::new(faults.clone()));
+    let options = DatabaseOptions { cache_bytes: 0, table_bytes, ..DatabaseOptions::default() };
+    (Database::builder(DIR).options(options).env(env).open().expect("opened"), faults)
+}
+
+fn small_blocks() -> KeyspaceOptions {
+    KeyspaceOptions { block_bytes: 512, ..KeyspaceOptions::default() }
+}
+
+/// The reads of files that a commit takes.
+fn reads_of_commit(tx: Transaction, faults: &FaultFs) -> u64 {
+    let before = faults.count(Operation::Read);
+    tx.commit().expect("no conflict");
+    faults.count(Operation::Read) - before
+}
 
 /// A keyspace created after a transaction began is empty to it, whatever others write there, and what
 /// they write conflicts.
@@ -160,4 +185,98 @@ fn a_transaction_that_has_the_turn_may_wait_for_one_that_wants_it() {
     is_done.recv_timeout(Duration::from_secs(20)).expect("the first has the lock").unwrap();
     first.join().unwrap();
     second.join().unwrap();
+}
+
+/// Of a run of tables the commit of a scan searches those alone that are younger than its snapshot.
+#[test]
+fn a_scan_is_checked_against_younger_tables_alone() {
+    let (db, faults) = counted(4 << 10);
+    let map = db.keyspace("map", small_blocks()).unwrap();
+    for row in 0..1_000 {
+        map.put(format!("row {row:04}"), [7; 50]).unwrap();
+    }
+    db.flush().unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    let tables =
+        |db: &Database| db.metrics().keyspaces[0].levels.iter().map(|level| level.tables).sum::<u64>();
+    assert!(tables(&db) > 10);
+    let mut tx = db.begin().unwrap();
+    assert_eq!(tx.range(&map, ..="row 0500").count() + tx.range(&map, "row 0501"..).count(), 1_000);
+    // Between the two.
+    map.put("row 0500 and a half", "").unwrap();
+    db.flush().unwrap();
+    map.compact_range("row 0500".."row 0501").unwrap();
+    tx.put(&map, "row", "").unwrap();
+    let reads = reads_of_commit(tx, &faults);
+    assert!((1..=15).contains(&reads), "{reads} reads, {} tables", tables(&db));
+}
+
+/// A memtable that was sealed before a transaction began is not searched, and ranges that were read again and again, or within
+/// each other, are searched once.
+#[test]
+fn what_was_read_twice_is_checked_once() {
+    let (db, faults) = counted(1 << 20);
+    let map = db.keyspace("map", small_blocks()).unwrap();
+    let watched = |times: usize| {
+        for row in 0..100 {
+            map.put(format!("row {row:02}"), [7; 50]).unwrap();
+        }
+        let mut tx = db.begin().unwrap();
+        for time in 0..times {
+            tx.watch_range(&map, "row".."row 99");
+            assert_eq!(tx.range(&map, "row"..).take(1 + time).count(), 1 + time);
+        }
+        map.put("behind", "").unwrap();
+        // A table with what was there before and with what is younger.
+        db.flush().unwrap();
+        tx.put(&map, "own", "").unwrap();
+        reads_of_commit(tx, &faults)
+    };
+    let once = watched(1);
+    assert!(once > 0);
+    // Other rows share the blocks at its ends.
+    let often = watched(100);
+    assert!(often <= once + 2, "{often} reads instead of {once}");
+}
+
+/// What a commit has to read to be checked is read while others commit.
+#[test]
+fn others_commit_while_a_transaction_is_checked() {
+    let mut env = Env::memory().unwrap();
+    let faults = FaultFs::new(Arc::clone(&env.fs));
+    env.fs = Arc::new(faults.clone());
+    let options =
+        DatabaseOptions { cache_bytes: 0, durability: Durability::NoLog, ..DatabaseOptions::default() };
+    let db = Database::builder(DIR).options(options).env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("row", "").unwrap();
+    let mut tx = db.begin().unwrap();
+    assert_eq!(tx.prefix(&map, "row").count(), 1);
+    map.put("behind", "").unwrap();
+    db.flush().unwrap();
+    tx.put(&map, "own", "").unwrap();
+    // The other's put needs no file.
+    let (asked, is_asked) = mpsc::channel();
+    let (done, is_done) = mpsc::channel();
+    let other = std::thread::spawn({
+        let map = map.clone();
+        move || {
+            is_asked.recv().unwrap();
+            map.put("by another", "").unwrap();
+            let _ = done.send(());
+        }
+    });
+    let passed = Arc::new(Mutex::new(None));
+    let (told, is_done) = (Arc::clone(&passed), Mutex::new(is_done));
+    faults.plan(Fault::when(move |call| {
+        let mut passed = told.lock().unwrap();
+        if call.operation == Operation::Read && passed.is_none() {
+            asked.send(()).unwrap();
+            *passed = Some(is_done.lock().unwrap().recv_timeout(Duration::from_secs(5)).is_ok());
+        }
+        false
+    }));
+    tx.commit().unwrap();
+    other.join().unwrap();
+    assert_eq!(*passed.lock().unwrap(), Some(true), "a put waited for the commit's reads");
 }
