@@ -59,7 +59,7 @@ impl Core {
     /// itself. Called by the leader of the commit lane, whose `memtable` has everything older applied.
     pub(crate) fn fold_early(&self, memtable: &Memtable, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
         let operator = self.merge_operators.load().get(&op.keyspace).cloned()?;
-        let cover = memtable.newest_cover(op.keyspace, op.key);
+        let cover = memtable.covering(op.keyspace, op.key, SeqNo::MAX);
         let hidden = |entry: SeqNo| cover.is_some_and(|cover| cover > entry);
         let mut upper = SeqNo::MAX;
         let mut newest = None;

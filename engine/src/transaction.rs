@@ -18,6 +18,7 @@ use std::sync::Arc;
 use esker_base::bounds::Bounds;
 use esker_base::limits;
 use esker_base::memory;
+use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Error, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use crate::batch::{Op, Ops, RangeDelete};
@@ -72,6 +73,8 @@ pub struct Transaction {
     /// The same writes, to be read.
     own: Arc<Memtable>,
     writer: MemtableWriter,
+    /// How many of the writes the last scan sees.
+    scanned: AtomicU64,
     durability: Option<Durability>,
 }
 
@@ -101,6 +104,7 @@ impl Transaction {
             ops: Ops::default(),
             own,
             writer,
+            scanned: AtomicU64::new(0),
             durability: None,
         })
     }
@@ -279,6 +283,8 @@ impl Transaction {
         let bytes = ops.clone().map(|op| op.user_bytes()).sum();
         memory::probe(bytes, "a transaction's own copy of its writes")?;
         self.ops.push_all(ops.clone())?;
+        // A get sees all of the writes: those between two scans become visible together.
+        self.writer.begin_group(OWN.plus(self.scanned.load(Ordering::Relaxed)));
         for op in ops {
             apply(&mut self.writer.writes(), op, seqno);
             seqno = seqno.plus(1);
@@ -303,6 +309,9 @@ impl Transaction {
         let view = self.superversion_with(keyspace);
         // A keyspace that was gone before has nothing to be read, now or later.
         let bounds = if view.is_ok() { bounds } else { Bounds::nothing() };
+        // Its own writes as they are now: later ones must not slip into a scan under way.
+        let writes = self.ops.count();
+        self.scanned.store(writes, Ordering::Relaxed);
         let view = view.and_then(|superversion| {
             let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
             Ok(ScanView {
@@ -310,8 +319,7 @@ impl Transaction {
                 tree: Arc::clone(&state.tree),
                 operator: keyspace.operator().cloned(),
                 bound: self.pin.seqno(),
-                // Its own writes as they are now: later ones must not slip into a scan under way.
-                own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + self.ops.count()))),
+                own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + writes))),
                 _pin: Some(Arc::clone(&self.pin)),
                 fill_cache: true,
                 core: Arc::downgrade(self.db.core()),
@@ -486,3 +494,6 @@ impl Database {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -143,7 +143,8 @@ impl Memtable {
     }
 
     /// The newest range tombstone of the keyspace over `key` at or below `bound`; `None`, after one relaxed load, while no
-    /// keyspace has any.
+    /// keyspace has any. [`SeqNo::MAX`] is for whoever holds the writer, so that nobody adds any meanwhile: who asks after each
+    /// range delete has their fragments built seldom.
     #[inline]
     pub(crate) fn covering(&self, keyspace: KeyspaceId, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
         if self.range_tombstones() == 0 {
@@ -163,14 +164,6 @@ impl Memtable {
                 found.tombstones.finish();
             }
         }
-    }
-
-    /// The newest range tombstone over `key`. For whoever holds the writer: nobody adds any meanwhile.
-    pub(crate) fn newest_cover(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<SeqNo> {
-        if self.range_tombstones() == 0 {
-            return None;
-        }
-        self.directory.get(keyspace)?.tombstones.newest_over(key)
     }
 
     /// A cursor over the keyspace's entries, standing nowhere.

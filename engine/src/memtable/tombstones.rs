@@ -8,13 +8,13 @@
 //! happened before them, relaxed ones neither. It therefore sees a `count` that includes the
 //! tombstone, finds the built fragments too old, and builds new ones from the list under its lock.
 //!
-//! The writer asks about one key without building ([`Tombstones::newest_over`]): a merge after each range
-//! delete would otherwise build as many times as there are range deletes.
+//! The writer asks about one key mostly without building ([`Tombstones::newest_over`]): a merge, or a transaction's get, after each
+//! range delete would otherwise build as many times as there are range deletes.
 //!
 //! Tombstones of one commit group become visible together. The fragments keep the newest of each group alone,
 //! so that one batch of very many, within each other, takes no more than its share of memory.
 //!
-//! Locks: `list`, for the length of one push, one build, or one look at the last [`tail_max`].
+//! Locks: `list`, for the length of one push, one build, or one look at those that are not in the fragments.
 
 use std::sync::Arc;
 
@@ -23,13 +23,11 @@ use esker_base::range_tombstone::{Fragment, Fragments, RangeTombstone};
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwapOption, Mutex};
 
-/// How many tombstones behind the built fragments the writer looks through one by one, at least.
-const TAIL_MAX: usize = 64;
-
-/// The same with fragments built of `known`: with the root of their number, what is looked through and what is
-/// built anew stay in balance, and neither is quadratic.
-fn tail_max(known: usize) -> usize {
-    TAIL_MAX.max(8 * known.isqrt())
+/// How many tombstones behind the fragments, which were built of `known`, the writer looks at one by one, all its looks
+/// together, before it builds new ones: about what building takes. So where it looks after each that it adds, it builds after
+/// a number in the order of the root of `known`, and where it goes on looking without adding any, it builds soon.
+fn looks_max(known: usize) -> usize {
+    2_048 + 32 * known
 }
 
 /// Range tombstones and their fragments.
@@ -46,6 +44,8 @@ struct List {
     all: Vec<RangeTombstone>,
     /// With which number each group begins that has any, ascending.
     groups: Vec<SeqNo>,
+    /// How many were looked at one by one since the fragments were built.
+    looks: usize,
 }
 
 impl List {
@@ -93,8 +93,12 @@ impl Tombstones {
         self.with_fragments(Arc::clone)
     }
 
-    /// The newest tombstone over `key` at or below `bound`. Shares nothing: many gets at a time ask.
+    /// The newest tombstone over `key` at or below `bound`, [`SeqNo::MAX`] for the writer. Shares nothing with others: many
+    /// gets at a time ask.
     pub(super) fn covering(&self, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
+        if bound == SeqNo::MAX {
+            return self.newest_over(key);
+        }
         self.with_fragments(|fragments| fragments.covering(key, bound)).flatten()
     }
 
@@ -109,23 +113,29 @@ impl Tombstones {
         })
     }
 
-    /// The newest tombstone over `key`. For the one writer.
-    pub(super) fn newest_over(&self, key: &[u8]) -> Option<SeqNo> {
+    /// The newest tombstone over `key`. For the one writer: nobody adds any meanwhile.
+    fn newest_over(&self, key: &[u8]) -> Option<SeqNo> {
         let count = self.count.load(Ordering::Relaxed);
         if count == 0 {
             return None;
         }
         let built = self.built.load();
         let known = built.as_ref().map_or(0, |built| built.count);
-        if count > known + tail_max(known) {
-            return self.build().covering(key, SeqNo::MAX);
+        if known < count {
+            let mut list = self.list.lock();
+            list.looks += count - known;
+            if list.looks > looks_max(known) {
+                drop(list);
+                return self.build().covering(key, SeqNo::MAX);
+            }
+            let tail = list.all.get(known..).unwrap_or_default().iter();
+            let over = |t: &&RangeTombstone| t.start.as_slice() <= key && key < t.end.as_slice();
+            // Later ones have larger numbers.
+            if let Some(newest) = tail.rev().find(over) {
+                return Some(newest.seqno);
+            }
         }
-        let list = self.list.lock();
-        let tail = list.all.get(known..).unwrap_or_default().iter();
-        let over = |t: &&RangeTombstone| t.start.as_slice() <= key && key < t.end.as_slice();
-        // Later ones have larger numbers.
-        let newest = tail.rev().find(over).map(|tombstone| tombstone.seqno);
-        newest.or_else(|| built.as_ref()?.fragments.covering(key, SeqNo::MAX))
+        built.as_ref()?.fragments.covering(key, SeqNo::MAX)
     }
 
     /// Build the fragments for good: nobody adds another, and every reader sees all there are. However deep they
@@ -138,7 +148,8 @@ impl Tombstones {
 
     #[cold]
     fn build(&self) -> Arc<Fragments> {
-        let list = self.list.lock();
+        let mut list = self.list.lock();
+        list.looks = 0;
         // Another reader may have built while this one waited for the lock.
         if let Some(built) = &*self.built.load()
             && built.count == list.all.len()
@@ -156,19 +167,35 @@ impl Tombstones {
 mod tests {
     use super::*;
 
-    /// A batch that asks after each of its range deletes, as merges do.
+    /// Of how many the fragments were built.
+    fn known(tombstones: &Tombstones) -> usize {
+        tombstones.built.load().as_ref().map_or(0, |built| built.count)
+    }
+
+    /// A batch that asks after each of its range deletes, as merges do, and a transaction that gets.
     #[test]
     fn the_writer_builds_seldom() {
         let depth: u64 = if cfg!(miri) { 300 } else { 10_000 };
         let tombstones = Tombstones::new();
-        let (mut builds, mut known) = (0, 0);
+        let (mut builds, mut before) = (0, 0);
         for n in 1..=depth {
             tombstones.add(&n.to_be_bytes(), &(3 * depth - n).to_be_bytes(), SeqNo(n), SeqNo(1));
-            assert_eq!(tombstones.newest_over(&depth.to_be_bytes()), Some(SeqNo(n)));
-            let count = tombstones.built.load().as_ref().map_or(0, |built| built.count);
-            builds += u64::from(count > known);
-            known = count;
+            assert_eq!(tombstones.covering(&depth.to_be_bytes(), SeqNo::MAX), Some(SeqNo(n)));
+            builds += u64::from(known(&tombstones) > before);
+            before = known(&tombstones);
         }
-        assert!(known > 0 && builds < 40, "built {builds} times");
+        assert!(before > 0 && builds < 40, "built {builds} times");
+    }
+
+    /// Who asks again and again does not look at few tombstones one by one for ever.
+    #[test]
+    fn who_goes_on_asking_has_fragments() {
+        let tombstones = Tombstones::new();
+        tombstones.add(b"a", b"b", SeqNo(1), SeqNo(1));
+        for _ in 0..3_000 {
+            assert_eq!(tombstones.covering(b"a", SeqNo::MAX), Some(SeqNo(1)));
+            assert_eq!(tombstones.covering(b"b", SeqNo::MAX), None);
+        }
+        assert_eq!(known(&tombstones), 1);
     }
 }

@@ -1,0 +1,48 @@
+use crate::{Database, KeyspaceOptions};
+
+/// Range deletes within each other of which no scan tells one from another take memory by their number.
+#[test]
+fn nested_range_deletes_take_memory_by_their_number() {
+    let depth: u32 = if cfg!(miri) { 30 } else { 2_000 };
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put(depth.to_be_bytes(), "").unwrap();
+    let mut tx = db.begin().unwrap();
+    let (before, mut scan) = (tx.range::<&[u8]>(&map, ..), tx.range::<&[u8]>(&map, ..));
+    for n in 0..depth {
+        tx.delete_range(&map, n.to_be_bytes()..(2 * depth - n).to_be_bytes()).unwrap();
+        assert_eq!(tx.get(&map, depth.to_be_bytes()).unwrap(), None);
+        if n == depth / 2 {
+            scan = tx.range::<&[u8]>(&map, ..);
+        }
+    }
+    let fragments = tx.own.tombstones(map.id()).unwrap();
+    let numbers: usize = fragments.list().iter().map(|fragment| fragment.seqnos.len()).sum();
+    assert!(numbers < 5 * depth as usize, "{numbers} numbers in {} fragments", fragments.list().len());
+    assert_eq!((before.count(), scan.count()), (1, 0));
+}
+
+/// Each scan sees the range deletes before it and none after it, also if it is asked only once all are done.
+#[test]
+fn scans_tell_the_range_deletes_between_them_apart() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    (0..20u8).for_each(|row| map.put([row], "").unwrap());
+    let mut tx = db.begin().unwrap();
+    let mut scans = Vec::new();
+    for round in 0..9u8 {
+        scans.push(tx.range::<&[u8]>(&map, ..));
+        tx.delete_range(&map, [0]..[2 * round + 1]).unwrap();
+        tx.delete_range(&map, [1]..[2 * round + 2]).unwrap();
+        tx.put(&map, [2 * round], "again").unwrap();
+        tx.delete_range(&map, [0]..[2 * round + 1]).unwrap();
+        tx.put(&map, [0], "own").unwrap();
+    }
+    scans.push(tx.range::<&[u8]>(&map, ..));
+    for (round, scan) in scans.into_iter().enumerate() {
+        let keys: Vec<u8> = scan.map(|row| row.unwrap().0[0]).collect();
+        let first = (round > 0).then_some(0).into_iter();
+        let expected: Vec<u8> = first.chain(2 * u8::try_from(round).unwrap()..20).collect();
+        assert_eq!(keys, expected, "after {round} rounds");
+    }
+}
