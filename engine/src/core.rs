@@ -274,7 +274,6 @@ impl Core {
         let log_bytes = turn.log.as_ref().map_or(0, LogWriter::written);
         let log = if turn.log.is_some() {
             let predecessor = Predecessor { number: turn.log_number, len: log_bytes };
-            self.metrics.count_log(log_bytes);
             let full = (reason == SealReason::Full).then_some(log_bytes);
             let by_calls = turn.log.as_ref().is_some_and(LogWriter::goes_by_calls);
             let old = if full.is_some() && by_calls {
@@ -296,6 +295,7 @@ impl Core {
             self.sync_lane.begin_log(number, log.syncer());
         }
         turn.log = log;
+        self.metrics.count_log(log_bytes);
         turn.log_number = number;
         turn.memtable = writer;
         self.backlog.active_full.store(false, Ordering::Relaxed);

@@ -498,8 +498,12 @@ impl Core {
 
     fn database_metrics(&self) -> DatabaseMetrics {
         let current = self.current.load_full();
-        let (log_bytes, log_memory) =
-            self.lane.turn().log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
+        let (log_bytes, log_memory) = {
+            // No log is closed meanwhile: its bytes would count twice, or not at all.
+            let turn = self.lane.turn();
+            let (written, memory) = turn.log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
+            (self.metrics.log_bytes_retired() + written, memory)
+        };
         let keyspaces = current.version.keyspaces().iter();
         let keyspaces = keyspaces.map(|keyspace| KeyspaceMetrics {
             id: keyspace.id,

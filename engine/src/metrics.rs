@@ -182,9 +182,14 @@ impl Metrics {
         self.compactions.record(took);
     }
 
-    /// A log of `bytes` was closed.
+    /// A log of `bytes` was closed: under the commit lane's turn, once another is in its place.
     pub(crate) fn count_log(&self, bytes: u64) {
         self.log_bytes_retired.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What was written to logs that were closed.
+    pub(crate) fn log_bytes_retired(&self) -> u64 {
+        self.log_bytes_retired.load(Ordering::Relaxed)
     }
 
     pub(crate) fn count_stall(&self, waited: Duration) {
@@ -199,7 +204,7 @@ impl Metrics {
         self.listener_panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counters now; `log_bytes` are those of the log in use, `syncs` the log's syncs.
+    /// The counters now; `log_bytes` are those of all logs, `syncs` the log's syncs.
     pub(crate) fn counters(&self, log_bytes: u64, syncs: &Histogram) -> Counters {
         let sum = |pick: fn(&Stripe) -> &AtomicU64| {
             self.stripes.iter().map(|s| pick(s).load(Ordering::Relaxed)).sum()
@@ -215,7 +220,7 @@ impl Metrics {
             operations: load(&self.operations),
             user_bytes: load(&self.user_bytes),
             conflicts: load(&self.conflicts),
-            log_bytes: load(&self.log_bytes_retired) + log_bytes,
+            log_bytes,
             flushed_bytes: load(&self.flushed_bytes),
             compacted_bytes_in: load(&self.compacted_bytes_in),
             compacted_bytes_out: load(&self.compacted_bytes_out),

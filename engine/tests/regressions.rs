@@ -724,3 +724,25 @@ fn a_close_does_not_wait_for_a_disk_that_stays_as_it_is() {
         db.close().unwrap_err();
     }
 }
+
+/// A log counts as closed once there is another: a flush that cannot make that has closed nothing.
+#[test]
+fn logs_that_stay_open_are_counted_once() {
+    let disk = MemFs::simulated();
+    let (db, fs) = open_failing(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", "value").unwrap();
+    let log_bytes = || db.metrics().counters.log_bytes;
+    let before = log_bytes();
+    let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");
+    fs.plan(Fault::when(move |call| call.operation == Operation::Create && is_log(call.path)).sticky());
+    for _ in 0..2 {
+        db.flush().unwrap_err();
+    }
+    assert_eq!(fs.fired().len(), 2);
+    assert_eq!(log_bytes(), before);
+    fs.clear();
+    db.flush().unwrap();
+    map.put("key", "value").unwrap();
+    assert!(log_bytes() > before);
+}
