@@ -295,8 +295,11 @@ impl Transaction {
     /// What the transaction reads `keyspace` through: what it pinned at its begin, or, for a keyspace that
     /// was created since, the present, of which its sequence number shows nothing. So a new keyspace is
     /// empty to it but for its own writes, and whatever others write there conflicts.
+    ///
+    /// Err once the database is closed, which that promises.
     fn superversion_with(&self, keyspace: &Keyspace) -> Result<Arc<SuperVersion>> {
         keyspace.check_belongs_to(self.db.core());
+        self.db.core().health().check_open()?;
         let knows = |superversion: &SuperVersion| superversion.version.keyspace(keyspace.id()).is_some();
         if knows(&self.superversion) {
             return Ok(Arc::clone(&self.superversion));

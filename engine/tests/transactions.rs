@@ -280,3 +280,21 @@ fn others_commit_while_a_transaction_is_checked() {
     other.join().unwrap();
     assert_eq!(*passed.lock().unwrap(), Some(true), "a put waited for the commit's reads");
 }
+
+/// A transaction reads nothing once its database is closed; a scan that was made before goes on.
+#[test]
+fn a_transaction_ends_with_its_database() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", "value").unwrap();
+    let mut tx = db.begin().unwrap();
+    tx.put(&map, "own", "value").unwrap();
+    let scan = tx.range::<&[u8]>(&map, ..);
+    db.close().unwrap();
+    assert!(matches!(tx.get(&map, "key"), Err(Error::Closed { .. })));
+    assert!(matches!(tx.get(&map, "own"), Err(Error::Closed { .. })));
+    assert!(matches!(tx.contains(&map, "key"), Err(Error::Closed { .. })));
+    assert!(matches!(tx.prefix(&map, "key").next(), Some(Err(Error::Closed { .. }))));
+    assert_eq!(scan.collect::<esker::Result<Vec<_>>>().unwrap().len(), 2);
+    assert!(matches!(tx.commit(), Err(Error::Closed { .. })));
+}
