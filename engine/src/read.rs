@@ -5,7 +5,7 @@
 //! after it. So the first version found decides, a range tombstone found in a source decides over all
 //! sources after it, and only merge operands make the walk go on.
 
-pub(crate) mod ahead;
+mod ahead;
 
 use std::sync::Arc;
 
@@ -29,6 +29,10 @@ use ahead::Tables;
 /// be hostile. What lies in memtables is in memory already; after a crash that may be a chain which the
 /// commit lane had kept short and the log has whole.
 pub(crate) const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
+
+/// Keys of [`View::multi_get`] for which what their gets will look at is asked for at once. The lines of some tens stay
+/// in a processor's first cache until they are.
+const TOGETHER: usize = 16;
 
 /// Count `operand` of `key`, from a table, among the `bytes` held; err beyond `most`.
 pub(crate) fn count_operand(key: &[u8], operand: &[u8], bytes: &mut usize, most: usize) -> Result<()> {
@@ -169,6 +173,25 @@ impl View<'_> {
     )]
     pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
         self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
+    }
+
+    /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share blocks.
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        cost: &mut OpCost,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
+        let mut values = vec![None; keys.len()];
+        for some in order.chunks(TOGETHER) {
+            let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
+            ahead::expect_gets(self.tree, &asked, self.bound);
+            for (key, &index) in asked.into_iter().zip(some) {
+                values[index] = self.get_bytes(key, cost)?;
+            }
+        }
+        Ok(values)
     }
 
     /// The number of the newest version of `key` visible here, tombstones included; only sources that may hold a

@@ -10,15 +10,11 @@ use esker_manifest::KeyspaceState;
 
 use crate::Value;
 use crate::keyspace::Keyspace;
-use crate::read::{View, ahead};
+use crate::read::View;
 use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix};
 use crate::snapshot::Snapshot;
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
-
-/// Keys of [`Reader::multi_get`] for which what their gets will look at is asked for at once. The lines of some tens stay
-/// in a processor's first cache until they are.
-const TOGETHER: usize = 16;
 
 /// One keyspace at one moment: all its reads agree with each other, and each can say what it cost.
 /// While it lives, what it sees is kept on disk and in memory: make it, read, let it go. It goes on reading after its keyspace was dropped and its
@@ -172,20 +168,7 @@ impl Reader {
         keys: &[K],
         cost: &mut OpCost,
     ) -> Result<Vec<Option<Value>>> {
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
-        let mut values = vec![None; keys.len()];
-        self.counted(cost, |view, cost| {
-            for some in order.chunks(TOGETHER) {
-                let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
-                ahead::expect_gets(view.tree, &asked, view.bound);
-                for (key, &index) in asked.into_iter().zip(some) {
-                    values[index] = view.get_bytes(key, cost)?;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(values)
+        self.counted(cost, |view, cost| view.multi_get(keys, cost))
     }
 
     /// The rows in `range`.

@@ -12,7 +12,8 @@
 
 pub(crate) mod read_set;
 
-use std::ops::RangeBounds;
+use std::iter;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
@@ -129,19 +130,50 @@ impl Transaction {
         cost: &mut OpCost,
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.read(keyspace, key, cost, |view, cost| view.get_bytes(key, cost))
+        self.read(keyspace, iter::once(key), cost, |view, cost| view.get_bytes(key, cost))
     }
 
-    /// What `read` says of `key`, which the transaction has then read; what it costs goes into `cost` and the metrics.
-    fn read<R>(
+    /// The values of `keys`, in their order, with this transaction's own writes: as so many times [`Transaction::get`], and sooner.
+    /// All of `keys` count as read, also if it errs.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let stock = db.keyspace("stock", esker::KeyspaceOptions::default())?;
+    /// stock.put("bolts", [3])?;
+    /// let there = db.transact(|tx| {
+    ///     tx.put(&stock, "nuts", [5])?;
+    ///     tx.multi_get(&stock, &["nuts", "screws", "bolts"])
+    /// })?;
+    /// let there: Vec<_> = there.iter().map(|value| value.as_ref().map(|value| value[0])).collect();
+    /// assert_eq!(there, [Some(5), None, Some(3)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.multi_get_costed(keyspace, keys, &mut OpCost::default())
+    }
+
+    /// [`Transaction::multi_get`], adding to `cost` what it took.
+    pub fn multi_get_costed<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
-        key: &[u8],
+        keys: &[K],
+        cost: &mut OpCost,
+    ) -> Result<Vec<Option<Value>>> {
+        let seen = keys.iter().map(AsRef::as_ref);
+        self.read(keyspace, seen, cost, |view, cost| view.multi_get(keys, cost))
+    }
+
+    /// What `read` says of `keys`, which the transaction has then read; what it costs goes into `cost` and the metrics.
+    fn read<'a, R>(
+        &self,
+        keyspace: &Keyspace,
+        keys: impl Iterator<Item = &'a [u8]>,
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
         let superversion = self.superversion_with(keyspace)?;
-        self.reads.saw_key(keyspace.id(), key);
+        self.reads.saw_keys(keyspace.id(), keys);
         let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
         let view = View {
             superversion: &superversion,
@@ -167,7 +199,7 @@ impl Transaction {
         cost: &mut OpCost,
     ) -> Result<bool> {
         let key = key.as_ref();
-        self.read(keyspace, key, cost, |view, cost| view.contains(key, cost))
+        self.read(keyspace, iter::once(key), cost, |view, cost| view.contains(key, cost))
     }
 
     /// The rows in `range`, with this transaction's own writes up to now.
@@ -182,6 +214,11 @@ impl Transaction {
     /// The rows whose keys start with `prefix`, with this transaction's own writes up to now.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionScan {
         self.scan(keyspace, bounds_of_prefix(prefix.as_ref()))
+    }
+
+    /// All rows, with this transaction's own writes up to now.
+    pub fn iter(&self, keyspace: &Keyspace) -> TransactionScan {
+        self.scan(keyspace, Bounds { start: Bound::Unbounded, end: Bound::Unbounded })
     }
 
     /// Set `key` to `value`.
@@ -268,7 +305,7 @@ impl Transaction {
         limits::check_key(key)?;
         limits::check_value(value)?;
         keyspace.check_belongs_to(self.db.core());
-        self.add(std::iter::once(Op { keyspace: keyspace.id(), kind, key, value }))
+        self.add(iter::once(Op { keyspace: keyspace.id(), kind, key, value }))
     }
 
     fn delete_within(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use esker::vfs::Env;
 use esker::vfs::fault::{Fault, FaultFs, Operation};
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions, Transaction};
+use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions, OpCost, Transaction};
 
 const DIR: &str = "/db";
 
@@ -297,4 +297,70 @@ fn a_transaction_ends_with_its_database() {
     assert!(matches!(tx.prefix(&map, "key").next(), Some(Err(Error::Closed { .. }))));
     assert_eq!(scan.collect::<esker::Result<Vec<_>>>().unwrap().len(), 2);
     assert!(matches!(tx.commit(), Err(Error::Closed { .. })));
+}
+
+/// Many keys at once are what they are one by one: the snapshot's, the transaction's own, deleted, merged, asked twice.
+#[test]
+fn many_keys_at_once_are_as_one_by_one() {
+    let db = Database::in_memory().unwrap();
+    let options = KeyspaceOptions::default().with_merge_operator("append");
+    let map = db.keyspace("map", options).unwrap();
+    let key = |n: u32| format!("key {n:02}");
+    for n in 0..60 {
+        map.put(key(n), "table").unwrap();
+        if n == 40 {
+            db.flush().unwrap();
+        }
+    }
+    let mut tx = db.begin().unwrap();
+    (0..60).step_by(7).for_each(|n| map.put(key(n), "later").unwrap());
+    for n in (0..80).step_by(4) {
+        tx.put(&map, key(n), "own").unwrap();
+    }
+    for n in (0..80).step_by(5) {
+        tx.merge(&map, key(n), " merged").unwrap();
+    }
+    tx.delete_range(&map, key(10)..key(15)).unwrap();
+    for n in (0..80).step_by(6) {
+        tx.delete(&map, key(n)).unwrap();
+    }
+    tx.merge(&map, key(12), "anew").unwrap();
+    let keys: Vec<String> = (0..90).rev().chain(20..30).chain([3, 3]).map(key).collect();
+    let mut cost = OpCost::default();
+    let many = tx.multi_get_costed(&map, &keys, &mut cost).unwrap();
+    let single: Vec<_> = keys.iter().map(|key| tx.get(&map, key).unwrap()).collect();
+    assert_eq!(many, single);
+    assert_eq!(cost.calls, keys.len() as u64);
+    assert!(
+        many.iter().any(Option::is_none) && many.iter().flatten().any(|value| &**value == b"own merged")
+    );
+    assert_eq!(tx.multi_get::<&[u8]>(&map, &[]).unwrap().len(), 0);
+}
+
+/// Each of many keys that were read at once has been read.
+#[test]
+fn a_write_to_any_of_many_keys_conflicts() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let keys: Vec<[u8; 1]> = (0..20).map(|n| [n]).collect();
+    for n in 0..=20u8 {
+        let mut tx = db.begin().unwrap();
+        tx.multi_get(&map, &keys).unwrap();
+        map.put([n], "").unwrap();
+        tx.put(&map, "own", "").unwrap();
+        assert_eq!(matches!(tx.commit(), Err(Error::Conflict { .. })), n < 20, "key {n}");
+    }
+}
+
+/// A scan of everything has read everything.
+#[test]
+fn all_rows_of_a_transaction() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    let mut tx = db.begin().unwrap();
+    tx.put(&map, "b", "2").unwrap();
+    assert_eq!(tx.iter(&map).count(), 2);
+    map.put("c", "3").unwrap();
+    assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
 }

@@ -61,7 +61,7 @@ impl<'a> Tables<'a> {
 }
 
 /// Ask for what gets of `keys` will look at, at or below `upper`. A table that was not opened yet is left alone.
-pub(crate) fn expect_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
+pub(super) fn expect_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
     let runs = || tree.levels.iter().flat_map(Level::runs);
     let mut asked: Vec<(&[u8], u64, &TableReader)> = Vec::with_capacity(keys.len());
     for key in keys {

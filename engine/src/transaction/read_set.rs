@@ -44,8 +44,9 @@ impl ReadSet {
         ReadSet { seen: Mutex::new(Seen { upto: seqno, keys: BTreeSet::new(), ranges: Vec::new() }) }
     }
 
-    pub(super) fn saw_key(&self, keyspace: KeyspaceId, key: &[u8]) {
-        self.seen.lock().keys.insert((keyspace, key.to_vec()));
+    /// Note that `keys` are about to be read.
+    pub(super) fn saw_keys<'a>(&self, keyspace: KeyspaceId, keys: impl Iterator<Item = &'a [u8]>) {
+        self.seen.lock().keys.extend(keys.map(|key| (keyspace, key.to_vec())));
     }
 
     /// Note a range about to be read; returns its place, for [`ReadSet::read_to`].

@@ -13,6 +13,23 @@ use crate::{OpCost, Result};
 /// instructions again, which only many misses at once are worth.
 const TOGETHER_MIN: usize = 4;
 
+/// The values of `keys`, by `one` or `together`, which is one call to whoever counts.
+pub(super) fn get_many(
+    keys: &[&[u8]],
+    cost: &mut OpCost,
+    one: impl Fn(&[u8], &mut OpCost) -> esker::Result<Option<Bytes>>,
+    together: impl FnOnce(&mut OpCost) -> esker::Result<Vec<Option<Bytes>>>,
+) -> Result<Vec<Option<Bytes>>> {
+    let calls = cost.calls + 1;
+    let values = if keys.len() < TOGETHER_MIN {
+        keys.iter().map(|key| one(key, cost)).collect()
+    } else {
+        together(cost)
+    };
+    cost.calls = calls;
+    Ok(values?)
+}
+
 /// One moment of the keyspace.
 pub struct EngineRead {
     reader: Reader,
@@ -49,15 +66,8 @@ impl KvRead for EngineRead {
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let mut cost = self.cost.borrow_mut();
-        let calls = cost.calls + 1;
-        let values = if keys.len() < TOGETHER_MIN {
-            keys.iter().map(|key| self.reader.get_costed(key, &mut cost)).collect()
-        } else {
-            self.reader.multi_get_costed(keys, &mut cost)
-        };
-        cost.calls = calls;
-        Ok(values?)
+        let one = |key: &[u8], cost: &mut OpCost| self.reader.get_costed(key, cost);
+        get_many(keys, &mut self.cost.borrow_mut(), one, |cost| self.reader.multi_get_costed(keys, cost))
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineScan<'_>> {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use esker::{Keyspace, Transaction, TransactionScan};
 
-use super::read::bounds;
+use super::read::{bounds, get_many};
 use crate::kv::{Expect, Go, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
 use crate::{Error, OpCost, Result};
 
@@ -84,12 +84,10 @@ impl KvRead for EngineTx<'_> {
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let mut cost = self.cost.borrow_mut();
-        let calls = cost.calls + 1;
-        let get = |key: &&[u8]| self.transaction.get_costed(self.keyspace, key, &mut cost);
-        let values: esker::Result<Vec<_>> = keys.iter().map(get).collect();
-        cost.calls = calls;
-        Ok(values?)
+        let (transaction, keyspace) = (&*self.transaction, self.keyspace);
+        let one = |key: &[u8], cost: &mut OpCost| transaction.get_costed(keyspace, key, cost);
+        let together = |cost: &mut OpCost| transaction.multi_get_costed(keyspace, keys, cost);
+        get_many(keys, &mut self.cost.borrow_mut(), one, together)
     }
 
     fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<EngineTxScan<'_>> {
