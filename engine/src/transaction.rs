@@ -117,7 +117,15 @@ impl Transaction {
         self
     }
 
-    /// The value of `key`, with this transaction's own writes.
+    /// The value of `key`, with this transaction's own writes. The transaction has then read `key`, also if this errs: its commit
+    /// conflicts with whoever writes to it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`]; [`Error::NoSuchKeyspace`] for a keyspace that was dropped before the transaction began. All its
+    /// reads err so, scans with their first item.
+    ///
+    /// # Panics
+    /// If `keyspace` belongs to another database. So do all calls that take one.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.get_costed(keyspace, key, &mut OpCost::default())
     }
@@ -221,7 +229,15 @@ impl Transaction {
         self.scan(keyspace, Bounds { start: Bound::Unbounded, end: Bound::Unbounded })
     }
 
-    /// Set `key` to `value`.
+    /// Set `key` to `value`: for this transaction's own reads from here on, for others with its commit.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]: a key of more than 65,535 bytes, a value of more than 1 GiB, or writes of more than 2 GiB (each counted
+    /// with 32 bytes besides); [`Error::OutOfMemory`]. The transaction is as it was before. All that adds to it errs so. That the
+    /// keyspace was dropped is for the commit to tell.
+    ///
+    /// # Panics
+    /// If `keyspace` belongs to another database.
     pub fn put(
         &mut self,
         keyspace: &Keyspace,
@@ -231,13 +247,14 @@ impl Transaction {
         self.write(keyspace, Kind::Put, key.as_ref(), value.as_ref())
     }
 
-    /// Delete `key`.
+    /// Delete `key`, whether or not it has a value; the transaction has not read it by that. Errs and panics as [`Transaction::put`].
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(keyspace, Kind::Delete, key.as_ref(), &[])
     }
 
     /// Give `operand` for `key` to the keyspace's merge operator. The transaction has not read the key by that, so it conflicts
-    /// with nobody. What its commit may read: see [`Keyspace::merge`].
+    /// with nobody. What its commit may read: see [`Keyspace::merge`]. Errs as [`Transaction::put`], and with [`Error::InvalidArgument`]
+    /// if the keyspace has no operator.
     pub fn merge(
         &mut self,
         keyspace: &Keyspace,
