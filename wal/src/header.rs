@@ -123,6 +123,12 @@ pub(crate) struct LogHeader {
     pub(crate) checksum: u32,
 }
 
+/// The database that the log or manifest which starts with `bytes` was made in; `None` if its header, of [`HEADER_LEN`] bytes,
+/// is not whole or does not check.
+pub fn database_of(bytes: &[u8]) -> Option<DatabaseId> {
+    LogHeader::decode(bytes).map(|header| header.database)
+}
+
 impl LogHeader {
     /// The bytes of a new log's header.
     pub(crate) fn encode(identity: &LogIdentity, predecessor: Option<Predecessor>) -> Vec<u8> {

@@ -6,7 +6,11 @@
 //!
 //! Which manifest is in force, `CURRENT` says. Where that does not read, a manifest counts as the one in force if there is
 //! no other and the tables in the directory are those that it tells of. Beside others the newest is read, and not trusted: it may never have
-//! come into force, and tell of a commit that was given up, while an older one went on.
+//! come into force, and tell of a commit that was given up, while an older one went on. One whose header does not check is no
+//! manifest yet.
+//!
+//! Whose the directory is, `CURRENT` says, or else the newest manifest whose header checks, or else the oldest log of which that
+//! is so. Where none is, the tables decide, when they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,20 +22,17 @@ use esker_manifest::current_file;
 use esker_manifest::limits::may_be_ours;
 use esker_manifest::{Edit, Marks, edit};
 use esker_vfs::fs::{EntryKind, Fs, read_exact_at};
+use esker_wal::header::{HEADER_LEN, database_of};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
 use super::Salvaged;
 use crate::options::KeyspaceOptions;
 use crate::recovery::chain::Chain;
 
-/// Where a log's header has its database's id, and how long that is.
-const ID_AT: u64 = 16;
-const ID_BYTES: usize = 16;
-
 /// See the module.
 #[derive(Default)]
 pub(super) struct Catalog {
-    /// The database, if anything says.
+    /// The database, if anything says but its tables.
     pub(super) database: Option<DatabaseId>,
     /// Names and options by id, as far as known.
     pub(super) keyspaces: BTreeMap<KeyspaceId, (String, KeyspaceOptions)>,
@@ -116,25 +117,33 @@ impl Catalog {
         }
         let current = current_file::read(fs, dir);
         let current = current.inspect_err(|error| report.lose(dir, FileName::Current, error)).ok();
-        // Without CURRENT, the newest manifest: an older one is left over only by a crash.
-        let newest = manifests.last().copied();
         let standing = match (current, manifests.len()) {
             (Some(_), _) => Standing::Named,
             (None, 1) => Standing::Alone,
             (None, _) => Standing::Newest,
         };
-        let manifest = current.map(|current| current.manifest).or(newest);
-        let id = current.map(|current| current.database);
-        catalog.database =
-            id.or_else(|| newest.and_then(|number| id_in_log(fs, dir, FileName::Manifest(number))));
+        let mut found = current.map(|current| (current.database, current.manifest));
+        // Without CURRENT, the newest manifest: an older one is left over only by a crash.
+        for &number in manifests.iter().rev() {
+            if found.is_some() {
+                break;
+            }
+            let name = FileName::Manifest(number);
+            found = id_in_log(fs, dir, name).map(|database| (database, number));
+            if found.is_none() {
+                report.lose(dir, name, "its header does not check");
+            }
+        }
+        let in_logs = || catalog.logs.iter().find_map(|log| id_in_log(fs, dir, FileName::Log(*log)));
+        catalog.database = found.map(|(database, _)| database).or_else(in_logs);
         let mut told = Told::default();
-        if let (Some(database), Some(number)) = (catalog.database, manifest) {
+        if let Some((database, number)) = found {
             let identity = LogIdentity { database, number, kind: LogKind::Manifest };
             match read_manifest(fs, dir, identity, &mut told) {
                 Ok(()) => told.whole = true,
                 Err(error) => report.lose(dir, FileName::Manifest(number), error),
             }
-        } else if manifest.is_none() {
+        } else if manifests.is_empty() {
             report.losses.push(super::Loss {
                 file: dir.join(CURRENT),
                 keyspace: None,
@@ -144,10 +153,6 @@ impl Catalog {
         }
         catalog.trust(fs, dir, &told, standing, &in_directory);
         catalog.take(told, &in_directory, dir, report);
-        if catalog.database.is_none() {
-            let logs = &catalog.logs;
-            catalog.database = logs.iter().find_map(|log| id_in_log(fs, dir, FileName::Log(*log)));
-        }
         Ok(catalog)
     }
 
@@ -250,9 +255,8 @@ fn read_manifest(fs: &dyn Fs, dir: &Path, identity: LogIdentity, told: &mut Told
     Ok(())
 }
 
-/// The database that the header of the log or manifest `name` names.
+/// The database that the header of the log or manifest `name` names, if it checks.
 fn id_in_log(fs: &dyn Fs, dir: &Path, name: FileName) -> Option<DatabaseId> {
     let file = fs.open(&dir.join(name.to_string())).ok()?;
-    let bytes = read_exact_at(&*file, ID_AT, ID_BYTES).ok()?;
-    Some(DatabaseId(bytes.try_into().ok()?))
+    database_of(&read_exact_at(&*file, 0, HEADER_LEN).ok()?)
 }

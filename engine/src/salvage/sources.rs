@@ -8,7 +8,7 @@ use std::sync::Arc;
 use esker_base::blob::BlobPointer;
 use esker_base::filename::FileName;
 use esker_base::range_tombstone::RangeTombstone;
-use esker_base::{FileNumber, KeyspaceId, Kind, OpCost, SeqNo};
+use esker_base::{DatabaseId, FileNumber, KeyspaceId, Kind, OpCost, SeqNo};
 use esker_sstable::{BlobReader, TableReader};
 use esker_vfs::fs::Fs;
 
@@ -98,11 +98,10 @@ pub(super) fn gather(
     report: &mut Salvaged,
 ) -> BTreeMap<KeyspaceId, Source> {
     let mut sources: BTreeMap<KeyspaceId, Source> = BTreeMap::new();
-    let mut database = catalog.database;
+    let mut opened = Vec::new();
     for (&number, meta) in &catalog.tables {
         let name = FileName::Table(number);
-        let opened = TableReader::open_unlisted(fs, &dir.join(name.to_string()));
-        let reader = match opened {
+        let reader = match TableReader::open_unlisted(fs, &dir.join(name.to_string())) {
             Ok(reader) => reader,
             Err(error) => {
                 let known = meta.as_ref();
@@ -115,9 +114,17 @@ pub(super) fn gather(
                 continue;
             }
         };
+        opened.push((number, reader));
+    }
+    let database = catalog.database.or_else(|| most_common(opened.iter().map(|(_, table)| table)));
+    for (number, reader) in opened {
         let identity = reader.identity();
-        if *database.get_or_insert(identity.database) != identity.database || identity.number != number {
-            report.lose(dir, name, "it is a table of another database, or under another's name");
+        if database != Some(identity.database) || identity.number != number {
+            report.lose(
+                dir,
+                FileName::Table(number),
+                "it is a table of another database, or under another's name",
+            );
             continue;
         }
         if !catalog.counts(identity.keyspace) {
@@ -136,6 +143,15 @@ pub(super) fn gather(
         source.logged.sort_unstable();
     }
     sources
+}
+
+/// The database that most of `tables` say they belong to.
+fn most_common<'a>(tables: impl Iterator<Item = &'a TableReader>) -> Option<DatabaseId> {
+    let mut counts: BTreeMap<[u8; 16], usize> = BTreeMap::new();
+    for table in tables {
+        *counts.entry(table.identity().database.0).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(database, _)| DatabaseId(database))
 }
 
 /// The entries of one table or of the logs, one block in memory.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use esker_base::FileNumber;
+use esker_base::filename::FileName;
 use esker_base::sync::Mutex;
 use esker_vfs::fault::{Fault, FaultFs, Operation};
 use esker_vfs::fs::{Fs, read_all};
@@ -152,6 +154,51 @@ fn the_manifest_and_current_are_not_needed() {
         let wrong = rows.iter().find(|(key, value)| found.get(*key) != Some(value));
         assert!(wrong.is_none(), "{missing:?}: {wrong:?}");
     }
+}
+
+/// A header that was never written does not say whose the files are, and that it is not theirs neither.
+#[test]
+fn a_header_that_does_not_check_hides_nothing() {
+    let (whole, rows, _) = database();
+    let zero = |disk: &MemFs, name: &str| {
+        let file = disk.open_writable(&path(name)).expect("opened");
+        file.write_at(&[0; 64], 0).expect("written");
+    };
+    let manifest = named(&whole, ".manifest").remove(0);
+    let first_log = named(&whole, ".log").remove(0);
+    let without_current = || {
+        let disk = whole.image_at(whole.trace_len(), Policy::Everything, 0);
+        disk.remove(&path("CURRENT")).expect("removed");
+        disk
+    };
+    let holds = |disk: &MemFs, name: &str, lost: &str, least: &Rows| {
+        let salvaged = salvage(disk).expect("salvaged");
+        assert!(salvaged.losses.iter().any(|loss| loss.file.ends_with(lost)), "{:?}", salvaged.losses);
+        let found = contents(disk, name);
+        let wrong = least.iter().find(|(key, value)| found.get(*key) != Some(value));
+        assert!(wrong.is_none(), "{lost}: {wrong:?}, {:?}", salvaged.losses);
+    };
+
+    let disk = without_current();
+    zero(&disk, &manifest);
+    holds(&disk, "keyspace-1", &manifest, &rows);
+    // Now no header is left, and what is in tables alone is to be had.
+    let mut in_tables = rows.clone();
+    in_tables.retain(|_, value| value[0] < 6);
+    assert!(!in_tables.is_empty());
+    let disk = without_current();
+    zero(&disk, &manifest);
+    named(&disk, ".log").iter().for_each(|log| zero(&disk, log));
+    holds(&disk, "keyspace-1", &first_log, &in_tables);
+    let disk = without_current();
+    disk.remove(&path(&manifest)).expect("removed");
+    zero(&disk, &first_log);
+    holds(&disk, "keyspace-1", &first_log, &in_tables);
+    // A crash in the middle of a new manifest's making leaves the older one.
+    let disk = without_current();
+    let newer = FileName::Manifest(FileNumber(1_000)).to_string();
+    disk.create(&path(&newer)).expect("created").write_at(&[0; 4096], 0).expect("written");
+    holds(&disk, "rows", &newer, &rows);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! An operand counts once, or it is reported; and rows with operands that nobody can fold cost no others.
 
-use esker_base::filename::FileName;
-use esker_base::{FileNumber, MergeOperator};
+use esker_base::MergeOperator;
 use esker_manifest::{Edit, edit};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 
