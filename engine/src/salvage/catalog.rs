@@ -36,6 +36,8 @@ pub(super) struct Catalog {
     pub(super) database: Option<DatabaseId>,
     /// Names and options by id, as far as known.
     pub(super) keyspaces: BTreeMap<KeyspaceId, (String, KeyspaceOptions)>,
+    /// These names.
+    pub(super) names: BTreeSet<String>,
     /// Whether `keyspaces`, `tables` and `logs` are all there are, and in force: entries of other keyspaces belong to
     /// dropped ones, and no write is in a table and in a log.
     pub(super) is_complete: bool,
@@ -51,6 +53,8 @@ pub(super) struct Catalog {
 #[derive(Default)]
 struct Told {
     keyspaces: BTreeMap<KeyspaceId, (String, Vec<u8>)>,
+    /// Their names.
+    names: BTreeSet<String>,
     tables: BTreeMap<FileNumber, TableMeta>,
     removed: BTreeSet<FileNumber>,
     marks: Marks,
@@ -75,13 +79,18 @@ impl Told {
         self.marks.apply(&edit)?;
         match edit {
             Edit::DropKeyspace { id } => {
-                self.keyspaces.remove(&id);
+                if let Some((name, _)) = self.keyspaces.remove(&id) {
+                    self.names.remove(&name);
+                }
                 let dropped = self.tables.extract_if(.., |_, meta| meta.keyspace == id);
                 self.removed.extend(dropped.map(|(number, _)| number));
             }
             Edit::CreateKeyspace { id, name, options } => {
                 let next = KeyspaceId(id.0.saturating_add(1));
                 self.marks.next_keyspace = self.marks.next_keyspace.max(next);
+                if !self.names.insert(name.clone()) {
+                    return Err(format!("there is a keyspace {name:?} already"));
+                }
                 self.keyspaces.insert(id, (name, options));
             }
             Edit::RemoveTable { number, .. } => {
@@ -197,6 +206,7 @@ impl Catalog {
     }
 
     fn take(&mut self, told: Told, in_directory: &BTreeSet<FileNumber>, dir: &Path, report: &mut Salvaged) {
+        self.names = told.names;
         for (id, (name, options)) in told.keyspaces {
             let options = KeyspaceOptions::decode(&options).unwrap_or_else(|what| {
                 let what =

@@ -248,9 +248,16 @@ impl Lane {
 }
 
 impl Catalog {
-    /// What the keyspace `id` is called.
+    /// What the keyspace `id` is called: by its name, or by one that no other has.
     pub(super) fn name_of(&self, id: KeyspaceId) -> String {
-        self.keyspaces.get(&id).map_or_else(|| format!("keyspace-{}", id.0), |(name, _)| name.clone())
+        if let Some((name, _)) = self.keyspaces.get(&id) {
+            return name.clone();
+        }
+        let mut invented = format!("keyspace-{}", id.0);
+        while self.names.contains(&invented) {
+            invented.push('_');
+        }
+        invented
     }
 
     /// Whether entries of keyspace `id` count: not if it is known to have been dropped. One that the manifest has never

@@ -201,6 +201,27 @@ fn a_header_that_does_not_check_hides_nothing() {
     holds(&disk, "rows", &newer, &rows);
 }
 
+/// An invented name does not hide a keyspace that has it by right.
+#[test]
+fn a_keyspace_without_its_name_is_not_taken_for_another() {
+    let disk = MemFs::simulated();
+    let db = Database::builder(DIR).env(Simulation::on(disk.clone(), 1).env()).open().expect("created");
+    for name in ["keyspace-2", "other"] {
+        let map = db.keyspace(name, KeyspaceOptions::default()).expect("created");
+        map.put(name, "value").expect("put");
+    }
+    db.flush().expect("flushed");
+    let left = disk.image_at(disk.trace_len(), Policy::Everything, 0);
+    let manifest = named(&left, ".manifest").remove(0);
+    let bytes = files(&left).remove(&manifest).expect("it is there");
+    let at = bytes.windows(5).position(|window| window == b"other").expect("its creation is in there");
+    flip(&left, &manifest, at as u64);
+    let salvaged = salvage(&left).expect("salvaged");
+    assert_eq!(salvaged.rows.values().sum::<u64>(), 2, "{salvaged:?}");
+    assert_eq!(salvaged.rows["keyspace-2"], 1);
+    assert!(contents(&left, "keyspace-2").contains_key(&b"keyspace-2"[..]));
+}
+
 #[test]
 fn a_damaged_manifest_is_read_as_far_as_it_goes() {
     let (disk, rows, lists) = database();

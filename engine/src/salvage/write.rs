@@ -3,7 +3,7 @@
 //! A keyspace whose merge operator is not to be had becomes one without an operator. A keyspace that names an operator keeps
 //! its whole database from being opened without it; and whoever has the operator salvages the old one again, with all its rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,12 +59,9 @@ fn fill(
     mut sources: BTreeMap<esker_base::KeyspaceId, Source>,
     report: &mut Salvaged,
 ) -> Result<()> {
-    let ids: Vec<_> = catalog.keyspaces.keys().chain(sources.keys()).copied().collect();
+    let ids: BTreeSet<_> = catalog.keyspaces.keys().chain(sources.keys()).copied().collect();
     for id in ids {
         let name = catalog.name_of(id);
-        if report.rows.contains_key(&name) {
-            continue;
-        }
         let mut options =
             catalog.keyspaces.get(&id).map(|(_, options)| options.clone()).unwrap_or_default();
         let unregistered = |operator: &mut String| db.core().operators.find(operator).is_err();
