@@ -389,10 +389,22 @@ impl Core {
 
     /// Return when everything in the logs up to `position` is durable.
     pub(crate) fn wait_durable(&self, position: LogPosition) -> Result<()> {
-        let waited = self.sync_lane.wait(position, &|reached| {
+        self.wait_in_lane(position, false)
+    }
+
+    /// Make what was acknowledged durable as it stands in the logs, also once writes have stopped: for whoever ends without
+    /// what would have done so. As far as that goes.
+    pub(crate) fn sync_at_last(&self) {
+        let position = self.lane.turn().position();
+        let _ = position.map(|position| self.wait_in_lane(position, true));
+    }
+
+    fn wait_in_lane(&self, position: LogPosition, heedless: bool) -> Result<()> {
+        let witness = |reached: LogPosition| {
             let known = self.versions.current().marks().durable_log;
             if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
-        });
+        };
+        let waited = self.sync_lane.wait(position, &witness, heedless);
         let Err(failed) = waited else { return Ok(()) };
         if failed.stopped_writes {
             self.tell_that_writes_stopped(&failed.error);

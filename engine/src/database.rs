@@ -482,7 +482,11 @@ impl Core {
     fn flush_and_mark(&self) -> Result<()> {
         // Nothing is acknowledged that the flush, and the length recorded below, would leave out.
         self.lane.turn().closing = true;
-        self.flush(SealReason::Closing)?;
+        if let Err(error) = self.flush(SealReason::Closing) {
+            // The log may take a sync where there is no room for a table.
+            self.sync_at_last();
+            return Err(error);
+        }
         self.persist()?;
         let (log, len) = {
             let turn = self.lane.turn();

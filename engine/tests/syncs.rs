@@ -9,7 +9,7 @@ use esker::event::{Event, Listener};
 use esker::vfs::fault::{Fault, FaultFs, Operation};
 use esker::vfs::mem::Policy;
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions};
 
 const DIR: &str = "/db";
 
@@ -69,6 +69,60 @@ fn a_long_interval_is_kept() {
     });
     let first = passed.take(40).find(|_| syncs() > before).unwrap();
     assert!(first >= every && first <= every + step, "{first:?}");
+}
+
+/// What a power loss leaves of the keys `before` and `after`.
+fn left(world: &Simulation) -> Vec<Option<Vec<u8>>> {
+    let left = world.disk.image_at(world.disk.trace_len(), Policy::Strict, 0);
+    let db = Database::builder(DIR).env(Simulation::on(left, 2).env()).open().unwrap();
+    let map = db.existing_keyspace("map").unwrap();
+    ["before", "after"].map(|key| map.get(key).unwrap().map(|value| value.to_vec())).into()
+}
+
+/// A row that is in a table, and one that nothing has synced yet, under a timer that is far from due.
+fn unsynced(world: &Simulation, faults: &FaultFs) -> (Database, Keyspace) {
+    let every = Duration::from_secs(60);
+    let options = DatabaseOptions { durability: Durability::Interval(every), ..DatabaseOptions::default() };
+    let env = world.env_over(Arc::new(faults.clone()));
+    let db = Database::builder(DIR).options(options).env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("before", "1").unwrap();
+    db.flush().unwrap();
+    map.put("after", "2").unwrap();
+    assert_eq!(left(world), [Some(b"1".to_vec()), None]);
+    (db, map)
+}
+
+/// The interval is kept once writes have stopped, if it was not a sync that stopped them.
+#[test]
+fn what_was_acknowledged_before_writes_stopped_is_synced() {
+    let (world, faults) = failing();
+    let (db, map) = unsynced(&world, &faults);
+    let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
+    faults
+        .plan(Fault::when(move |call| call.operation == Operation::Create && is_table(call.path)).sticky());
+    assert!(db.flush().is_err());
+    for _ in 0..20 {
+        world.clock.advance(Duration::from_secs(1));
+        world.steps.settle();
+    }
+    assert!(matches!(db.batch().commit(), Err(Error::Poisoned { .. })));
+    world.clock.advance(Duration::from_secs(120));
+    world.steps.settle();
+    assert_eq!(left(&world), [Some(b"1".to_vec()), Some(b"2".to_vec())]);
+    assert_eq!(map.get("after").unwrap().as_deref(), Some(&b"2"[..]));
+    drop((db, map));
+}
+
+/// Where the last handle has no room for its tables, its log is synced.
+#[test]
+fn what_does_not_fit_into_tables_at_the_end_is_synced() {
+    let (world, faults) = failing();
+    let (db, map) = unsynced(&world, &faults);
+    world.disk.set_capacity(Some(1));
+    drop((db, map));
+    world.disk.set_capacity(None);
+    assert_eq!(left(&world), [Some(b"1".to_vec()), Some(b"2".to_vec())]);
 }
 
 #[derive(Default)]

@@ -48,6 +48,15 @@ impl Upkeep {
         let due = self.sync.map_or(look, |(_, due)| due.min(look));
         Progress::After(due.saturating_sub(now))
     }
+
+    /// Writes have stopped, for whatever reason, and reads may go on for long: what was acknowledged before must not wait
+    /// longer than the interval for that.
+    fn end(&self, core: &Core) -> Progress {
+        if self.sync.is_some() && core.health.check_open().is_ok() {
+            core.sync_at_last();
+        }
+        Progress::Done
+    }
 }
 
 impl Job for Upkeep {
@@ -63,7 +72,7 @@ impl Job for Upkeep {
             return self.rest(now);
         }
         if core.health.check().is_err() {
-            return Progress::Done;
+            return self.end(&core);
         }
         if let Some((every, due)) = &mut self.sync
             && *due <= now
@@ -73,7 +82,7 @@ impl Job for Upkeep {
                 // If that has stopped writes, the next writer hears why.
                 let will_retry = core.health.check().is_ok();
                 core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
-                return if will_retry { self.rest(now) } else { Progress::Done };
+                return if will_retry { self.rest(now) } else { self.end(&core) };
             }
         }
         if now.saturating_sub(self.looked) < EVERY {
