@@ -122,8 +122,9 @@ impl Salvage {
     /// Copy what is readable into a new database in `into`, which must not exist.
     ///
     /// Where neither `CURRENT` nor the manifest says which tables and logs are in force, all are read. Then rows that were deleted
-    /// may be back, rows may be older than they were, and values of merged keys may count operands twice, if a table has them folded
-    /// and a log, or another table, has them still. That is reported, and each log with merges for a keyspace that has tables.
+    /// may be back, rows that were put again after they had been deleted may be missing, rows may be older than they were, and
+    /// values of merged keys may count operands twice, if a table has them folded and a log, or another table, has them still. That
+    /// is reported, and each log with merges for a keyspace that has tables.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if `into` exists, be it since the call began, and for a merge operator's name, as of

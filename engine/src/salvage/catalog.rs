@@ -226,8 +226,8 @@ impl Catalog {
         self.tables = all.map(|number| (*number, descriptions.remove(number))).collect();
         if !self.tables.is_empty() {
             let what = "it does not say which tables are in force: all were read, among them perhaps some \
-                        that a compaction had replaced, so that deleted rows may be back, rows be older than they \
-                        were, and operands of merges count twice";
+                        that a compaction had replaced, so that deleted rows may be back, rows be missing that were put \
+                        again after a deletion, or be older than they were, and operands of merges count twice";
             report.lose(dir, FileName::Current, what);
         }
     }
