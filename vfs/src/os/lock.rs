@@ -56,6 +56,11 @@ impl OsLock {
             holder: holder.to_owned(),
         };
         loop {
+            // Before it is opened, which would end in a close; what is not there, or changes hands now, the look at the open
+            // file finds out.
+            if sys::identity_at(path).is_ok_and(|identity| HELD.lock().contains(&identity)) {
+                return Err(locked("another handle of this process"));
+            }
             let (file, identity) = open(path).map_err(|source| Error::io("lock", path, source))?;
             let Some(registration) = Registration::take(identity) else {
                 return Err(locked("another handle of this process"));

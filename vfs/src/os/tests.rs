@@ -15,6 +15,28 @@ fn a_lock_excludes_a_second_handle_until_dropped() {
     assert!(!lock.still_in_place().expect("asked"));
 }
 
+/// A POSIX lock goes with any close of its file, and some filesystems make `flock` of such: whoever is refused has not opened
+/// the file.
+#[test]
+#[cfg(target_os = "linux")]
+fn who_is_refused_a_lock_closes_nothing() {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("LOCK");
+    let _lock = OsFs.lock(&path).expect("free");
+    let file = OpenOptions::new().write(true).open(&path).expect("opened");
+    rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).expect("locked");
+    let inode = format!(":{} ", file.metadata().expect("asked").ino());
+    let is_locked = || {
+        let locks = fs::read_to_string("/proc/locks").expect("read");
+        locks.lines().any(|line| line.contains("POSIX") && line.contains(&inode))
+    };
+    assert!(is_locked());
+    assert!(matches!(OsFs.lock(&path), Err(Error::Locked { .. })));
+    assert!(is_locked(), "a close has let go of it");
+}
+
 #[test]
 #[cfg(unix)]
 fn links_pipes_and_directories_are_not_opened() {
