@@ -1,17 +1,19 @@
-//! The index under loom: every interleaving (with a bounded number of preemptions) of one writer with a
-//! reader, and every stale value that the memory orders allow the reader to see.
+//! The memtable under loom: every interleaving (with a bounded number of preemptions) of one writer with a
+//! reader, and every stale value that the memory orders allow the reader to see. Numbers are published and
+//! loaded as the engine does it, by the snapshot list.
 //!
 //! Nodes have three slots here, so that a handful of keys splits leaves and inner nodes. Run with
 //! `RUSTFLAGS="--cfg loom" cargo test --release --manifest-path tests/models/Cargo.toml`.
 
 use std::sync::Arc;
 
+use esker_base::checksum::key_hash;
 use esker_base::cursor::APPROACH_STEPS;
-use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, SeqNo};
 use loom::thread;
 
-use super::{Memtable, MemtableCursor};
+use super::{KeyFilter, Memtable, MemtableCursor, MemtableWriter};
+use crate::snapshot_list::SnapshotList;
 
 const SPACE: KeyspaceId = KeyspaceId(1);
 /// In front of the letters, this makes all heads equal until a node leaves it out.
@@ -26,26 +28,56 @@ type Read = fn(&Arc<Memtable>, &Keys, u64);
 /// numbered from 1 and published one by one. `before` is at least one: the directory's `OnceLock`s are
 /// the standard library's, and loom does not see that they synchronise.
 fn beside_a_writer(preemptions: usize, prefix: &str, letters: &str, before: usize, read: Read) {
+    beside(preemptions, prefix, letters, before, Memtable::new, insert, read);
+}
+
+/// Insert as batches do.
+fn insert(writer: &mut MemtableWriter, key: &[u8], seqno: SeqNo) {
+    writer.insert(SPACE, key, seqno, Kind::Put, key);
+}
+
+/// Insert as a put that is alone does.
+fn insert_alone(writer: &mut MemtableWriter, key: &[u8], seqno: SeqNo) {
+    let mut insertion = writer.expect(SPACE, key);
+    insertion.expect_leaf();
+    insertion.insert(seqno, Kind::Put, key);
+}
+
+/// A memtable with a filter of one word.
+fn filtered() -> (Arc<Memtable>, MemtableWriter) {
+    Memtable::build(Some(KeyFilter::new(8)), None)
+}
+
+/// [`beside_a_writer`], who fills what `make` makes by `insert`.
+fn beside(
+    preemptions: usize,
+    prefix: &str,
+    letters: &str,
+    before: usize,
+    make: fn() -> (Arc<Memtable>, MemtableWriter),
+    insert: fn(&mut MemtableWriter, &[u8], SeqNo),
+    read: Read,
+) {
     let keys: Keys = letters.chars().map(|letter| format!("{prefix}{letter}").into_bytes()).collect();
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.max_branches = 20_000;
     model.check(move || {
-        let (memtable, mut writer) = Memtable::new();
-        let published = Arc::new(AtomicU64::new(before as u64));
+        let (memtable, mut writer) = make();
+        let published = Arc::new(SnapshotList::new(SeqNo(before as u64)));
         for (key, n) in keys.iter().zip(1..).take(before) {
-            writer.insert(SPACE, key, SeqNo(n), Kind::Put, key);
+            insert(&mut writer, key, SeqNo(n));
         }
         let writing = {
             let (published, keys) = (Arc::clone(&published), keys.clone());
             thread::spawn(move || {
                 for (key, n) in keys.iter().zip(1..).skip(before) {
-                    writer.insert(SPACE, key, SeqNo(n), Kind::Put, key);
-                    published.store(n, Ordering::Release);
+                    insert(&mut writer, key, SeqNo(n));
+                    published.publish(SeqNo(n));
                 }
             })
         };
-        let upper = published.load(Ordering::Acquire);
+        let upper = published.visible().0;
         read(&memtable, &keys, upper);
         writing.join().expect("the writer does not panic");
     });
@@ -64,6 +96,15 @@ fn gets(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
     for (key, n) in keys.iter().zip(1..) {
         let found = memtable.get(SPACE, key, SeqNo(upper));
         assert_eq!(found.map(|found| (found.seqno.0, found.value)), (n <= upper).then_some((n, &key[..])));
+    }
+}
+
+/// The same of those that the filter lets pass, and it lets pass all up to `upper`.
+fn filtered_gets(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
+    for (key, n) in keys.iter().zip(1..) {
+        let may_be_there = memtable.may_contain(SPACE, key_hash(key));
+        let found = may_be_there.then(|| memtable.get(SPACE, key, SeqNo(upper))).flatten();
+        assert_eq!(found.map(|found| found.seqno.0), (n <= upper).then_some(n));
     }
 }
 
@@ -147,6 +188,24 @@ fn the_first_leaf() {
     beside_a_writer(3, "", "bca", 1, walks);
 }
 
+/// The filter does not deny what a reader may see, however it was inserted.
+#[test]
+fn the_filter_denies_nothing() {
+    for insert in [insert, insert_alone] {
+        beside(3, "", "cba", 1, filtered, insert, filtered_gets);
+    }
+}
+
+/// Insertions that are alone, into a leaf, behind all others, and where a leaf splits.
+#[test]
+fn lone_insertions() {
+    for letters in ["bdac", "abcd"] {
+        for read in [gets, seeks] {
+            beside(2, "", letters, 2, Memtable::new, insert_alone, read);
+        }
+    }
+}
+
 /// The only leaf is replaced, and a root put above.
 #[test]
 fn the_root_splits() {
@@ -196,18 +255,18 @@ fn tombstones_are_never_missed() {
     loom::model(|| {
         let (memtable, mut writer) = Memtable::new();
         writer.insert(SPACE, b"k", SeqNo(1), Kind::Put, b"");
-        let published = Arc::new(AtomicU64::new(1));
+        let published = Arc::new(SnapshotList::new(SeqNo(1)));
         let writing = {
             let published = Arc::clone(&published);
             thread::spawn(move || {
                 for n in 2..=3 {
                     writer.delete_range(SPACE, b"a", b"z", SeqNo(n));
-                    published.store(n, Ordering::Release);
+                    published.publish(SeqNo(n));
                 }
             })
         };
         for _ in 0..2 {
-            let upper = published.load(Ordering::Acquire);
+            let upper = published.visible().0;
             let fragments = memtable.tombstones(SPACE);
             let covering = fragments.and_then(|fragments| fragments.covering(b"k", SeqNo(upper)));
             assert_eq!(covering, (upper > 1).then_some(SeqNo(upper)));

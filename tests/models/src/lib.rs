@@ -28,6 +28,9 @@ pub mod rooms;
 #[path = "../../../vfs/src/scheduler/seam.rs"]
 pub mod scheduler;
 #[cfg(loom)]
+#[path = "../../../engine/src/snapshot_list.rs"]
+mod snapshot_list;
+#[cfg(loom)]
 #[path = "../../../wal/src/syncer/mod.rs"]
 mod syncer;
 
