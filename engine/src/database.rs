@@ -222,8 +222,9 @@ impl Database {
         Snapshot::new(self.clone())
     }
 
-    /// Make everything acknowledged so far durable, in every durability mode: a sync of the log, and now and then one of the manifest;
-    /// in mode `NoLog` a [`flush`](Database::flush). A database opened for reading only has nothing to do.
+    /// Make everything acknowledged so far durable, in every durability mode: a sync of the log, and one of the manifest, which
+    /// is told how far the log is durable, so that its end would be missed; none if nothing was written since the last. In mode
+    /// `NoLog` a [`flush`](Database::flush). A database opened for reading only has nothing to do.
     ///
     /// # Errors
     /// [`Error::Io`] of a sync that failed: writes stop on this handle, and whatever was acknowledged and not durable may be lost with the
