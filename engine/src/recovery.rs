@@ -231,6 +231,8 @@ impl Replay<'_> {
     fn read(&self, number: FileNumber, after: SeqNo, copies: bool) -> Result<RecoveredLog> {
         let mut reader = self.chain.open(number)?;
         let (memtable, mut writer) = Memtable::in_spare(self.spare);
+        // One group: nobody reads before all of it is there, so that range deletes take memory in proportion to the log.
+        writer.begin_group(SeqNo::ZERO);
         let mut writes = writer.writes();
         let mut last = after;
         let closed = self.chain.closed_len(number).is_some();
@@ -274,7 +276,6 @@ impl Replay<'_> {
             }
         }
         drop(writes);
-        memtable.finish();
         let tail = reader.tail();
         let len = tail.valid_len;
         self.chain.check_durable(number, len)?;

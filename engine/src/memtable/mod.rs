@@ -153,19 +153,6 @@ impl Memtable {
         self.directory.get(keyspace)?.tombstones.covering(key, bound)
     }
 
-    /// Nothing is added any more, and every reader sees everything: so it is after recovery, whatever the log
-    /// held.
-    pub(crate) fn finish(&self) {
-        if self.range_tombstones() == 0 {
-            return;
-        }
-        for keyspace in self.keyspaces() {
-            if let Some(found) = self.directory.get(keyspace) {
-                found.tombstones.finish();
-            }
-        }
-    }
-
     /// A cursor over the keyspace's entries, standing nowhere.
     pub(crate) fn cursor(self: &Arc<Self>, keyspace: KeyspaceId) -> MemtableCursor {
         MemtableCursor::new(Arc::clone(self), keyspace)

@@ -138,14 +138,6 @@ impl Tombstones {
         built.as_ref()?.fragments.covering(key, SeqNo::MAX)
     }
 
-    /// Build the fragments for good: nobody adds another, and every reader sees all there are. However deep they
-    /// lie within each other, this takes memory in proportion to their number.
-    pub(super) fn finish(&self) {
-        let list = self.list.lock();
-        let fragments = Arc::new(Fragments::build_newest(&list.all));
-        self.built.store(Some(Arc::new(Built { count: list.all.len(), fragments })));
-    }
-
     #[cold]
     fn build(&self) -> Arc<Fragments> {
         let mut list = self.list.lock();
