@@ -508,11 +508,12 @@ impl<'a> Survivor<'a> {
         open.world.steps.settle();
         open.world.clock.advance(INTERVAL);
         open.world.steps.settle();
-        if matches!(open.durability, Durability::Interval(_))
-            && self.trouble == Trouble::None
-            && self.stopped.is_none()
-        {
-            self.oracle.all_durable(self.disk.trace_len());
+        let is_timed = matches!(open.durability, Durability::Interval(_));
+        self.note_failed_syncs();
+        // Nothing but a sync that has failed keeps the timer's from being made.
+        if is_timed && !self.unsynced {
+            let doubtful = usize::from(self.doubtful.is_some());
+            self.oracle.durable_to(self.oracle.commits() - doubtful, self.disk.trace_len());
         }
     }
 
