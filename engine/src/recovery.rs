@@ -24,7 +24,7 @@
 //! So what is not known to have been durable is written again, in place and byte for byte, and the file
 //! is cut at its end; and a log whose name the manifest does not know is copied, and the copy takes the name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -152,18 +152,27 @@ pub(crate) fn read_logs(
     let chain = Chain { fs: &*env.fs, dir, database, marks };
     let replay = Replay { env, chain, version, spare, copies };
     let chain = &replay.chain;
-    let (numbers, left_over) = replay.connect(&replay.list()?)?;
+    let numbers = replay.list()?;
+    // Predecessors first: only then is it known how long each log must be.
+    let mut predecessors = BTreeMap::new();
+    for &number in &numbers {
+        if let Some(predecessor) = chain.open(number)?.predecessor() {
+            predecessors.insert(number, predecessor);
+        }
+    }
+    let continued = predecessors.values().map(|predecessor| predecessor.number).collect();
+    let (numbers, left_over) =
+        chain.connect(&numbers, &continued, |number| Ok(chain.open(number)?.next()?.is_none()))?;
     let mut result = RecoveredLogs {
         kept: Vec::new(),
         discarded: left_over,
         last_seqno: marks.last_seqno,
         first_seqno: marks.last_seqno,
     };
-    // Predecessors first: only then is it known how long each log must be.
-    let mut predecessors = BTreeMap::new();
+    let mut lengths = BTreeMap::new();
     let mut whole = numbers.len();
     for (index, &number) in numbers.iter().enumerate() {
-        let Some(predecessor) = chain.open(number)?.predecessor() else { continue };
+        let Some(&predecessor) = predecessors.get(&number) else { continue };
         if chain.has_hole(index.checked_sub(1).map(|i| numbers[i]), predecessor) {
             // Its name went with the power, unless it is known to have been durable.
             if chain.proof(&numbers[index..])?.is_some() {
@@ -172,7 +181,7 @@ pub(crate) fn read_logs(
             whole = index;
             break;
         }
-        predecessors.insert(predecessor.number, predecessor.len);
+        lengths.insert(predecessor.number, predecessor.len);
     }
     let (numbers, unconnected) = numbers.split_at(whole);
     result.discarded.extend_from_slice(unconnected);
@@ -180,7 +189,7 @@ pub(crate) fn read_logs(
         // One copy at a time: there may be room for no more.
         let copies = replay.copies && result.kept.iter().all(|log| log.copy.is_none());
         let log = replay.read(number, result.last_seqno, copies)?;
-        let wanted = predecessors.get(&number).copied();
+        let wanted = lengths.get(&number).copied();
         let short = chain.is_short(number, log.len, wanted, index + 1 < numbers.len())?;
         let (len, blank) = (log.len, log.len == 0);
         result.last_seqno = log.last_seqno;
@@ -216,15 +225,6 @@ impl Replay<'_> {
             Some((_, missing)) => Err(missing),
             None => Ok(numbers),
         }
-    }
-
-    /// The chain of logs, and what is left over beside it.
-    fn connect(&self, numbers: &[FileNumber]) -> Result<(Vec<FileNumber>, Vec<FileNumber>)> {
-        let mut continued = BTreeSet::new();
-        for &number in numbers {
-            continued.extend(self.chain.open(number)?.predecessor().map(|before| before.number));
-        }
-        self.chain.connect(numbers, &continued, |number| Ok(self.chain.open(number)?.next()?.is_none()))
     }
 
     /// Replay one log into a memtable of its own.
