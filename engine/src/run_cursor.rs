@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{EntryView, Stepped};
+use esker_base::cursor::{Direction, EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;
 use esker_sstable::{BlobReader, CursorOptions, TableCursor};
@@ -81,9 +81,23 @@ impl RunCursor {
         self.run.tables()[self.at].blob(pointer)
     }
 
-    /// The first table that may reach `target`.
-    fn first_reaching(&self, target: InternalKey<'_>) -> usize {
-        self.run.first_reaching(target.user).max(self.range.start)
+    /// Where a seek to `target` begins: in the first table that may reach it, or backwards in the last that begins at or
+    /// before it. Where there is none, the range's end names none.
+    fn first_of(&self, target: InternalKey<'_>, direction: Direction) -> usize {
+        match direction {
+            Direction::Forward => self.run.first_reaching(target.user).max(self.range.start),
+            Direction::Backward => match self.run.last_begun(target.user) {
+                Some(at) if at >= self.range.start => at.min(self.range.end - 1),
+                _ => self.range.end,
+            },
+        }
+    }
+
+    /// The same, if that table was approached.
+    fn approached(&mut self, target: InternalKey<'_>, direction: Direction) -> usize {
+        let at = self.aim.take().unwrap_or_else(|| self.first_of(target, direction));
+        debug_assert_eq!(at, self.first_of(target, direction), "another target was approached");
+        at
     }
 
     /// Go to table `at` without standing anywhere in it yet; false, standing nowhere, if there is none.
@@ -174,18 +188,15 @@ impl Cursor for RunCursor {
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
-            let at = run.aim.take().unwrap_or_else(|| run.first_reaching(target));
-            debug_assert_eq!(at, run.first_reaching(target), "another target was approached");
+            let at = run.approached(target, Direction::Forward);
             run.forward_from(at, |cursor| cursor.seek(target))
         })
     }
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
-            run.aim = None;
-            let at = run.run.last_begun(target.user).filter(|at| *at >= run.range.start);
-            let at = at.map(|at| at.min(run.range.end - 1));
-            run.backward_from(at, |cursor| cursor.seek_before(target))
+            let at = run.approached(target, Direction::Backward);
+            run.backward_from(Some(at), |cursor| cursor.seek_before(target))
         })
     }
 
@@ -211,9 +222,9 @@ impl Cursor for RunCursor {
         self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
     }
 
-    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
+    fn approach(&mut self, target: InternalKey<'_>, direction: Direction, step: u8) {
         if step == 0 {
-            let at = self.first_reaching(target);
+            let at = self.first_of(target, direction);
             // A failure is kept, and the seek tells it.
             let entered = self.guard(|run| run.enter(at));
             self.aim = entered.is_ok().then_some(at);
@@ -222,7 +233,7 @@ impl Cursor for RunCursor {
             }
         }
         if let Some(cursor) = &mut self.cursor {
-            cursor.approach(target, step);
+            cursor.approach(target, direction, step);
         }
     }
 

@@ -369,6 +369,34 @@ fn names(disk: &MemFs, ending: &str) -> Vec<String> {
     names.filter(|name| name.ends_with(ending)).collect()
 }
 
+/// A walk backwards begins in the last table that begins at or before its key: the one behind was opened, read and
+/// believed to be needed, and its damage was the walk's.
+#[test]
+fn a_walk_backwards_reads_no_table_behind_where_it_begins() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for keys in [["a", "b"], ["x", "y"]] {
+        for key in keys {
+            map.put(key, "value").unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let tables = names(&disk, ".sst");
+    let [_, behind] = &tables[..] else { panic!("{tables:?}") };
+    let damaged = with_file(&disk, behind, |bytes| bytes.fill(0xA5));
+    for disk in [killed(&disk), damaged] {
+        let db = open(&disk, DatabaseOptions { read_only: true, ..DatabaseOptions::default() });
+        let mut cursor = db.existing_keyspace("map").unwrap().cursor().unwrap();
+        assert!(cursor.seek_for_prev("m").unwrap());
+        assert_eq!(cursor.key(), b"b");
+        assert_eq!(cursor.cost().blocks_from_disk, 1);
+        assert!(cursor.prev().unwrap());
+        assert_eq!(cursor.key(), b"a");
+        assert!(!cursor.seek_for_prev("A").unwrap());
+    }
+}
+
 /// A manifest that has lost its end at a record's border does not know a keyspace that the log writes to:
 /// its rows were taken for those of a keyspace that had been dropped.
 #[test]
