@@ -523,11 +523,8 @@ impl Rows {
             self.key.clear();
             self.key.extend_from_slice(entry.key);
             passed = true;
-            if self.has_tombstones
-                && let Some((cover, end)) = self.cover_of_current()
-            {
+            if self.has_tombstones && self.skip_covered()? {
                 self.cost.tombstones_skipped += 1;
-                self.skip_covered(cover, &end)?;
                 dead += 1;
                 continue;
             }
@@ -588,19 +585,12 @@ impl Rows {
         Ok((dead, false))
     }
 
-    /// The newest visible range tombstone that hides the merge's entry, and where it ends.
-    fn cover_of_current(&self) -> Option<(SeqNo, Vec<u8>)> {
-        let (key, seqno) = (self.merge.key(), self.merge.seqno());
-        let fragments =
-            self.infos.iter().flat_map(|info| &info.tombstones).filter_map(|t| t.fragment_at(key));
-        let covering = fragments.filter_map(|f| Some((self.sight.newest(f)?, f)));
-        let (cover, fragment) = covering.max_by_key(|(cover, _)| *cover)?;
-        (cover > seqno).then(|| (cover, fragment.end.clone()))
-    }
-
-    /// Pass everything in `[merge position, end)` that a tombstone numbered `cover` hides: sources
-    /// without anything newer go straight to `end`, the others step over the hidden entry.
-    fn skip_covered(&mut self, cover: SeqNo, end: &[u8]) -> Result<()> {
+    /// Whether a range tombstone hides the merge's entry. Then everything up to its end that it hides is passed: sources
+    /// without anything newer go straight there, the others step over the hidden entry.
+    fn skip_covered(&mut self) -> Result<bool> {
+        let Some((cover, end)) = cover_of(self.merge.internal_key(), &self.infos, self.sight) else {
+            return Ok(false);
+        };
         let target = InternalKey::before_all(end);
         let leader = self.merge.leader();
         let infos = &self.infos;
@@ -618,7 +608,8 @@ impl Rows {
                 source.next()?;
             }
         }
-        self.merge.resettle()
+        self.merge.resettle()?;
+        Ok(true)
     }
 
     /// Fold the operands from the merge's position on into `self.value`; the merge moves past them
@@ -637,7 +628,8 @@ impl Rows {
                 self.cost.entries_skipped += 1;
                 continue;
             }
-            if self.has_tombstones && self.cover_of_current().is_some() {
+            if self.has_tombstones && cover_of(self.merge.internal_key(), &self.infos, self.sight).is_some()
+            {
                 break;
             }
             match self.merge.kind() {
@@ -668,6 +660,19 @@ impl Rows {
         operands.push(memory::copied(operand, "a merge operand")?);
         Ok(())
     }
+}
+
+/// The newest visible range tombstone that hides `entry`, and where it ends: that may be a long key, which is lent.
+fn cover_of<'a>(
+    entry: InternalKey<'_>,
+    infos: &'a [SourceInfo],
+    sight: Sight,
+) -> Option<(SeqNo, &'a [u8])> {
+    let fragments =
+        infos.iter().flat_map(|info| &info.tombstones).filter_map(|t| t.fragment_at(entry.user));
+    let covering = fragments.filter_map(|fragment| Some((sight.newest(fragment)?, fragment)));
+    let (cover, fragment) = covering.max_by_key(|(cover, _)| *cover)?;
+    (cover > entry.seqno).then_some((cover, fragment.end.as_slice()))
 }
 
 #[cfg(test)]
