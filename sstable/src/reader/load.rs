@@ -173,7 +173,7 @@ impl TableReader {
     }
 
     /// Read block `block` with its group of the index, and cache what of it is not yet, one behind the other. `None`, and
-    /// nothing is cached, if the group is long or cannot be read: that may not be the block's fault.
+    /// nothing is cached, if the group is long, has no room, or cannot be read: that may not be the block's fault.
     ///
     /// Where everything will be cached in the end this costs nothing, spares the others' misses, and blocks come to lie in
     /// memory as in the file: a walk from one to the next then finds where in memory that is.
@@ -181,7 +181,8 @@ impl TableReader {
         let group = self.index.group(block);
         let start = self.index.offset(group.start);
         let len = usize::try_from(self.index.offset(group.end) - start).unwrap_or(usize::MAX);
-        if len > GROUP_BYTES_MAX {
+        // What is cached of other files than tables may leave no room.
+        if len > GROUP_BYTES_MAX || !self.cached.takes(block, Fill::Room, len) {
             return Ok(None);
         }
         let Ok(stored) = self.source.read(start, len).map(Bytes::from) else { return Ok(None) };

@@ -6,6 +6,8 @@ use esker_base::{Cursor, Kind, OpCost, SeqNo};
 use proptest::prelude::*;
 
 use super::*;
+use crate::block::Label;
+use crate::cache::Fill;
 use crate::cursor::tests::{entries, keys, options};
 use crate::testing::{bytes_of, context, entry, memory, overwrite, path, table, write};
 use crate::{Compression, TableOptions};
@@ -160,6 +162,24 @@ fn a_miss_brings_one_block_where_not_all_fit_or_all_are_coming() {
         from = reader.warm(block, &mut OpCost::default()).expect("memory");
     }
     assert!(!reader.is_warming(), "that is all of it");
+}
+
+#[test]
+fn a_miss_brings_one_block_where_what_else_is_cached_leaves_no_room() {
+    let (context, reader) = many_blocks(1 << 20, None);
+    become_familiar(&reader);
+    let records = context.cache.open_slots(4_000);
+    for record in (0..4_000).take_while(|&record| records.takes(record, Fill::Room, 300)) {
+        let blank = records.blank(&[7; 300], 300).expect("small");
+        records.insert(record, &blank.finish(Label::default(), 300));
+    }
+    assert!(reader.cached().has_room_for_all(), "all tables' blocks would fit, were there nothing else");
+    assert_eq!((reader.cached().count(), context.cache.stats().evictions), (16, 0));
+    let one = reader.index().stored_len(0) as u64;
+    for _miss in 0..2 {
+        let cost = get_row(&reader, 750).expect("memory");
+        assert!(cost.blocks_from_disk == 1 && cost.bytes_from_disk < 2 * one, "{cost:?}");
+    }
 }
 
 #[test]
