@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
 use esker_base::planted::{self, Planted};
+use esker_base::table_meta::KeyBounds;
 use esker_base::{OpCost, Result, SeqNo};
-use esker_manifest::KeyspaceState;
+use esker_manifest::{KeyspaceState, Level, TableHandle};
 
 use crate::Value;
 use crate::keyspace::Keyspace;
 use crate::read::View;
-use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix};
+use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix, touches};
 use crate::snapshot::Snapshot;
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
@@ -194,25 +195,28 @@ impl Reader {
     /// See [`Keyspace::approximate_size`].
     pub(crate) fn approximate_size(&self, bounds: &Bounds) -> Result<u64> {
         let mut bytes = 0;
-        for level in &self.state.tree.levels {
-            for table in level.tables() {
-                let reader = table.reader()?;
-                let from = match &bounds.start {
-                    Bound::Unbounded => 0,
-                    Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
-                };
-                let to = match &bounds.end {
-                    Bound::Unbounded => table.meta.file_bytes,
-                    Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
-                };
-                let within = to.saturating_sub(from);
-                // Of its values in blob files as large a part as of the table.
-                let apart: u64 = table.meta.blobs.iter().map(|part| part.value_bytes).sum();
-                let share =
-                    u128::from(apart) * u128::from(within) / u128::from(table.meta.file_bytes.max(1));
-                bytes += within + u64::try_from(share).unwrap_or(u64::MAX);
-            }
+        let tables = self.state.tree.levels.iter().flat_map(Level::tables);
+        for table in tables.filter(|table| touches(bounds, &table.meta.bounds)) {
+            let within = bytes_within(table, bounds)?;
+            // Of its values in blob files as large a part as of the table.
+            let apart: u64 = table.meta.blobs.iter().map(|part| part.value_bytes).sum();
+            let share = u128::from(apart) * u128::from(within) / u128::from(table.meta.file_bytes.max(1));
+            bytes += within + u64::try_from(share).unwrap_or(u64::MAX);
         }
         Ok(bytes)
     }
+}
+
+/// About how many bytes of `table` the keys in `bounds` take: all of it, or a part of its data.
+fn bytes_within(table: &TableHandle, bounds: &Bounds) -> Result<u64> {
+    let KeyBounds { smallest, largest, .. } = &table.meta.bounds;
+    if !bounds.before_start(smallest) && !bounds.past_end(largest) {
+        return Ok(table.meta.file_bytes);
+    }
+    let reader = table.reader()?;
+    let offset = |bound: &Bound<Vec<u8>>, unbounded| match bound {
+        Bound::Unbounded => unbounded,
+        Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
+    };
+    Ok(offset(&bounds.end, reader.data_bytes()).saturating_sub(offset(&bounds.start, 0)))
 }

@@ -110,7 +110,8 @@ fn ends_before_start(table: &esker_base::table_meta::KeyBounds, bounds: &Bounds)
     }
 }
 
-fn touches(bounds: &Bounds, table: &esker_base::table_meta::KeyBounds) -> bool {
+/// Whether `table` may have a key within `bounds`.
+pub(crate) fn touches(bounds: &Bounds, table: &esker_base::table_meta::KeyBounds) -> bool {
     let starts_past_end = match &bounds.end {
         Bound::Unbounded => false,
         Bound::Included(end) => table.smallest > *end,

@@ -397,6 +397,43 @@ fn a_walk_backwards_reads_no_table_behind_where_it_begins() {
     }
 }
 
+/// How much room keys take is asked of the tables that hold some of them. Of those before the range index and filter
+/// were counted, and all were opened.
+#[test]
+fn tables_beside_a_range_have_no_part_in_its_size() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, DatabaseOptions::default());
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for keys in [["a", "c"], ["k", "m"]] {
+        for key in keys {
+            map.put(key, "value").unwrap();
+        }
+        db.flush().unwrap();
+    }
+    drop((map, db));
+    let options = DatabaseOptions { read_only: true, ..DatabaseOptions::default() };
+    let (db, calls) = open_failing(&disk, options);
+    let map = db.existing_keyspace("map").unwrap();
+    let opened = calls.count(Operation::Open);
+    let all = map.approximate_size::<&[u8]>(..).unwrap();
+    let first = map.approximate_size(.."d").unwrap();
+    let last = map.approximate_size("k"..).unwrap();
+    assert_eq!((first + last, all), (all, db.metrics().table_bytes));
+    assert!(first > 0 && last > 0);
+    for (size, range) in [
+        (map.approximate_size("z"..), "behind all"),
+        (map.approximate_size(.."a"), "before all"),
+        (map.approximate_size("d".."k"), "between two"),
+        (map.approximate_size("m".."c"), "which ends before it begins"),
+    ] {
+        assert_eq!(size.unwrap(), 0, "{range}");
+    }
+    assert_eq!(calls.count(Operation::Open), opened, "what lies within or outside is known of old");
+    let some = map.approximate_size("l"..).unwrap();
+    assert!(some < last, "{some} of {last}");
+    assert_eq!(calls.count(Operation::Open), opened + 1);
+}
+
 /// A manifest that has lost its end at a record's border does not know a keyspace that the log writes to:
 /// its rows were taken for those of a keyspace that had been dropped.
 #[test]
