@@ -21,11 +21,16 @@ impl Bits {
         self.0.get(index / WORD).is_some_and(|word| word.fetch_or(bit, Ordering::AcqRel) & bit != 0)
     }
 
-    /// Clear bit `index`.
-    pub(super) fn clear(&self, index: usize) {
-        if let Some(word) = self.0.get(index / WORD) {
-            word.fetch_and(!(1 << (index % WORD)), Ordering::AcqRel);
-        }
+    /// Clear bit `index`; whether it was set before.
+    pub(super) fn clear(&self, index: usize) -> bool {
+        let bit = 1 << (index % WORD);
+        self.0.get(index / WORD).is_some_and(|word| word.fetch_and(!bit, Ordering::AcqRel) & bit != 0)
+    }
+
+    /// Whether bit `index` is set.
+    pub(super) fn get(&self, index: usize) -> bool {
+        let bit = 1 << (index % WORD);
+        self.0.get(index / WORD).is_some_and(|word| word.load(Ordering::Acquire) & bit != 0)
     }
 
     /// The first bit from `from` on that is set. 64 that are not are passed at a time.
@@ -39,11 +44,6 @@ impl Bits {
             mask = u64::MAX;
         }
         None
-    }
-
-    /// How many are set.
-    pub(super) fn count(&self) -> usize {
-        self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
     /// Clear the words that end between `from` and `to`, or there: who passes over all bits in several steps clears each
@@ -64,7 +64,7 @@ mod tests {
         const LEN: usize = 300;
         for step in [1, 3, 63, 64, 65, 200] {
             let missed = Bits::new(LEN);
-            (0..LEN).for_each(|index| assert!(!missed.set(index)));
+            (0..LEN).for_each(|index| assert!(!missed.set(index) && missed.get(index)));
             let mut at = 0;
             while at < LEN {
                 let next = at + step;
@@ -72,6 +72,9 @@ mod tests {
                 at = next;
                 let first = if at < LEN { Some(at / WORD * WORD) } else { None };
                 assert_eq!(missed.next(0), first, "{step} {at}");
+                assert!(
+                    (0..LEN).all(|index| missed.get(index) == first.is_some_and(|first| index >= first))
+                );
             }
         }
     }

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use esker_base::Result;
 use esker_base::ledger::{Ledger, Purpose};
 use esker_base::memory::probe;
-use esker_base::sync::atomic::{AtomicU64, Ordering};
+use esker_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwapAny, Guard, Mutex};
 use esker_vfs::os::memory::prefetch;
 use esker_vfs::os::rooms::Rooms;
@@ -160,6 +160,7 @@ impl BlockCache {
         let slots = Arc::new(Slots {
             blocks: (0..blocks).map(|_| ManuallyDrop::new(ArcSwapAny::new(None))).collect(),
             present: Bits::new(blocks),
+            count: AtomicUsize::new(0),
             missed: Bits::new(blocks),
         });
         self.clock.lock().tables.push(Arc::clone(&slots));
@@ -223,6 +224,8 @@ struct Slots {
     blocks: Vec<ManuallyDrop<ArcSwapAny<Option<CachedBlock>>>>,
     /// Which slots hold a block.
     present: Bits,
+    /// How many bits of `present` are set: whoever sets or clears one counts it.
+    count: AtomicUsize,
     /// Which blocks were missed since the hand was there last, while the cache was full.
     missed: Bits,
 }
@@ -238,7 +241,9 @@ impl Slots {
     /// Take block `block` out, if it is there.
     fn take(&self, block: usize) -> Option<CachedBlock> {
         // The bit goes first: a block inserted in between sets it again after this.
-        self.present.clear(block);
+        if self.present.clear(block) {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
         self.blocks.get(block)?.swap(None)
     }
 }
@@ -328,12 +333,12 @@ impl CachedTable {
 
     /// Whether block `block` is cached. Counts as nothing.
     pub(crate) fn holds(&self, block: usize) -> bool {
-        self.slots.present.next(block) == Some(block)
+        self.slots.present.get(block)
     }
 
     /// How many blocks are cached.
     pub(crate) fn count(&self) -> usize {
-        self.slots.present.count()
+        self.slots.count.load(Ordering::Relaxed)
     }
 
     /// Room for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
@@ -360,7 +365,11 @@ impl CachedTable {
             // Two readers missed at the same time.
             self.cache.let_go(&before);
         }
-        self.slots.present.set(index);
+        // Counted first: below 0 it must not go.
+        self.slots.count.fetch_add(1, Ordering::Relaxed);
+        if self.slots.present.set(index) {
+            self.slots.count.fetch_sub(1, Ordering::Relaxed);
+        }
         if used > self.cache.capacity {
             self.cache.make_room();
         }

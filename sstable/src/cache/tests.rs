@@ -78,6 +78,23 @@ fn a_full_cache_takes_a_block_in_at_its_second_miss() {
     assert!(misses(&table, 501));
 }
 
+/// To look for the next cached block from each block on would take 2^33 looks at words here.
+#[test]
+fn whether_a_block_is_cached_does_not_take_a_look_at_others() {
+    const SLOTS: usize = 1 << 20;
+    let (cache, _) = cache(100_000);
+    let table = cache.open_table(SLOTS, 0);
+    table.insert(SLOTS - 1, &block(&table, 1000));
+    let held: Vec<usize> = (0..SLOTS).filter(|&index| table.holds(index)).collect();
+    assert_eq!((held, table.count()), (vec![SLOTS - 1], 1));
+    assert!(!table.holds(SLOTS));
+    table.insert(SLOTS - 1, &block(&table, 1000));
+    assert_eq!(table.count(), 1, "one block, however often it comes");
+    (0..1_000).for_each(|index| table.insert(index, &block(&table, 1000)));
+    let held = (0..SLOTS).filter(|&index| table.holds(index)).count();
+    assert!(table.count() == held && held < 100, "{held} of 100 KB");
+}
+
 #[test]
 fn a_block_in_use_survives_its_eviction_and_stays_in_the_ledger() {
     let (cache, ledger) = cache(3_000);
