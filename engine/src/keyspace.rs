@@ -137,6 +137,23 @@ impl Keyspace {
         batch.commit().map_err(|error| self.named(error))
     }
 
+    /// Delete every key, in constant time: a [`delete_range`](Self::delete_range) of all, which takes 128 KiB of the log and 192 KiB of the
+    /// memtable, for it names the longest key there can be. The space of what was deleted comes back as compactions meet it, or at once by
+    /// [`compact_range`](Self::compact_range); a keyspace that is not needed any more goes by [`Database::drop_keyspace`]. Errs as [`Keyspace::put`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let cache = db.keyspace("cache", esker::KeyspaceOptions::default())?;
+    /// cache.put("page", "text")?;
+    /// cache.clear()?;
+    /// assert!(cache.iter().next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        self.delete_range::<&[u8]>(..)
+    }
+
     /// Give `operand` for `key` to the keyspace's merge operator: a write for which the value need not be known. An operand that the
     /// operator refuses (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
     ///
@@ -303,6 +320,28 @@ impl Keyspace {
     /// ```
     pub fn cursor(&self) -> Result<RowCursor> {
         self.reader()?.cursor()
+    }
+
+    /// A repositionable, lending cursor over the rows in `range`: it stands nowhere outside it.
+    ///
+    /// # Errors
+    /// As [`reader`](Self::reader).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// for key in ["a", "b", "c"] {
+    ///     letters.put(key, "x")?;
+    /// }
+    /// let mut cursor = letters.cursor_over("b".."c")?;
+    /// assert!(cursor.seek("a")?);
+    /// assert_eq!(cursor.key(), b"b");
+    /// assert!(!cursor.next()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cursor_over<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<RowCursor> {
+        self.reader()?.cursor_over(range)
     }
 
     /// The keyspace at this moment, for several reads that must agree, and to learn what they cost. Reads nothing by itself.

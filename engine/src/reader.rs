@@ -9,13 +9,13 @@ use esker_base::table_meta::KeyBounds;
 use esker_base::{OpCost, Result, SeqNo};
 use esker_manifest::{KeyspaceState, Level, TableHandle};
 
-use crate::Value;
 use crate::keyspace::Keyspace;
 use crate::read::View;
 use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix, touches};
 use crate::snapshot::Snapshot;
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
+use crate::{Key, Value};
 
 /// One keyspace at one moment: all its reads agree with each other, and each can say what it cost.
 /// While it lives, what it sees is kept on disk and in memory: make it, read, let it go. It goes on reading after its keyspace was dropped and its
@@ -182,6 +182,22 @@ impl Reader {
         Scan::new(Ok(self.scan_view()), bounds_of_prefix(prefix.as_ref()))
     }
 
+    /// All rows.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// letters.put("a", "1")?;
+    /// let reader = letters.reader()?;
+    /// letters.put("b", "2")?;
+    /// assert_eq!((reader.iter().count(), letters.iter().count()), (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn iter(&self) -> Scan {
+        self.range::<&[u8]>(..)
+    }
+
     /// A repositionable, lending cursor over all rows.
     pub fn cursor(&self) -> Result<RowCursor> {
         self.cursor_over::<&[u8]>(..)
@@ -204,6 +220,14 @@ impl Reader {
             bytes += within + u64::try_from(share).unwrap_or(u64::MAX);
         }
         Ok(bytes)
+    }
+}
+
+impl IntoIterator for &Reader {
+    type Item = Result<(Key, Value)>;
+    type IntoIter = Scan;
+    fn into_iter(self) -> Scan {
+        self.iter()
     }
 }
 
