@@ -34,8 +34,8 @@ use crate::superversion::SuperVersion;
 use crate::transaction::read_set::ReadSet;
 use crate::{Database, Key, Value};
 
-/// The first sequence number of a transaction's own writes.
-pub(crate) const OWN: SeqNo = SeqNo(1 << 55);
+/// The first sequence number of a transaction's own writes: the manifest refuses a database that has come to it.
+pub(crate) const OWN: SeqNo = esker_manifest::limits::SEQNO_END;
 
 /// How often `transact` runs its closure before it gives the conflict to its caller.
 const ATTEMPTS_MAX: u32 = 256;
