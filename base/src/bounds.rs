@@ -43,8 +43,7 @@ impl Bounds {
             Bound::Unbounded => start,
             Bound::Included(first) => first.as_slice(),
             Bound::Excluded(first) => {
-                // The smallest key after `first`.
-                after = [first.as_slice(), &[0]].concat();
+                after = crate::key::after(first);
                 after.as_slice()
             }
         };

@@ -238,6 +238,16 @@ pub fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
 }
 
+/// The smallest key after `key`.
+///
+/// ```
+/// use esker_base::key::after;
+/// assert_eq!(after(b"user"), b"user\0");
+/// ```
+pub fn after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
 /// The smallest key after every key that starts with `prefix`, or `None` if there is none (an empty
 /// prefix, or one of only 0xFF bytes).
 ///

@@ -11,6 +11,7 @@ use std::ops::{Bound, RangeBounds};
 
 use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder, put_bytes, put_varint};
+use esker_base::key::{after, prefix_end};
 use esker_base::limits::{self, BATCH_BYTES_MAX};
 use esker_base::planted::{self, Planted};
 use esker_base::{KeyspaceId, Kind, Result, memory};
@@ -84,7 +85,7 @@ impl RangeDelete {
         let start = match bounds.start {
             Bound::Unbounded => Some(Vec::new()),
             Bound::Included(key) => Some(key),
-            Bound::Excluded(key) => just_after(key),
+            Bound::Excluded(key) => just_after(&key),
         };
         // Behind the largest key there is nothing.
         let Some(start) = start else {
@@ -92,7 +93,7 @@ impl RangeDelete {
         };
         let end = match bounds.end {
             Bound::Unbounded => None,
-            Bound::Included(key) => just_after(key),
+            Bound::Included(key) => just_after(&key),
             Bound::Excluded(key) => Some(key),
         };
         let open = end.is_none();
@@ -115,12 +116,8 @@ impl RangeDelete {
 }
 
 /// The smallest key after `key`, none of which is longer than keys may be; `None` if there is none.
-fn just_after(mut key: Vec<u8>) -> Option<Vec<u8>> {
-    if key.len() < limits::KEY_BYTES_MAX {
-        key.push(0);
-        return Some(key);
-    }
-    esker_base::key::prefix_end(&key)
+fn just_after(key: &[u8]) -> Option<Vec<u8>> {
+    if key.len() < limits::KEY_BYTES_MAX { Some(after(key)) } else { prefix_end(key) }
 }
 
 /// Encoded operations.

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use esker_base::event::{Event, Listener, SealReason};
 use esker_base::filename::FileName;
 use esker_base::gate::Gate;
+use esker_base::key::after;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwap, Mutex};
@@ -41,7 +42,7 @@ use esker_wal::stretch::stretch_bytes;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 
 use crate::commit::{Lane, Turn};
-use crate::dead_ranges::{DeadRanges, KeyRange, after};
+use crate::dead_ranges::{DeadRanges, KeyRange};
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
 use crate::memtable::{Memtable, SpareChunks};

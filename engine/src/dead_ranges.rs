@@ -20,6 +20,7 @@
 
 use std::cmp::Ordering;
 
+use esker_base::key::after;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{self, AtomicUsize};
@@ -86,11 +87,6 @@ fn end_order(a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
         (Some(_), None) => Ordering::Less,
         (Some(a), Some(b)) => a.cmp(b),
     }
-}
-
-/// The smallest key after `key`.
-pub(crate) fn after(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }
 
 /// See the module's invariants.

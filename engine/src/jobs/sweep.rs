@@ -10,11 +10,12 @@ use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
 use esker_base::bounds::Bounds;
+use esker_base::key::after;
 use esker_base::{KeyspaceId, Result};
 use esker_vfs::scheduler::{Job, Progress};
 
 use crate::core::Core;
-use crate::dead_ranges::{KeyRange, after};
+use crate::dead_ranges::KeyRange;
 use crate::deletes::{Stretch, worth_telling};
 use crate::scan::ScanView;
 

@@ -3,12 +3,13 @@
 use std::ops::Bound;
 use std::sync::Weak;
 
+use esker_base::key::after;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Result};
 
 use super::progress::disorder;
 use super::{Rows, Stand, Walk};
 use crate::core::Core;
-use crate::dead_ranges::{KeyRange, after};
+use crate::dead_ranges::KeyRange;
 
 /// After this many times [`Rows`]'s `dead_run` a run is worth remembering.
 pub(crate) const REMEMBERED_AFTER: u32 = 4;
