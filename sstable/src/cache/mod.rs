@@ -22,7 +22,6 @@
 
 mod bits;
 mod cached;
-mod stripes;
 
 #[cfg(all(test, loom))]
 mod models;
@@ -43,7 +42,6 @@ use esker_vfs::scheduler::Scheduler;
 
 use bits::Bits;
 pub(crate) use cached::{Blank, CachedBlock};
-use stripes::Striped;
 
 /// What a cached block costs beside its room.
 const OVERHEAD_BYTES: u64 = CachedBlock::OVERHEAD_BYTES as u64;
@@ -73,10 +71,6 @@ pub(crate) enum Fill {
 /// What a cache did so far. Bytes are those of blocks in the cache with their overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Blocks found in the cache.
-    pub hits: u64,
-    /// Blocks looked for and not found.
-    pub misses: u64,
     /// Blocks taken out to make room.
     pub evictions: u64,
     /// Bytes in the cache now.
@@ -96,8 +90,6 @@ pub struct BlockCache {
     whole: AtomicU64,
     clock: Mutex<Clock>,
     rooms: Arc<Rooms>,
-    hits: Striped,
-    misses: Striped,
     evictions: AtomicU64,
 }
 
@@ -121,8 +113,6 @@ impl BlockCache {
             whole: AtomicU64::new(0),
             clock: Mutex::new(Clock::default()),
             rooms: Arc::default(),
-            hits: Striped::default(),
-            misses: Striped::default(),
             evictions: AtomicU64::new(0),
         })
     }
@@ -130,8 +120,6 @@ impl BlockCache {
     /// What the cache did so far.
     pub fn stats(&self) -> CacheStats {
         CacheStats {
-            hits: self.hits.sum(),
-            misses: self.misses.sum(),
             evictions: self.evictions.load(Ordering::Relaxed),
             bytes: self.used.load(Ordering::Relaxed),
             capacity_bytes: self.capacity,
@@ -301,15 +289,11 @@ impl CachedTable {
     #[inline]
     pub(crate) fn get(&self, block: usize, mark: bool) -> Option<Cached> {
         let guard = self.slots.blocks.get(block)?.load();
-        let Some(block) = guard.as_ref() else {
-            self.cache.misses.add(1);
-            return None;
-        };
+        let block = guard.as_ref()?;
         prefetch_lines(block, 1..GET_LINES + 1);
         if mark {
             block.mark();
         }
-        self.cache.hits.add(1);
         Some(guard)
     }
 

@@ -154,7 +154,6 @@ fn threads_that_insert_evict_and_close_lose_no_byte() {
     let stats = cache.stats();
     assert!(stats.bytes <= 50_000 + 4 * 1_200, "{stats:?}");
     assert_eq!(ledger.held(Purpose::Cache), stats.bytes);
-    assert_eq!(stats.hits + stats.misses, 4 * 30 * 64 * 2);
     drop(shared);
     assert_eq!((cache.stats().bytes, ledger.total()), (0, 0));
 }
