@@ -10,7 +10,7 @@
 //! 3. After its first error a cursor is invalid for ever and every later move returns that error.
 //! 4. `key` and `value` lend bytes that live until the next move; calling them while invalid is a
 //!    programmer's mistake and panics.
-//! 5. Direction may change at any step, and costs the same both ways up to a constant.
+//! 5. Direction may change at any step, and costs the same both ways up to a constant. (A merge alone wants a seek for that.)
 
 use crate::{InternalKey, Kind, OpCost, Result, SeqNo};
 

@@ -12,6 +12,9 @@
 //!    every other source on its first entry behind it, or on one with a larger user key
 //!    ([`Merge::pass_older`]), or nowhere; backwards, on its last entry before it, or nowhere.
 //!
+//! It goes on the way in which it was last sought: whoever turns seeks. A step the other way is a programmer's mistake, and
+//! panics.
+//!
 //! Two sources may hold versions of the same user key; no two hold the same user key and sequence
 //! number. A source may gain entries while it is walked (a memtable): nothing here assumes that what
 //! lay between two positions is still all that lies there.
@@ -378,27 +381,10 @@ impl<C: Cursor> Merge<C> {
         Ok(())
     }
 
-    /// Walk the other way from the current entry on: every other source steps to its neighbour on the
-    /// other side of that entry, and the leader, which is on it, follows as in any step.
-    #[cold]
-    fn turn(&mut self, direction: Direction) -> Result<()> {
-        let leader = self.order[0].source;
-        self.direction = direction;
-        for source in (0..self.sources.len()).filter(|&source| source != leader) {
-            turn_source(&mut self.sources, source, leader, direction).map_err(|error| self.fail(error))?;
-        }
-        let step = match direction {
-            Direction::Forward => C::next,
-            Direction::Backward => C::prev,
-        };
-        step(&mut self.sources[leader]).map_err(|error| self.fail(error))?;
-        self.settle();
-        Ok(())
-    }
-
     #[inline]
-    fn assert_valid(&self, what: &str) {
+    fn assert_walks(&self, direction: Direction, what: &str) {
         assert!(self.valid, "{what}() on a merge that stands nowhere");
+        assert!(self.direction == direction, "{what}() on a merge that walks the other way");
     }
 }
 
@@ -422,36 +408,6 @@ fn order_at_equal_heads<C: Cursor>(
     (order, users == Ordering::Equal)
 }
 
-/// Move `source` to its neighbour of the leader's entry in `direction`.
-fn turn_source<C: Cursor>(
-    sources: &mut [C],
-    source: usize,
-    leader: usize,
-    direction: Direction,
-) -> Result<()> {
-    let [cursor, current] = sources
-        .get_disjoint_mut([source, leader])
-        .expect("a source other than the leader, both below the count");
-    let here = current.internal_key();
-    match direction {
-        Direction::Backward if !cursor.valid() => cursor.seek_before(here),
-        Direction::Forward if !cursor.valid() => cursor.seek(here),
-        // One step, unless the source has gained entries in between.
-        Direction::Backward => loop {
-            cursor.prev()?;
-            if !cursor.valid() || cursor.internal_key() < here {
-                return Ok(());
-            }
-        },
-        Direction::Forward => loop {
-            cursor.next()?;
-            if !cursor.valid() || cursor.internal_key() > here {
-                return Ok(());
-            }
-        },
-    }
-}
-
 impl<C: Cursor> Cursor for Merge<C> {
     fn seek_first(&mut self) -> Result<()> {
         self.seek_all(Direction::Forward, C::seek_first)
@@ -470,10 +426,7 @@ impl<C: Cursor> Cursor for Merge<C> {
     #[inline]
     fn next(&mut self) -> Result<()> {
         self.check()?;
-        self.assert_valid("next");
-        if self.direction == Direction::Backward {
-            return self.turn(Direction::Forward);
-        }
+        self.assert_walks(Direction::Forward, "next");
         if let Err(error) = self.leading_mut().next() {
             return Err(self.fail(error));
         }
@@ -482,10 +435,7 @@ impl<C: Cursor> Cursor for Merge<C> {
     }
     fn next_older(&mut self, seqno: SeqNo) -> Result<u64> {
         self.check()?;
-        self.assert_valid("next_older");
-        if self.direction == Direction::Backward {
-            return self.turn(Direction::Forward).map(|()| 1);
-        }
+        self.assert_walks(Direction::Forward, "next_older");
         let passed = self.leading_mut().next_older(seqno).map_err(|error| self.fail(error))?;
         self.advance();
         Ok(passed)
@@ -493,10 +443,7 @@ impl<C: Cursor> Cursor for Merge<C> {
     #[inline]
     fn prev(&mut self) -> Result<()> {
         self.check()?;
-        self.assert_valid("prev");
-        if self.direction == Direction::Forward {
-            return self.turn(Direction::Backward);
-        }
+        self.assert_walks(Direction::Backward, "prev");
         if let Err(error) = self.leading_mut().prev() {
             return Err(self.fail(error));
         }

@@ -41,6 +41,14 @@ fn stepping_from_nowhere_is_a_mistake() {
 }
 
 #[test]
+#[should_panic(expected = "walks the other way")]
+fn turning_without_a_seek_is_a_mistake() {
+    let mut merge = Merge::new(vec![VecCursor::new(vec![entry(b"a", 1), entry(b"b", 2)])]);
+    merge.seek_last().expect("memory");
+    let _ = merge.next();
+}
+
+#[test]
 fn a_source_moved_alone_is_taken_up_by_resettle() {
     let left = VecCursor::new((0..10).map(|n| entry(&[n], 1)).collect());
     let right = VecCursor::new((0..10).map(|n| entry(&[n], 2)).collect());
@@ -191,8 +199,24 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..40)
 }
 
+/// Have `cursor` stand where it stands, for a walk in `direction`.
+fn turn(cursor: &mut impl Cursor, direction: Direction) {
+    let (key, seqno) = (cursor.key().to_vec(), cursor.seqno());
+    match direction {
+        Direction::Forward => cursor.seek(InternalKey::new(&key, seqno)),
+        Direction::Backward => cursor.seek_before(InternalKey::new(&key, SeqNo(seqno.0 - 1))),
+    }
+    .expect("memory");
+    assert_eq!(cursor.internal_key(), InternalKey::new(&key, seqno));
+}
+
 fn apply(cursor: &mut impl Cursor, step: &Move) -> Vec<Option<OwnedEntry>> {
     let mut seen = Vec::new();
+    match step {
+        Move::Next(_) if cursor.valid() => turn(cursor, Direction::Forward),
+        Move::Prev(_) if cursor.valid() => turn(cursor, Direction::Backward),
+        _ => {}
+    }
     let mut note = |c: &dyn Cursor| {
         seen.push(c.valid().then(|| OwnedEntry {
             key: c.key().to_vec(),
@@ -262,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn passing_older_versions_leaves_each_key_once_and_can_be_turned(
+    fn passing_older_versions_leaves_each_key_once_and_a_seek_finds_them(
         rows in prop::collection::vec((key(), 0usize..9), 1..60),
         sources in 1usize..9,
         back_at in 0usize..60,
@@ -280,8 +304,9 @@ proptest! {
             prop_assert!(merge.leads_alone());
             prop_assert_eq!((merge.key(), merge.seqno()), (newest.0.as_slice(), newest.1));
             if keys == back_at {
-                merge.prev().expect("memory");
-                expected.prev().expect("memory");
+                let here = InternalKey::new(&newest.0, newest.1);
+                merge.seek_before(here).expect("memory");
+                expected.seek_before(here).expect("memory");
                 prop_assert_eq!(merge.valid(), expected.valid());
                 if merge.valid() {
                     prop_assert_eq!(merge.internal_key(), expected.internal_key());
