@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// Rows of the full-sized workloads.
     #[arg(long, default_value_t = 5_000_000)]
     rows: u64,
-    /// Engines, separated by commas; all of this build if left out.
+    /// Engines, separated by commas; all of this build if left out. Without `null`, rates hold the harness's own time.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
     /// Sequences of workloads, separated by commas (`peers list` names them); all but those that need root or

@@ -37,23 +37,24 @@ fn table(record: &Record) -> Result<String> {
     // Ours first, so that the ratios' columns follow the others' figures.
     let mut names: Vec<&str> = engines.keys().copied().collect();
     names.sort_by_key(|name| (*name != OURS, *name));
-    let others = names.iter().filter(|name| **name != OURS);
+    let others = names.iter().filter(|name| **name != OURS).map(|name| format!("to {name}"));
+    let heads: Vec<String> = names.iter().map(|name| (*name).to_owned()).chain(others).collect();
 
     let mut out = String::new();
     writeln!(out, "{} rows; {}\n", record.rows, record.machine)?;
     let versions: Vec<String> =
         record.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     writeln!(out, "{}\n", versions.join(", "))?;
-    let ratios: Vec<String> = others.map(|name| format!("to {name}")).collect();
-    writeln!(out, "| workload | unit | {} | {} | loop, ns |", names.join(" | "), ratios.join(" | "))?;
-    writeln!(out, "|---|---|{}---|", "---|".repeat(names.len() + ratios.len()))?;
+    writeln!(out, "| workload | unit | {} | loop, ns |", heads.join(" | "))?;
+    writeln!(out, "|---|---|{}---|", "---|".repeat(heads.len()))?;
+    let mut all_net = true;
     for (label, workload, show, unit) in ROWS {
         let values = |figures: &Figures<'_>, null_nanos: f64| -> Vec<f64> {
             let figures = figures.get(workload).into_iter().flatten();
             figures.filter_map(|figure| show.of(figure, null_nanos)).collect()
         };
-        let loop_nanos = null.get(workload).map(|figures| median(&nanos(figures)));
-        let null_nanos = if show.is_net() { loop_nanos.flatten().unwrap_or(0.0) } else { 0.0 };
+        let loop_nanos = null.get(workload).and_then(|figures| median(&nanos(figures)));
+        let null_nanos = loop_nanos.filter(|_| show.is_net()).unwrap_or(0.0);
         let columns: Vec<Vec<f64>> = names.iter().map(|name| values(&engines[name], null_nanos)).collect();
         if columns.iter().all(Vec::is_empty) {
             continue;
@@ -68,8 +69,16 @@ fn table(record: &Record) -> Result<String> {
         for (_, column) in names.iter().zip(&columns).filter(|(name, _)| **name != OURS) {
             write!(out, " {} |", ratio(ours, median(column), show.more_is_better()))?;
         }
-        let null_cell = if null_nanos > 0.0 { format!("{null_nanos:.0}") } else { String::new() };
+        let null_cell = match loop_nanos {
+            _ if !show.is_net() => String::new(),
+            Some(nanos) => format!("{nanos:.0}"),
+            None => "–".to_owned(),
+        };
+        all_net &= null_cell != "–";
         writeln!(out, " {null_cell} |")?;
+    }
+    if !all_net {
+        writeln!(out, "\nloop –: the harness's own time was not measured, and is in that row's figures.")?;
     }
     Ok(out)
 }
@@ -160,14 +169,28 @@ mod tests {
         let seconds = [("null", 0.1), ("esker", 1.1), ("rocksdb", 4.1)];
         let runs = (0..3)
             .flat_map(|round| seconds.map(|(engine, seconds)| run(round, engine, "random fill", seconds)));
-        let record =
-            Record { rows: 5, machine: "m".into(), versions: BTreeMap::new(), runs: runs.collect() };
-        let text = table(&record).expect("a table");
+        let text = table(&record(runs.collect())).expect("a table");
         assert!(text.contains("| random fill | k/s | 1000 ±0 % | 250 ±0 % | 4.00 | 100 |"), "{text}");
         assert!(
             text.contains("| random fill: written ÷ user bytes |  | 1.10 ±0 % | 4.10 ±0 % | 3.73 |  |"),
             "{text}"
         );
+    }
+
+    fn record(runs: Vec<Run>) -> Record {
+        Record { rows: 5, machine: "m".into(), versions: BTreeMap::new(), runs }
+    }
+
+    #[test]
+    fn a_loop_that_was_not_measured_is_said_to_be_so() {
+        let note = "the harness's own time was not measured";
+        let runs = vec![run(0, "esker", "random fill", 1.0), run(0, "null", "random fill", 0.1)];
+        let with = table(&record(runs.clone())).expect("a table");
+        assert!(!with.contains(note), "{with}");
+        let without = table(&record(runs[..1].to_vec())).expect("a table");
+        assert!(without.contains(note), "{without}");
+        assert!(without.contains("| unit | esker | loop, ns |"), "{without}");
+        assert!(without.contains("| random fill | k/s | 1000 | – |"), "{without}");
     }
 
     #[test]
