@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Rounds: every sequence on every engine, once a round.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Where the record is kept; made if it is not there, continued if it is.
+    /// Where the record is kept; made if it is not there, continued if it is one of the same build on the same machine.
     #[arg(long)]
     out: PathBuf,
     /// Where databases are made, and removed; by default beside this program.
@@ -113,6 +113,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                     return Ok(());
                 }
                 let started = Instant::now();
+                let began_unix_seconds = SystemTime::UNIX_EPOCH.elapsed().ok().map(|time| time.as_secs());
                 let child = Child {
                     engine: engine.clone(),
                     sequence: sequence.clone(),
@@ -121,7 +122,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 };
                 let figures = start(&program, &child)?;
                 eprintln!("round {round}, {sequence}, {engine}: {:.1} s", started.elapsed().as_secs_f64());
-                record.runs.push(Run { round, engine, sequence: sequence.clone(), figures });
+                let sequence = sequence.clone();
+                record.runs.push(Run { round, engine, sequence, began_unix_seconds, figures });
                 record.save(&options.out)?;
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Everything is statically dispatched, so that the seam costs nothing: see the null store's figures.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -23,6 +24,19 @@ pub(crate) const BLOCK_BYTES: u32 = 4096;
 /// LMDB and redb read inside transactions: a new one after this many gets, so that a reader does not
 /// hold on to an old state for ever, nor pay for a transaction with every get.
 pub(crate) const GETS_PER_TRANSACTION: u32 = 1000;
+
+/// The settings above, by name, for a record.
+pub(crate) fn shared_settings() -> BTreeMap<String, u64> {
+    [
+        ("cache_bytes", CACHE_BYTES as u64),
+        ("memtable_bytes", MEMTABLE_BYTES as u64),
+        ("memtables", MEMTABLES as u64),
+        ("filter_bits", u64::from(FILTER_BITS)),
+        ("block_bytes", u64::from(BLOCK_BYTES)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
 
 /// What differs from one opening to the next.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::record::{Figure, Record};
+use crate::record::{Figure, Record, listed};
 use crate::rows::ROWS;
 use crate::store::Result;
 
@@ -42,9 +42,10 @@ fn table(record: &Record) -> Result<String> {
 
     let mut out = String::new();
     writeln!(out, "{} rows; {}\n", record.rows, record.machine)?;
-    let versions: Vec<String> =
-        record.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    writeln!(out, "{}\n", versions.join(", "))?;
+    writeln!(out, "{}\n", listed(&record.versions))?;
+    if !record.build.is_empty() {
+        writeln!(out, "{}\n", listed(&record.build))?;
+    }
     writeln!(out, "| workload | unit | {} | loop, ns |", heads.join(" | "))?;
     writeln!(out, "|---|---|{}---|", "---|".repeat(heads.len()))?;
     let mut all_net = true;
@@ -161,7 +162,8 @@ mod tests {
     fn run(round: u32, engine: &str, workload: &str, seconds: f64) -> Run {
         let measures = BTreeMap::from([("write_amplification".to_owned(), seconds)]);
         let figure = Figure { workload: workload.into(), operations: 1_000_000, seconds, measures };
-        Run { round, engine: engine.into(), sequence: "main".into(), figures: vec![figure] }
+        let (engine, sequence) = (engine.to_owned(), "main".to_owned());
+        Run { round, engine, sequence, began_unix_seconds: None, figures: vec![figure] }
     }
 
     #[test]
@@ -178,7 +180,7 @@ mod tests {
     }
 
     fn record(runs: Vec<Run>) -> Record {
-        Record { rows: 5, machine: "m".into(), versions: BTreeMap::new(), runs }
+        Record { rows: 5, machine: "m".into(), runs, ..Record::default() }
     }
 
     #[test]
