@@ -109,6 +109,7 @@ fn is_grouped(workload: &str) -> bool {
             | "offered: capacity"
             | "offered: 50 %"
             | "offered: 80 %"
+            | "offered: 95 %"
             | "tuned: fill"
             | "tuned: overwrite"
             | "tuned: delete"

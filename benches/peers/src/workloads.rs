@@ -67,7 +67,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
         "gets and seeks under a memory cap of a tenth of the data, page cache included (needs root)",
     ),
     ("sustained", "fill of 20 times the rows, overwrite of half as many, gets"),
-    ("offered", "open loop: overwrites offered at 50 and 80 % of capacity"),
+    ("offered", "open loop: overwrites offered at 50, 80 and 95 % of capacity"),
 ];
 
 /// Sequences that run only if they are named: one needs root, the other hours.

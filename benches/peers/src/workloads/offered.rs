@@ -21,7 +21,7 @@ use crate::values::Values;
 /// Puts that measure capacity, and puts offered at each share, for each row of the database.
 const TIMES: u64 = 2;
 /// What is offered, in percent of capacity.
-const SHARES: [u64; 2] = [50, 80];
+const SHARES: [u64; 3] = [50, 80, 95];
 /// No offer lasts longer.
 const TIME: Duration = Duration::from_secs(90);
 
@@ -60,7 +60,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
         let figure = measure.done_at(puts / size * size, offered.end)?;
         emit(&offered.figure(figure).with("offered_kps", rate / 1e3))?;
     }
-    check(&store, &values, bench.rows, 0..=3)?;
+    check(&store, &values, bench.rows, 0..=1 + SHARES.len() as u64)?;
     store.close()?;
     for share in SHARES {
         walk(bench, capacity, share)?;
