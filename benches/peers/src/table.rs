@@ -46,8 +46,8 @@ fn table(record: &Record) -> Result<String> {
     if !record.build.is_empty() {
         writeln!(out, "{}\n", listed(&record.build))?;
     }
-    writeln!(out, "| workload | unit | {} | loop, ns |", heads.join(" | "))?;
-    writeln!(out, "|---|---|{}---|", "---|".repeat(heads.len()))?;
+    writeln!(out, "| workload | unit | rounds | {} | loop, ns |", heads.join(" | "))?;
+    writeln!(out, "|---|---|---|{}---|", "---|".repeat(heads.len()))?;
     let mut all_net = true;
     for (label, workload, show, unit) in ROWS {
         let values = |figures: &Figures<'_>, null_nanos: f64| -> Vec<f64> {
@@ -61,7 +61,7 @@ fn table(record: &Record) -> Result<String> {
             continue;
         }
         let label = if label.is_empty() { workload } else { label };
-        write!(out, "| {label} | {unit} |")?;
+        write!(out, "| {label} | {unit} | {} |", rounds(&columns))?;
         for (name, column) in names.iter().zip(&columns) {
             let mark = if BATCHED.contains(name) && is_grouped(workload) { " b" } else { "" };
             write!(out, " {}{mark} |", cell(column))?;
@@ -82,6 +82,14 @@ fn table(record: &Record) -> Result<String> {
         writeln!(out, "\nloop –: the harness's own time was not measured, and is in that row's figures.")?;
     }
     Ok(out)
+}
+
+/// How many rounds a row is from; the least and the most if that differs from engine to engine. Engines without figures do
+/// not count.
+fn rounds(columns: &[Vec<f64>]) -> String {
+    let counts = || columns.iter().map(Vec::len).filter(|count| *count > 0);
+    let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    if least == most { most.to_string() } else { format!("{least} to {most}") }
 }
 
 /// Nanoseconds an operation, of every run that had one.
@@ -173,9 +181,9 @@ mod tests {
         let runs = (0..3)
             .flat_map(|round| seconds.map(|(engine, seconds)| run(round, engine, "random fill", seconds)));
         let text = table(&record(runs.collect())).expect("a table");
-        assert!(text.contains("| random fill | k/s | 1000 ±0 % | 250 ±0 % | 4.00 | 100 |"), "{text}");
+        assert!(text.contains("| random fill | k/s | 3 | 1000 ±0 % | 250 ±0 % | 4.00 | 100 |"), "{text}");
         assert!(
-            text.contains("| random fill: written ÷ user bytes |  | 1.10 ±0 % | 4.10 ±0 % | 3.73 |  |"),
+            text.contains("| random fill: written ÷ user bytes |  | 3 | 1.10 ±0 % | 4.10 ±0 % | 3.73 |  |"),
             "{text}"
         );
     }
@@ -192,8 +200,18 @@ mod tests {
         assert!(!with.contains(note), "{with}");
         let without = table(&record(runs[..1].to_vec())).expect("a table");
         assert!(without.contains(note), "{without}");
-        assert!(without.contains("| unit | esker | loop, ns |"), "{without}");
-        assert!(without.contains("| random fill | k/s | 1000 | – |"), "{without}");
+        assert!(without.contains("| rounds | esker | loop, ns |"), "{without}");
+        assert!(without.contains("| random fill | k/s | 1 | 1000 | – |"), "{without}");
+    }
+
+    #[test]
+    fn a_row_says_how_many_rounds_it_is_from() {
+        let mut runs = vec![run(0, "esker", "random fill", 1.0), run(0, "lmdb", "random fill", 1.0)];
+        let one = table(&record(runs.clone())).expect("a table");
+        assert!(one.contains("| random fill | k/s | 1 | 1000 | 1000 b |"), "{one}");
+        runs.push(run(1, "esker", "random fill", 1.0));
+        let uneven = table(&record(runs)).expect("a table");
+        assert!(uneven.contains("| random fill | k/s | 1 to 2 |"), "{uneven}");
     }
 
     #[test]
