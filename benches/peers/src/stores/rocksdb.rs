@@ -25,12 +25,17 @@ pub(crate) struct RocksReader<'a> {
 }
 
 /// What its wiki recommends beyond the defaults: "Setup Options and Basic Tuning", "Data Block Hash
-/// Index" and "Pipelined Write". Levels of dynamic size are its default by now.
+/// Index", "Pipelined Write", and "RocksDB Tuning Guide" for databases in memory, but that its cache stays (it holds
+/// indexes, filters and blobs), as do checksums (those of mapped blocks are compared at each reading). Levels of dynamic size
+/// are its default by now.
 fn tune(options: &mut Options, tables: &mut BlockBasedOptions, cache: &Cache) {
     options.set_level_compaction_dynamic_level_bytes(true);
     options.set_bytes_per_sync(1 << 20);
     options.set_compaction_readahead_size(2 << 20);
     options.set_enable_pipelined_write(true);
+    // Blocks are read where they lie, and have more keys in full.
+    options.set_allow_mmap_reads(true);
+    tables.set_block_restart_interval(4);
     // Long values in files of their own, and cached.
     options.set_enable_blob_files(true);
     options.set_min_blob_size(4 << 10);
