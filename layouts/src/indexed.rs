@@ -84,6 +84,7 @@ use crate::{Error, OpCost, Result};
 pub use build::Built;
 use definition::Entries;
 pub use definition::{Entry, Index, State};
+use maintain::Turn;
 pub use read::{Hit, IndexedView};
 use records::Slot;
 pub use verify::{Problem, Report};
@@ -157,21 +158,21 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
         Ok(self.store.update(|tx| self.put_in(tx, key, row))?.cost)
     }
 
-    /// [`put`](Self::put) in the caller's transaction. After an error the transaction must be given up,
-    /// by returning the error.
+    /// [`put`](Self::put) in the caller's transaction. A row that is refused leaves nothing there: whoever passes
+    /// over [`Error::Duplicate`], say, may go on with the transaction. After an error of the store it must be
+    /// given up, by returning the error.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, row: &[u8]) -> Result<()> {
-        let mut slots = self.maintained(tx)?;
+        let slots = self.maintained(tx)?;
         if !slots.iter().all(|slot| slot.record.verified_on_read) {
             return self.change(tx, key, Some(row), slots).map(|_| ());
         }
-        // Nobody need know which entries the old row had.
         self.at(key, |at, packed| {
-            tx.put(at, row);
-            for slot in &mut slots {
-                let entries = slot.index.entries(key, row)?;
-                self.maintain(tx, slot, packed, &Entries::default(), &entries)?;
+            // Nobody need know which entries the old row had.
+            let mut turns = Vec::with_capacity(slots.len());
+            for slot in slots {
+                turns.push(Turn { before: Entries::default(), after: slot.index.entries(key, row)?, slot });
             }
-            Ok(())
+            self.write(tx, at, packed, Some(row), turns)
         })
     }
 
@@ -211,22 +212,43 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
         tx: &mut impl KvTx,
         key: &K,
         row: Option<&[u8]>,
-        mut slots: Vec<Slot<'_, K>>,
+        slots: Vec<Slot<'_, K>>,
     ) -> Result<bool> {
         self.at(key, |at, packed| {
             let old: Option<Bytes> = tx.get(at)?;
-            match row {
-                Some(row) => tx.put(at, row),
-                None if old.is_some() => tx.delete(at),
-                None => return Ok(false),
+            if row.is_none() && old.is_none() {
+                return Ok(false);
             }
-            for slot in &mut slots {
+            let mut turns = Vec::with_capacity(slots.len());
+            for slot in slots {
                 let before = old.as_deref().map(|row| slot.index.entries(key, row)).transpose()?;
                 let after = row.map(|row| slot.index.entries(key, row)).transpose()?;
-                self.maintain(tx, slot, packed, &before.unwrap_or_default(), &after.unwrap_or_default())?;
+                let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+                turns.push(Turn { slot, before, after });
             }
+            self.write(tx, at, packed, row, turns)?;
             Ok(old.is_some())
         })
+    }
+
+    /// Write the row at `at`, whose packed key is `packed`, or remove it, and turn its entries. What may be
+    /// refused is looked at before the first write.
+    fn write(
+        &self,
+        tx: &mut impl KvTx,
+        at: &[u8],
+        packed: &[u8],
+        row: Option<&[u8]>,
+        mut turns: Vec<Turn<'_, K>>,
+    ) -> Result<()> {
+        for turn in &turns {
+            self.admit(tx, turn, packed)?;
+        }
+        match row {
+            Some(row) => tx.put(at, row),
+            None => tx.delete(at),
+        }
+        turns.iter_mut().try_for_each(|turn| self.maintain(tx, turn, packed))
     }
 
     /// The table at this moment. [`Error::BadInput`] if it has an index that this handle does not know and that is

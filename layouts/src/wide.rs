@@ -196,8 +196,9 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
     }
 
     /// [`apply`](Self::apply) as part of a transaction of the caller's: for several rows, or rows and
-    /// other layouts' data, at once.
+    /// other layouts' data, at once. A change that is refused leaves nothing there.
     pub fn apply_in(&self, tx: &mut impl KvTx, row: &[u8], change: &RowChange) -> Result<()> {
+        change.each(self, row, &mut |_| {})?;
         change.each(self, row, &mut |write: Write<'_>| write.apply(tx))
     }
 

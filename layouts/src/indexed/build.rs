@@ -1,6 +1,5 @@
 //! Indexes made, remade and given up beside writers.
 
-use super::maintain::Second;
 use super::{IndexedTable, LAYOUT, State, records};
 use crate::kv::{Bytes, Costed, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::tuple::{Key, KeyError, Space};
@@ -48,7 +47,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
                 let key: K = all.unpack(at).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))?;
                 let packed = at.get(all.prefix().len()..).unwrap_or_default();
                 for (fields, included) in slot.index.entries(&key, row)?.iter() {
-                    self.link(tx, &slot.record, fields, packed, included, Second::Listed)?;
+                    self.link_found(tx, &slot.record, fields, packed, included)?;
                 }
             }
             match rows.last() {

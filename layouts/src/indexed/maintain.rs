@@ -55,13 +55,19 @@ fn holder(read: &impl KvRead, at: &[u8], row: &[u8]) -> Result<Holder> {
     Ok(if *holder == *row { Holder::This } else { Holder::Other(holder.into_owned()) })
 }
 
-/// What becomes of a second row with a unique value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Second {
-    /// It is refused: a writer brings it.
-    Refused,
-    /// It is listed: the builder found it.
-    Listed,
+/// An index with the entries in it that a row had and will have.
+pub(super) struct Turn<'t, K> {
+    pub(super) slot: Slot<'t, K>,
+    pub(super) before: Entries,
+    pub(super) after: Entries,
+}
+
+/// Write a unique entry, which names its row.
+fn put_held(tx: &mut impl KvTx, at: &[u8], row: &[u8], included: &[u8]) {
+    with_buffer(|value| {
+        (row, included).pack_into(value);
+        tx.put(at, value);
+    });
 }
 
 impl Record {
@@ -72,15 +78,33 @@ impl Record {
 }
 
 impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
-    /// Turn the entries `before` of the row `row` into `after`, touching only what differs.
-    pub(super) fn maintain(
-        &self,
-        tx: &mut impl KvTx,
-        slot: &mut Slot<'_, K>,
-        row: &[u8],
-        before: &Entries,
-        after: &Entries,
-    ) -> Result<()> {
+    /// Err if an entry that the row `row` is to have cannot be written: it is too long for the store, or another
+    /// row has the value.
+    pub(super) fn admit(&self, read: &impl KvRead, turn: &Turn<'_, K>, row: &[u8]) -> Result<()> {
+        let Turn { slot, before, after } = turn;
+        for (fields, included) in after.iter() {
+            let old = before.get(fields);
+            if old == Some(included) {
+                continue;
+            }
+            self.with_entry(&slot.record, fields, row, |at, excludes| {
+                self.check_entry(fields, at)?;
+                if excludes
+                    && old.is_none()
+                    && let Holder::Other(holder) = holder(read, at, row)?
+                {
+                    let (value, holder) = (crate::error::show(fields), crate::error::show(&holder));
+                    return Err(Error::Duplicate { index: slot.record.name.clone(), value, holder });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Turn the entries of the row `row`, touching only what differs. They have been [admitted](Self::admit).
+    pub(super) fn maintain(&self, tx: &mut impl KvTx, turn: &mut Turn<'_, K>, row: &[u8]) -> Result<()> {
+        let Turn { slot, before, after } = turn;
         for (fields, _) in before.iter().filter(|(fields, _)| after.get(fields).is_none()) {
             self.unlink(tx, slot, fields, row)?;
         }
@@ -88,7 +112,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             match before.get(fields) {
                 Some(old) if old == included => {}
                 Some(_) => self.refresh(tx, &slot.record, fields, row, included)?,
-                None => self.link(tx, &slot.record, fields, row, included, Second::Refused)?,
+                None => self.link(tx, &slot.record, fields, row, included)?,
             }
         }
         Ok(())
@@ -114,51 +138,49 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         })
     }
 
-    /// Write an entry that the row did not have.
-    pub(super) fn link(
+    /// Write an entry that nobody has.
+    fn link(
         &self,
         tx: &mut impl KvTx,
         record: &Record,
         fields: &[u8],
         row: &[u8],
         included: &[u8],
-        second: Second,
     ) -> Result<()> {
         self.with_entry(record, fields, row, |at, excludes| {
-            if !excludes {
-                return self.put_entry(tx, fields, at, included);
+            if excludes {
+                put_held(tx, at, row, included);
+            } else {
+                tx.put(at, included);
             }
-            match holder(tx, at, row)? {
-                Holder::Other(holder) => match second {
-                    Second::Refused => Err(Error::Duplicate {
-                        index: record.name.clone(),
-                        value: crate::error::show(fields),
-                        holder: crate::error::show(&holder),
-                    }),
-                    Second::Listed => {
-                        let violations = record.violations(&self.space);
-                        tx.put(&with_row(&violations, fields, row), b"");
-                        tx.put(&with_row(&violations, fields, &holder), b"");
-                        Ok(())
-                    }
-                },
-                Holder::This | Holder::Nobody => self.put_held(tx, fields, at, row, included),
-            }
+            Ok(())
         })
     }
 
-    /// Write a unique entry, which names its row.
-    fn put_held(
+    /// Write an entry of a row that the builder found, or list the row if another has the value.
+    pub(super) fn link_found(
         &self,
         tx: &mut impl KvTx,
+        record: &Record,
         fields: &[u8],
-        at: &[u8],
         row: &[u8],
         included: &[u8],
     ) -> Result<()> {
-        with_buffer(|value| {
-            (row, included).pack_into(value);
-            self.put_entry(tx, fields, at, value)
+        self.with_entry(record, fields, row, |at, excludes| {
+            self.check_entry(fields, at)?;
+            if !excludes {
+                tx.put(at, included);
+                return Ok(());
+            }
+            match holder(tx, at, row)? {
+                Holder::Other(holder) => {
+                    let violations = record.violations(&self.space);
+                    tx.put(&with_row(&violations, fields, row), b"");
+                    tx.put(&with_row(&violations, fields, &holder), b"");
+                }
+                Holder::This | Holder::Nobody => put_held(tx, at, row, included),
+            }
+            Ok(())
         })
     }
 
@@ -173,17 +195,20 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     ) -> Result<()> {
         self.with_entry(record, fields, row, |at, excludes| {
             if !excludes {
-                return self.put_entry(tx, fields, at, included);
+                tx.put(at, included);
+                return Ok(());
             }
             // A row that is listed as a violation has no entry of its own; one not built yet gets it now.
             match holder(tx, at, row)? {
-                Holder::Other(_) => Ok(()),
-                Holder::This | Holder::Nobody => self.put_held(tx, fields, at, row, included),
+                Holder::Other(_) => {}
+                Holder::This | Holder::Nobody => put_held(tx, at, row, included),
             }
+            Ok(())
         })
     }
 
-    fn put_entry(&self, tx: &mut impl KvTx, fields: &[u8], at: &[u8], value: &[u8]) -> Result<()> {
+    /// Refuse the entry at `at` if it is too long for the store.
+    fn check_entry(&self, fields: &[u8], at: &[u8]) -> Result<()> {
         let max = self.store.caps().key_bytes_max;
         if at.len() > max {
             let why = format!(
@@ -192,7 +217,6 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             );
             return Err(Error::bad_input("entry", &crate::error::show(fields), why));
         }
-        tx.put(at, value);
         Ok(())
     }
 
@@ -218,7 +242,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
                 None => tx.delete(&at),
                 Some(heir) => {
                     let included = self.included(tx, slot, fields, heir)?;
-                    self.put_held(tx, fields, &at, heir, &included)?;
+                    put_held(tx, &at, heir, &included);
                 }
             }
         }

@@ -142,6 +142,49 @@ fn a_duplicate_is_refused_whole_and_nulls_are_never_unique() {
     assert_verifies(&table);
 }
 
+/// Whoever passes over a row that was refused, and commits the rest, finds nothing of it.
+#[test]
+fn a_refused_row_leaves_nothing_in_the_transaction() {
+    let letters = || {
+        Index::multi("letters", 1, |_: &(u64,), row| {
+            let (_, city, _): User = unpack(row)?;
+            Ok(vec![Entry::new(&(city,))])
+        })
+    };
+    let long = "x".repeat(70_000);
+    let refused: [(&str, &[u8], u64); 4] = [
+        ("a value that another row has", &user("a@x", "Rome", 1), 2),
+        ("the same over a row of its own", &user("a@x", "Rome", 1), 3),
+        ("no tuple", b"no tuple", 2),
+        ("an entry that is too long", &user("", &long, 1), 3),
+    ];
+    for (what, row, id) in refused {
+        let store = engine();
+        let table = open(&store, vec![letters(), city(), mail()]);
+        table.put(&(1,), &user("a@x", "Oslo", 1)).expect("put");
+        table.put(&(3,), &user("c@x", "Bonn", 1)).expect("put");
+        let before = contents(&store);
+        let done = store.update(|tx| {
+            let outcome = table.put_in(tx, &(id,), row);
+            assert!(matches!(outcome, Err(Error::Duplicate { .. } | Error::Key(_) | Error::BadInput { .. })));
+            Ok(())
+        });
+        done.expect("commit");
+        assert_eq!(contents(&store), before, "{what}");
+        assert_verifies(&table);
+    }
+    let store = engine();
+    let table = open(&store, vec![city().verified_on_read(), letters().verified_on_read()]);
+    let before = contents(&store);
+    let done = store.update(|tx| {
+        assert!(table.put_in(tx, &(1,), b"no tuple").is_err());
+        assert!(table.put_in(tx, &(1,), &user("", &long, 1)).is_err());
+        Ok(())
+    });
+    done.expect("commit");
+    assert_eq!(contents(&store), before, "verified on read");
+}
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the promise is about racing writers")]
 fn racing_unique_inserts_have_one_winner() {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::map::MapStore;
-use crate::testing::{assert_block, engine};
+use crate::testing::{assert_block, contents, engine};
 
 fn space() -> Space {
     Space::new(&("t",))
@@ -47,6 +47,24 @@ fn families_keep_their_numbers() {
     );
     for families in [&[][..], &[""][..], &["a", "a"][..]] {
         assert!(matches!(WideTable::open(&store, &space(), families), Err(Error::BadInput { .. })));
+    }
+}
+
+#[test]
+fn a_refused_change_leaves_nothing_in_the_transaction() {
+    let store = engine();
+    let table = WideTable::open(&store, &space(), &["f"]).expect("open");
+    table.put(b"r", "f", b"old", b"1").expect("put");
+    let before = contents(&store);
+    let long = vec![b'x'; store.caps().key_bytes_max];
+    let begun = || RowChange::new().delete_row().put("f", b"new", b"2");
+    for change in [begun().put("g", b"c", b""), begun().add("f", &long, 1)] {
+        let done = store.update(|tx| {
+            assert!(matches!(table.apply_in(tx, b"r", &change), Err(Error::BadInput { .. })));
+            Ok(())
+        });
+        done.expect("commit");
+        assert_eq!(contents(&store), before);
     }
 }
 
