@@ -1,13 +1,14 @@
 //! Namespaces: a directory of paths, each with a short key prefix of its own.
 //!
-//! A path such as `["app", "users"]` gets a number once; its data lie under that number, four to six bytes behind the
-//! directory's prefix for the first 16 million, however long the path is. So a rename moves no data, a namespace
-//! with all it holds goes by one range delete, and the prefix of one never begins another's.
+//! A path such as `["app", "users"]` gets a number once; its data lie under that number and a generation, five to
+//! eight bytes behind the directory's prefix for the first 16 million numbers and 255 generations, however long the
+//! path is. So a rename moves no data, a namespace with all it holds goes by one range delete, and the prefix of one
+//! never begins another's.
 //!
-//! Whoever keeps a prefix may keep it too long: after the namespace was removed or emptied by others,
-//! writes under it would be lost, or appear where nobody expects them. A [`Namespace`] therefore has a
-//! generation that [`enter`](Namespace::enter) checks, in the transaction that uses it. Numbers are not
-//! used again, so even an unchecked prefix never reaches another namespace's keys.
+//! Whoever keeps a prefix may keep it too long: what is written under it after the namespace was removed or emptied
+//! by others is found by nobody. [`enter`](Namespace::enter) therefore checks the generation, in the transaction that
+//! uses the namespace. Neither numbers nor generations are used again, so even an unchecked prefix reaches no keys
+//! but those of the namespace as it was found.
 //!
 //! ```
 //! use esker_layouts::kv::{KvTx, OrderedKv};
@@ -35,6 +36,8 @@
 //!
 //! 1. Every number but the root's (0) has one link from its parent and one record, or neither.
 //! 2. The counter is above every number ever given.
+//! 3. Data lie under the generation that their namespace had when its space was taken: a handle of an older one
+//!    never writes among those of a newer.
 
 use crate::kv::{KvRead, KvTx, Needs, OrderedKv, ScanOptions};
 use crate::tuple::{KeyError, Space, pack, unpack};
@@ -47,7 +50,7 @@ const NEXT: u64 = 0;
 const LINKS: u64 = 1;
 /// The first field behind the space: generation, parent and name of a number.
 const RECORDS: u64 = 2;
-/// The first field behind the space: the data.
+/// The first field behind the space: the data, by number and generation.
 const DATA: u64 = 3;
 /// The number of the empty path, which holds no data.
 const ROOT: u64 = 0;
@@ -71,9 +74,10 @@ impl Namespace {
     }
 
     /// The space of the namespace's keys, unchecked: for a layout opened in it. What is written there
-    /// after the namespace was removed is found by nobody and never removed.
+    /// after the namespace was removed or emptied is found by nobody; it goes with the next removal or emptying, or,
+    /// once the namespace is removed, never.
     pub fn space(&self) -> Space {
-        self.directory.sub(&(DATA, self.number))
+        self.directory.sub(&(DATA, self.number, self.generation))
     }
 }
 

@@ -58,6 +58,24 @@ fn what_was_found_before_is_checked() {
     assert_ne!(again.space(), fresh.space(), "numbers are not used again");
 }
 
+/// A layout's handle that was opened before knows numbers and sizes that others give anew.
+#[test]
+fn a_handle_of_an_emptied_namespace_writes_where_nobody_looks() {
+    use crate::wide::WideTable;
+    let store = engine();
+    let directory = open(&store);
+    let found = directory.create(&["app"]).expect("create");
+    let old = WideTable::open(&store, &found.space(), &["info", "games"]).expect("open");
+    directory.clear(&["app"]).expect("clear");
+    let found = directory.find(&["app"]).expect("find").expect("it is there");
+    let new = WideTable::open(&store, &found.space(), &["games", "info"]).expect("open");
+    old.put(b"ann", "games", b"chess", b"3").expect("put");
+    let seen = new.view().and_then(|view| view.get(b"ann", "info", b"chess")).expect("get");
+    assert_eq!(seen, None, "not in the family that has the number now");
+    directory.clear(&["app"]).expect("clear");
+    assert_eq!(contents(&store).len(), 3, "a counter, a link and a record: what was written late goes, too");
+}
+
 #[test]
 fn removing_and_renaming_cost_the_same_however_much_there_is() {
     let store = engine();
