@@ -14,9 +14,22 @@ pub struct Built {
     pub state: State,
 }
 
+/// The function of the index `name` refuses the row with the packed key `packed`.
+#[cold]
+fn refused(name: &str, packed: &[u8], error: &Error) -> Error {
+    let why = format!(
+        "the function of index {name:?} refuses it ({error}); replace or delete the row and build on, or drop \
+         the index"
+    );
+    Error::bad_input("row", &crate::error::show(packed), why)
+}
+
 impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
     /// Build the index `name` from where it stands to the end, `step` rows (at least one) in a
     /// transaction. Several builders of one index do no harm and no good.
+    ///
+    /// [`Error::BadInput`] for a row that the index's function refuses, which it names. Such a row can be replaced
+    /// and deleted as any other; the build then goes on where it stood.
     pub fn build(&self, name: &str, step: usize) -> Result<State> {
         loop {
             let built = self.build_step(name, step)?.value;
@@ -46,7 +59,9 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             for (at, row) in &rows {
                 let key: K = all.unpack(at).map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))?;
                 let packed = at.get(all.prefix().len()..).unwrap_or_default();
-                for (fields, included) in slot.index.entries(&key, row)?.iter() {
+                let entries = slot.index.entries(&key, row);
+                let entries = entries.map_err(|error| refused(name, packed, &error))?;
+                for (fields, included) in entries.iter() {
                     self.link_found(tx, &slot.record, fields, packed, included)?;
                 }
             }

@@ -65,7 +65,8 @@ impl<K> fmt::Debug for Index<K> {
 
 impl<K> Index<K> {
     /// An index in which a value has one row. `entries` finds a row's entries, each of `fields` fields;
-    /// it must depend on its arguments alone. Its errors refuse the row.
+    /// it must depend on its arguments alone. Its errors refuse the row; a row that was there before the index and
+    /// is refused has no entries, and stops the [build](super::IndexedTable::build).
     pub fn unique(
         name: &str,
         fields: u32,

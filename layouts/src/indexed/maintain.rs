@@ -305,6 +305,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         let at = [self.rows().prefix(), row].concat();
         let value = read.get(&at)?.unwrap_or_default();
         let key: K = unpack(row).map_err(|error: KeyError| Error::foreign(LAYOUT, &at, error))?;
-        Ok(slot.index.entries(&key, &value)?.get(fields).unwrap_or_default().to_vec())
+        let entries = slot.index.entries(&key, &value).unwrap_or_default();
+        Ok(entries.get(fields).unwrap_or_default().to_vec())
     }
 }

@@ -349,6 +349,27 @@ fn duplicates_found_by_the_builder_are_listed_until_one_row_is_left() {
 }
 
 #[test]
+fn a_row_that_a_new_index_refuses_is_named_and_can_be_replaced_and_deleted() {
+    let store = engine();
+    let plain = open(&store, Vec::new());
+    for id in 1..=4 {
+        plain.put(&(id,), &user(&format!("{id}@x"), "Oslo", 1)).expect("put");
+    }
+    plain.put(&(2,), b"no tuple").expect("put");
+    plain.put(&(3,), b"no tuple").expect("put");
+    let table = open(&store, vec![mail(), letters()]);
+    let error = table.build("mail", 1).expect_err("row 2").to_string();
+    assert!(error.contains("row \"(2)\"") && error.contains("replace or delete the row"), "{error}");
+    table.put(&(2,), &user("2@x", "Rome", 2)).expect("replaced");
+    let error = table.build("mail", 9).expect_err("row 3").to_string();
+    assert!(error.contains("row \"(3)\""), "{error}");
+    assert!(table.delete(&(3,)).expect("deleted").value);
+    assert_eq!(table.build("mail", 9).expect("build"), State::Ready);
+    assert_eq!(table.build("letters", 9).expect("build"), State::Ready);
+    assert_verifies(&table);
+}
+
+#[test]
 fn verify_names_what_disagrees() {
     let store = MapStore::new();
     let table = open(&store, vec![mail(), city()]);
