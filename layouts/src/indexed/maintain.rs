@@ -3,7 +3,7 @@
 use super::definition::Entries;
 use super::records::{Record, Slot};
 use super::{IndexedTable, LAYOUT, State};
-use crate::kv::{Bytes, KvRead, KvTx, OrderedKv, ScanOptions};
+use crate::kv::{Bytes, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::scratch::with_buffer;
 use crate::tuple::{Fields, Key, KeyError, Pack, PackField, PackedFields, Space, pack, unpack};
 use crate::{Error, Result};
@@ -60,6 +60,18 @@ pub(super) struct Turn<'t, K> {
     pub(super) slot: Slot<'t, K>,
     pub(super) before: Entries,
     pub(super) after: Entries,
+}
+
+/// The first `limit` rows listed under `at`, where the list of a value's rows begins.
+fn listed_first(read: &impl KvRead, at: &[u8], limit: usize) -> Result<Vec<Vec<u8>>> {
+    let range = KeyRange { start: at.to_vec(), end: Some([at, &[0xFF]].concat()) };
+    let row = |listed: Result<(Bytes, Bytes)>| {
+        let (key, _) = listed?;
+        let row = unpack(key.get(at.len()..).unwrap_or_default());
+        let (row,) = row.map_err(|error: KeyError| Error::foreign(LAYOUT, &key, error))?;
+        Ok(row)
+    };
+    read.scan(range, ScanOptions::new().limit(limit).keys_only())?.map(row).collect()
 }
 
 /// Write a unique entry, which names its row.
@@ -235,63 +247,49 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         if !waited {
             return Ok(());
         }
-        let others = self.strike(tx, slot, fields, row)?;
+        let heir = self.strike(tx, slot, fields, row)?;
         if mine {
             let at = alone(&slot.record.entries(&self.space), fields);
-            match others.first() {
+            match heir {
                 None => tx.delete(&at),
                 Some(heir) => {
-                    let included = self.included(tx, slot, fields, heir)?;
-                    put_held(tx, &at, heir, &included);
+                    let included = self.included(tx, slot, fields, &heir)?;
+                    put_held(tx, &at, &heir, &included);
                 }
             }
         }
         Ok(())
     }
 
-    /// Take `row` from the list of rows that share `fields`; the others that did.
+    /// Take `row` from the list of rows that share `fields`; the first of the others. However many there are, the
+    /// list is read up to the second of them.
     fn strike(
         &self,
         tx: &mut impl KvTx,
         slot: &mut Slot<'_, K>,
         fields: &[u8],
         row: &[u8],
-    ) -> Result<Vec<Vec<u8>>> {
+    ) -> Result<Option<Vec<u8>>> {
         let violations = slot.record.violations(&self.space);
-        let listed = self.listed(tx, &slot.record, fields)?;
-        if !listed.iter().any(|other| other == row) {
-            return Ok(Vec::new());
+        let listed = with_row(&violations, fields, row);
+        if !tx.contains(&listed)? {
+            return Ok(None);
         }
-        tx.delete(&with_row(&violations, fields, row));
-        let others: Vec<Vec<u8>> = listed.into_iter().filter(|other| other != row).collect();
-        if let [last] = others.as_slice() {
-            tx.delete(&with_row(&violations, fields, last));
-        }
-        if slot.record.state == State::UniquePending {
-            let any = tx.scan(violations.under(&()), ScanOptions::new().limit(1).keys_only())?.next();
-            if any.transpose()?.is_none() {
-                slot.record.state = State::Ready;
-                slot.record.save(tx, &self.space);
+        tx.delete(&listed);
+        let mut others = listed_first(tx, &alone(&violations, fields), 2)?;
+        if others.len() < 2 {
+            if let [last] = others.as_slice() {
+                tx.delete(&with_row(&violations, fields, last));
+            }
+            if slot.record.state == State::UniquePending {
+                let any = tx.scan(violations.under(&()), ScanOptions::new().limit(1).keys_only())?.next();
+                if any.transpose()?.is_none() {
+                    slot.record.state = State::Ready;
+                    slot.record.save(tx, &self.space);
+                }
             }
         }
-        Ok(others)
-    }
-
-    /// The rows listed as sharing `fields`.
-    fn listed(&self, read: &impl KvRead, record: &Record, fields: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let space = record.violations(&self.space);
-        let at = alone(&space, fields);
-        let end = Some([at.as_slice(), &[0xFF]].concat());
-        let range = crate::kv::KeyRange { start: at.clone(), end };
-        let mut rows = Vec::new();
-        for listed in read.scan(range, ScanOptions::new().keys_only())? {
-            let (key, _): (Bytes, Bytes) = listed?;
-            let rest = key.get(at.len()..).unwrap_or_default();
-            let (row,): (Vec<u8>,) =
-                unpack(rest).map_err(|error: KeyError| Error::foreign(LAYOUT, &key, error))?;
-            rows.push(row);
-        }
-        Ok(rows)
+        Ok((!others.is_empty()).then(|| others.swap_remove(0)))
     }
 
     /// What the entry `fields` of the row with the packed key `row` includes.

@@ -349,6 +349,23 @@ fn duplicates_found_by_the_builder_are_listed_until_one_row_is_left() {
 }
 
 #[test]
+fn a_duplicate_is_mended_at_a_cost_that_their_number_does_not_change() {
+    let store = engine();
+    let plain = open(&store, Vec::new());
+    for id in 1..=1_000 {
+        plain.put(&(id,), &user("same@x", "Oslo", 1)).expect("put");
+    }
+    let table = open(&store, vec![mail()]);
+    assert_eq!(table.build("mail", 100).expect("build"), State::UniquePending);
+    let cost = table.put(&(1_000,), &user("other@x", "Oslo", 1)).expect("put");
+    assert!(cost.keys_read < 20, "{cost:?}");
+    let cost = table.put(&(1,), &user("first@x", "Oslo", 1)).expect("the row that has the entry");
+    assert!(cost.keys_read < 20, "{cost:?}");
+    assert_eq!(table.view().and_then(|view| view.violations("mail")).expect("listed").len(), 998);
+    assert_verifies(&table);
+}
+
+#[test]
 fn a_row_that_a_new_index_refuses_is_named_and_can_be_replaced_and_deleted() {
     let store = engine();
     let plain = open(&store, Vec::new());
