@@ -12,6 +12,9 @@ use crate::{Error, OpCost, Result};
 /// Hits that a lookup makes room for at once.
 const HITS_EXPECTED: usize = 16;
 
+/// Rows that a lookup which compares entries with their rows holds at a time.
+const ROWS_AT_ONCE: usize = 256;
+
 /// An entry found by a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit<K> {
@@ -87,7 +90,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
     }
 
     /// The entries of the index `name` whose first fields are `fields`, in the order of the index and
-    /// then of the rows' keys: one scan, and one batched get of the rows if they are
+    /// then of the rows' keys: one scan, and one batched get of the rows for each 256 entries if they are
     /// [verified on read](super::Index::verified_on_read); one more each time stale entries leave room within
     /// the limits. [`Error::IndexNotReady`] unless the index is ready.
     ///
@@ -115,8 +118,9 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         let slot = self.ready(name)?;
         let range = slot.record.entries(&self.table.space).under(fields);
         if slot.record.verified_on_read {
-            let live = self.live(slot, range, options)?;
-            return Ok(live.into_iter().map(|(hit, row)| (hit.key, row)).collect());
+            let mut rows = Vec::new();
+            self.live(slot, range, options, |hit, row| rows.push((hit.key, row)))?;
+            return Ok(rows);
         }
         let hits = self.hits(slot, range, options)?;
         let rows = self.rows_of(&hits)?;
@@ -131,46 +135,46 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         self.read.get_many(&places)
     }
 
-    /// The entries in `range` whose rows have them, with the rows, up to the limits, which count these entries
-    /// alone. One scan, and a batched get of as many rows as the limits leave room for: once, and again for as
-    /// long as entries were stale.
+    /// Hand to `keep` the entries in `range` whose rows have them, with the rows, up to the limits, which count these
+    /// entries alone. One scan, and batched gets of up to [`ROWS_AT_ONCE`] rows, as many as the limits leave room
+    /// for: again for as long as entries were stale.
     fn live(
         &self,
         slot: &Slot<'t, K>,
         range: KeyRange,
         options: ScanOptions,
-    ) -> Result<Vec<(Hit<K>, Bytes)>> {
+        mut keep: impl FnMut(Hit<K>, Bytes),
+    ) -> Result<()> {
         let start = slot.record.entries(&self.table.space).prefix().len();
         let all = ScanOptions { keys_only: false, ..options.unlimited() };
         let mut entries = self.read.scan(range, all)?;
         let mut left = Limits::new(options);
-        let mut live = Vec::new();
-        while !left.reached() {
+        let mut is_last = false;
+        while !is_last && !left.reached() {
             let mut piece = left.clone();
             let mut hits = Vec::new();
-            while !piece.reached() {
-                let Some(entry) = entries.next().transpose()? else { break };
+            while !piece.reached() && hits.len() < ROWS_AT_ONCE {
+                let Some(entry) = entries.next().transpose()? else {
+                    is_last = true;
+                    break;
+                };
                 piece.take(&entry);
                 hits.push(IndexedTable::<S, K>::hit(&slot.record, start, entry)?);
             }
             if hits.is_empty() {
                 break;
             }
-            let is_last = !piece.reached();
             let rows = self.rows_of(&hits)?;
             for (hit, row) in hits.into_iter().zip(rows) {
                 if let Some(row) = row
                     && slot.index.has(&hit, &row)?
                 {
                     left.take_bytes(hit.entry_bytes());
-                    live.push((hit, row));
+                    keep(hit, row);
                 }
             }
-            if is_last {
-                break;
-            }
         }
-        Ok(live)
+        Ok(())
     }
 
     /// The entries of a compound index whose fields *after the first* start with `fields`, for every
@@ -202,7 +206,9 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
         options: ScanOptions,
     ) -> Result<Vec<Hit<K>>> {
         if slot.record.verified_on_read {
-            return Ok(self.live(slot, range, options)?.into_iter().map(|(hit, _)| hit).collect());
+            let mut hits = Vec::new();
+            self.live(slot, range, options, |hit, _| hits.push(hit))?;
+            return Ok(hits);
         }
         // The keys of unique entries' rows lie in the values.
         let options = ScanOptions { keys_only: false, ..options };

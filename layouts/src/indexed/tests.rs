@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::kv::{KeyRange, ScanOptions};
-use crate::map::MapStore;
+use crate::kv::{Caps, Costed, KeyRange, ScanOptions};
+use crate::map::{MapRead, MapScan, MapStore, MapTx};
 use crate::testing::{assert_block, contents, engine};
 use crate::tuple::{pack, unpack};
 
@@ -487,6 +489,76 @@ fn limits_pass_stale_entries() {
         (1 + 4, 80),
         "one scan, and a batch of rows for each ten entries"
     );
+}
+
+/// However many entries a lookup meets, it holds few of their rows.
+#[test]
+fn a_verified_lookup_gets_its_rows_in_pieces() {
+    let store = Batches::default();
+    let table = open(&store, vec![city().verified_on_read()]);
+    for round in 0..2 {
+        for id in 0..600u64 {
+            table.put(&(id,), &user("a@x", "Oslo", round)).expect("put");
+        }
+    }
+    assert_eq!(ids(&table, "city", &("Oslo",)), (0..600).collect::<Vec<_>>());
+    assert_eq!(store.largest.load(Relaxed), 256);
+    let rows = table.view().and_then(|view| view.rows("city", &("Oslo", 1), all())).expect("rows");
+    assert_eq!((rows.len(), store.largest.load(Relaxed)), (600, 256));
+}
+
+/// A map that notes the largest batch of gets.
+#[derive(Default)]
+struct Batches {
+    map: MapStore,
+    largest: AtomicUsize,
+}
+
+struct BatchesRead<'a>(MapRead<'a>, &'a AtomicUsize);
+
+impl OrderedKv for Batches {
+    type Read<'a> = BatchesRead<'a>;
+    type Tx<'a> = MapTx<'a>;
+
+    fn caps(&self) -> &Caps {
+        self.map.caps()
+    }
+
+    fn read(&self) -> Result<BatchesRead<'_>> {
+        Ok(BatchesRead(self.map.read()?, &self.largest))
+    }
+
+    fn update<T>(&self, f: impl FnMut(&mut MapTx<'_>) -> Result<T>) -> Result<Costed<T>> {
+        self.map.update(f)
+    }
+}
+
+impl KvRead for BatchesRead<'_> {
+    type Scan<'a>
+        = MapScan<'a>
+    where
+        Self: 'a;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.0.get(key)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.0.contains(key)
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        self.1.fetch_max(keys.len(), Relaxed);
+        self.0.get_many(keys)
+    }
+
+    fn scan(&self, range: KeyRange, options: ScanOptions) -> Result<MapScan<'_>> {
+        self.0.scan(range, options)
+    }
+
+    fn cost(&self) -> OpCost {
+        self.0.cost()
+    }
 }
 
 #[test]
