@@ -1,6 +1,6 @@
 //! The one error of the layouts: what the store said, or what a layout refused.
 
-use crate::tuple::{Element, KeyError};
+use crate::tuple::{Element, KeyError, KeyErrorKind};
 
 /// The result of every fallible call here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -132,6 +132,11 @@ impl Error {
     /// The keys `given` and `stored`, packed tuples, have the same digests.
     pub(crate) fn collision(given: &[u8], stored: &[u8]) -> Error {
         Error::HashCollision { given: show(given), stored: show(stored) }
+    }
+
+    /// There is no number behind the one that lies at `key`, which `layout` counts up from: it never writes the last one.
+    pub(crate) fn no_next(layout: &'static str, key: &[u8]) -> Error {
+        Error::foreign(layout, key, KeyError { at: 0, kind: KeyErrorKind::IntegerRange("what is counted up") })
     }
 
     /// `layout` cannot read what lies at `key`.

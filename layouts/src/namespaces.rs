@@ -154,7 +154,8 @@ impl<'k, S: OrderedKv> Directory<'k, S> {
             }
             let counter = self.space.key(&(NEXT,));
             let next = number(tx, &counter)?.unwrap_or(ROOT + 1);
-            tx.put(&counter, &pack(&(next + 1,)));
+            let behind = next.checked_add(1).ok_or_else(|| Error::no_next(LAYOUT, &counter))?;
+            tx.put(&counter, &pack(&(behind,)));
             tx.put(&link, &pack(&(next,)));
             Record { generation: 0, parent: at, name: (*name).to_owned() }.save(tx, &self.space, next);
             at = next;
@@ -265,7 +266,9 @@ impl<'k, S: OrderedKv> Directory<'k, S> {
             let number = self.resolve(tx, path)?.ok_or_else(|| Self::missing(path))?;
             let mut record = record(tx, &self.space, number)?.ok_or(Error::StaleNamespace { number })?;
             tx.delete_range(self.space.under(&(DATA, number)));
-            record.generation += 1;
+            let next = record.generation.checked_add(1);
+            let at = || self.space.key(&(RECORDS, number));
+            record.generation = next.ok_or_else(|| Error::no_next(LAYOUT, &at()))?;
             record.save(tx, &self.space, number);
             Ok(())
         })?;

@@ -203,7 +203,8 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
                 let why = format!("{EPOCHS_MAX} epochs hold rows; move their rows first");
                 return Err(Error::bad_input("salt", &format!("{salt:?}"), why));
             }
-            epochs.push(Epoch { number: newest + 1, salt: salt.clone() });
+            let number = newest.checked_add(1).ok_or_else(|| Error::no_next(LAYOUT, &self.epochs))?;
+            epochs.push(Epoch { number, salt: salt.clone() });
             save(tx, &self.epochs, &epochs);
             Ok(true)
         })?;

@@ -84,10 +84,12 @@ impl<S, T> fmt::Debug for Vector<'_, S, T> {
     }
 }
 
-/// The last chunk: its number and elements; number 0 and none if the vector is empty.
+/// The last chunk: its number and elements, number 0 and none if the vector is empty; and how many elements there
+/// are up to its end.
 struct Last<T> {
     number: u64,
     elements: Vec<T>,
+    len: u64,
 }
 
 impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
@@ -168,14 +170,19 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
     fn last(&self, read: &impl KvRead) -> Result<Last<T>> {
         let options = ScanOptions::new().reverse().limit(1);
         let Some(last) = read.scan(self.chunks.under(&()), options)?.next() else {
-            return Ok(Last { number: 0, elements: Vec::new() });
+            return Ok(Last { number: 0, elements: Vec::new(), len: 0 });
         };
         let (at, value) = last?;
-        Ok(Last { number: self.number_of(&at)?, elements: self.elements(&at, &value)? })
+        let (number, elements) = (self.number_of(&at)?, self.elements(&at, &value)?);
+        let len = self.start_of(&at, number, elements.len())? + elements.len() as u64;
+        Ok(Last { number, elements, len })
     }
 
-    fn len_of(&self, last: &Last<T>) -> u64 {
-        last.number.saturating_mul(self.size).saturating_add(last.elements.len() as u64)
+    /// The index of the first of `len` elements in the chunk `number`, stored at `at`. Err unless the index behind
+    /// the last of them is a number, too.
+    fn start_of(&self, at: &[u8], number: u64, len: usize) -> Result<u64> {
+        let start = number.checked_mul(self.size).filter(|start| start.checked_add(len as u64).is_some());
+        start.ok_or_else(|| Error::no_next(LAYOUT, at))
     }
 
     fn store_chunk(&self, tx: &mut impl KvTx, number: u64, elements: &[T]) -> Result<()> {
@@ -191,7 +198,7 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
 
     /// How many elements there are: reads the last chunk.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.len_of(&self.last(&self.store.read()?)?))
+        Ok(self.last(&self.store.read()?)?.len)
     }
 
     /// Whether there are none.
@@ -249,7 +256,7 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
     /// [`push`](Self::push) in the caller's transaction.
     pub fn push_in(&self, tx: &mut impl KvTx, value: &T) -> Result<u64> {
         let last = self.last(tx)?;
-        let index = self.len_of(&last);
+        let index = last.len;
         let (number, mut packed) = if last.elements.len() as u64 == self.size {
             (last.number + 1, Vec::new())
         } else {
@@ -285,8 +292,9 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
             };
             for chunk in read.scan(chunks, ScanOptions::new())? {
                 let (at, value): (Bytes, Bytes) = chunk?;
-                let start = self.number_of(&at)?.saturating_mul(self.size);
-                let indexed = (start..).zip(self.elements(&at, &value)?);
+                let elements = self.elements(&at, &value)?;
+                let start = self.start_of(&at, self.number_of(&at)?, elements.len())?;
+                let indexed = (start..).zip(elements);
                 found.extend(
                     indexed.filter(|(i, _)| (first..=last).contains(i)).map(|(_, element)| element),
                 );
@@ -327,7 +335,7 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
     /// [`swap_remove`](Self::swap_remove) in the caller's transaction.
     pub fn swap_remove_in(&self, tx: &mut impl KvTx, index: u64) -> Result<Option<T>> {
         let mut last = self.last(tx)?;
-        if index >= self.len_of(&last) {
+        if index >= last.len {
             return Ok(None);
         }
         let (number, place) = self.place(index);

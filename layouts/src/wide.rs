@@ -287,12 +287,14 @@ fn register(tx: &mut impl KvTx, space: &Space, families: &[&str]) -> Result<Vec<
         let (number,): (u64,) = unpack(&value).map_err(foreign)?;
         known.push((name, number));
     }
-    let mut next = known.iter().map(|(_, number)| number + 1).max().unwrap_or(0);
     for name in families {
         if !known.iter().any(|(other, _)| other == name) {
-            tx.put(&space.key(&(FAMILIES, *name)), &pack(&(next,)));
+            let at = space.key(&(FAMILIES, *name));
+            let last = known.iter().map(|(_, number)| *number).max();
+            let next = last.map_or(Some(0), |last| last.checked_add(1));
+            let next = next.ok_or_else(|| Error::no_next(LAYOUT, &at))?;
+            tx.put(&at, &pack(&(next,)));
             known.push(((*name).to_owned(), next));
-            next += 1;
         }
     }
     known.retain(|(name, _)| families.contains(&name.as_str()));

@@ -83,8 +83,10 @@ impl<K: OrderedKv> FriendStore for Numbered<'_, K> {
                 }
                 row.friends.len() as u64
             };
-            tx.put(&space.key(&(degree + 1,)), friend.as_bytes());
-            self.set_count(tx, &space, degree + 1);
+            let number = degree.checked_add(1);
+            let number = number.ok_or_else(|| Error::no_next(self.name, &space.key(&(COUNT,))))?;
+            tx.put(&space.key(&(number,)), friend.as_bytes());
+            self.set_count(tx, &space, number);
             Ok(())
         })?;
         Ok(done.cost)

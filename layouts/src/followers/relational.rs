@@ -84,7 +84,8 @@ impl<K: OrderedKv> FriendStore for Relational<'_, K> {
                 if tx.contains(&entry)? {
                     continue;
                 }
-                number += 1;
+                let next = number.checked_add(1);
+                number = next.ok_or_else(|| Error::no_next("relational", &self.sequence))?;
                 tx.put(&self.table.key(&(number,)), &pack(&(user, *friend)));
                 tx.put(&entry, &pack(&(number,)));
                 tx.put(&self.sequence, &pack(&(number,)));

@@ -187,6 +187,8 @@ fn foreign_data_is_an_error_not_a_wrong_answer() {
         tx.put(&crate::tuple::pack(&("u.",)), b"\xff");
         tx.put(&hash::row_key("u", "v"), &crate::tuple::pack(&("other", "v")));
         tx.put(&crate::tuple::pack(&("c", "count")), b"three");
+        tx.put(&crate::tuple::pack(&("m", "count")), &crate::tuple::pack(&(u64::MAX,)));
+        tx.put(&crate::tuple::pack(&("sequence",)), &crate::tuple::pack(&(u64::MAX,)));
         Ok(())
     });
     done.expect("commit");
@@ -194,6 +196,9 @@ fn foreign_data_is_an_error_not_a_wrong_answer() {
     assert!(matches!(column.list("u"), Err(Error::Foreign { layout: "column", .. })));
     let counted = open(&store, Layout::Count(HoleFilling::MoveLast)).expect("open");
     assert!(matches!(counted.add("c", "d"), Err(Error::Foreign { .. })));
+    assert!(matches!(counted.add("m", "d"), Err(Error::Foreign { .. })), "no number is left");
+    let relational = open(&store, Layout::Relational).expect("open");
+    assert!(matches!(relational.add("m", "d"), Err(Error::Foreign { .. })), "here neither");
     let hashed = open(&store, Layout::Hash).expect("open");
     assert!(matches!(hashed.check("u", "v"), Err(Error::HashCollision { .. })));
     assert!(matches!(hashed.list("u"), Err(Error::HashCollision { .. })));

@@ -119,6 +119,11 @@ fn bad_paths_are_refused_with_the_remedy() {
     });
     done.expect("commit");
     assert!(matches!(directory.find(&["a"]), Err(Error::Foreign { layout: "namespaces", .. })));
+    let number = directory.find(&["c"]).expect("find").expect("it is there").number;
+    store.put(&directory.space.key(&(NEXT,)), &pack(&(u64::MAX,))).expect("put");
+    store.put(&directory.space.key(&(RECORDS, number)), &pack(&(u64::MAX, ROOT, "c"))).expect("put");
+    assert!(matches!(directory.create(&["d"]), Err(Error::Foreign { .. })), "no number is left");
+    assert!(matches!(directory.clear(&["c"]), Err(Error::Foreign { .. })), "nor a generation");
 }
 
 #[test]

@@ -126,6 +126,8 @@ fn bad_salts_keys_and_data_are_clear_errors() {
     });
     done.expect("commit");
     assert!(matches!(table.view(), Err(Error::Foreign { .. })), "an unknown hash");
+    store.put(&table.epochs, &pack(&((u64::MAX, 1, 8, pack(&(0,))),))).expect("put");
+    assert!(matches!(table.rebucket(&Salt::new(9, &[0])), Err(Error::Foreign { .. })), "no number is left");
 }
 
 #[test]

@@ -65,6 +65,18 @@ fn bad_sizes_and_data_are_clear_errors() {
         assert!(matches!(vector.len(), Err(Error::Foreign { .. })) && vector.push(&1).is_err());
     }
     assert!(vector.slice(5..5).expect("an empty range").value.is_empty());
+    for (chunk, number) in [(Chunk::Elements, u64::MAX), (Chunk::Of(2), u64::MAX / 2), (Chunk::Packed, 1)] {
+        let store = MapStore::new();
+        let vector: Vector<_, u64> = open(&store, chunk);
+        let elements: &[u64] = if chunk == Chunk::Elements { &[1] } else { &[1, 2] };
+        store.put(&vector.key(number), &pack(elements)).expect("put");
+        let before = contents(&store);
+        assert!(matches!(vector.len(), Err(Error::Foreign { .. })), "{chunk:?}");
+        assert!(matches!(vector.push(&1), Err(Error::Foreign { .. })), "{chunk:?}");
+        assert!(matches!(vector.slice(..), Err(Error::Foreign { .. })), "{chunk:?}");
+        assert!(matches!(vector.swap_remove(0), Err(Error::Foreign { .. })), "{chunk:?}");
+        assert_eq!(contents(&store), before, "{chunk:?}");
+    }
 }
 
 #[derive(Clone, Debug)]

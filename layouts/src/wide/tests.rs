@@ -95,6 +95,9 @@ fn bad_input_and_foreign_data_are_clear_errors() {
     table.apply(b"r", &RowChange::new().put("f", b"n", &i64::MAX.to_le_bytes())).expect("apply");
     assert!(matches!(table.increment(b"r", "f", b"n", 1), Err(Error::Merge { .. })), "overflow");
     assert!(PageToken::from_bytes(b"\x01half").is_err());
+    store.put(&space().key(&(FAMILIES, "last")), &pack(&(u64::MAX,))).expect("put");
+    let more = WideTable::open(&store, &space(), &["f", "g"]);
+    assert!(matches!(more.map(|_| ()), Err(Error::Foreign { .. })), "no number is left");
 }
 
 #[test]
