@@ -30,9 +30,18 @@ impl Merge {
     /// # Ok::<(), esker_layouts::Error>(())
     /// ```
     pub fn apply(&self, key: &[u8], base: Option<&[u8]>) -> Result<Vec<u8>> {
+        let mut value = base.map(<[u8]>::to_vec);
+        self.apply_to(key, &mut value)?;
+        Ok(value.unwrap_or_default())
+    }
+
+    /// [`apply`](Self::apply) where the value lies: of many appends each copies its own bytes only.
+    pub(crate) fn apply_to(&self, key: &[u8], value: &mut Option<Vec<u8>>) -> Result<()> {
         let refuse = |why| Error::Merge { merge: self.name(), key: printable(key), why };
         let number = || {
-            base.map(|bytes| bytes.try_into().map(i64::from_le_bytes))
+            let bytes = value.as_deref();
+            bytes
+                .map(|bytes| bytes.try_into().map(i64::from_le_bytes))
                 .transpose()
                 .map_err(|_| refuse("the stored value is not a number of eight bytes"))
         };
@@ -43,9 +52,13 @@ impl Merge {
                 .ok_or_else(|| refuse("the sum does not fit 64 bits"))?,
             Merge::Min(other) => number()?.map_or(*other, |value| value.min(*other)),
             Merge::Max(other) => number()?.map_or(*other, |value| value.max(*other)),
-            Merge::Append(tail) => return Ok([base.unwrap_or_default(), tail].concat()),
+            Merge::Append(tail) => {
+                value.get_or_insert_default().extend_from_slice(tail);
+                return Ok(());
+            }
         };
-        Ok(merged.to_le_bytes().to_vec())
+        *value = Some(merged.to_le_bytes().to_vec());
+        Ok(())
     }
 
     /// The merge's name.
@@ -120,7 +133,7 @@ impl esker::MergeOperator for MergeOps {
         let mut value = base.map(<[u8]>::to_vec);
         for operand in operands {
             let merge = Merge::decode(operand)?;
-            value = Some(merge.apply(key, value.as_deref()).map_err(|error| error.to_string())?);
+            merge.apply_to(key, &mut value).map_err(|error| error.to_string())?;
         }
         value.ok_or_else(|| "there is no operand".to_owned())
     }
@@ -128,5 +141,22 @@ impl esker::MergeOperator for MergeOps {
     fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         let (older, newer) = (Merge::decode(older).ok()?, Merge::decode(newer).ok()?);
         older.then(&newer).map(|merge| merge.encode())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value that has room is extended, not copied: folding n appends costs their bytes, not n values.
+    #[test]
+    fn appends_extend_the_value_where_it_lies() {
+        let mut value = Some(Vec::with_capacity(64));
+        let place = value.as_ref().map(Vec::as_ptr);
+        for _ in 0..4 {
+            Merge::Append("ab".into()).apply_to(b"k", &mut value).expect("append");
+        }
+        assert_eq!((value.as_deref(), value.as_ref().map(Vec::as_ptr)), (Some(&b"abababab"[..]), place));
+        assert!(Merge::Add(1).apply_to(b"k", &mut Some(b"abc".to_vec())).is_err());
     }
 }

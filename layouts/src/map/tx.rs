@@ -114,9 +114,11 @@ impl Change {
         match self {
             Change::Put(value) => Ok(Some(value.clone())),
             Change::Delete => Ok(None),
-            Change::Merge(merges) => merges
-                .iter()
-                .try_fold(below, |value, merge| Ok(Some(Bytes::from(merge.apply(key, value.as_deref())?)))),
+            Change::Merge(merges) => {
+                let mut value = below.map(Vec::from);
+                merges.iter().try_for_each(|merge| merge.apply_to(key, &mut value))?;
+                Ok(value.map(Bytes::from))
+            }
         }
     }
 }
