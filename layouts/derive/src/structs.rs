@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
+use syn::ext::IdentExt as _;
 use syn::{DataStruct, DeriveInput, Error, Fields, GenericParam, Index, Member, Result, Type, WhereClause};
 
 use crate::options::{FieldOptions, RowOptions};
@@ -250,9 +251,9 @@ pub(crate) fn row(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream>
         }
     });
     let (vis, name, tuple) = (&input.vis, &input.ident, tuple(input, &parts));
-    let texts = fields.named.iter().filter_map(|field| field.ident.as_ref()).map(ToString::to_string);
+    let texts = fields.named.iter().filter_map(|field| Some(field.ident.as_ref()?.unraw().to_string()));
     let handles = fields.named.iter().zip(0u32..).filter_map(|(field, place)| {
-        let (field_name, ty) = (field.ident.as_ref()?, &field.ty);
+        let (field_name, ty) = (field.ident.as_ref()?.unraw(), &field.ty);
         let handle = Ident::new(&field_name.to_string().to_uppercase(), field_name.span());
         let doc = format!("The field `{field_name}`.");
         Some(quote! {

@@ -341,3 +341,20 @@ proptest! {
         }
     }
 }
+
+/// A name that is a keyword is stored and shouted without its `r#`.
+#[derive(Row, Debug, PartialEq)]
+struct Event {
+    r#type: String,
+    at: u64,
+}
+
+#[test]
+fn names_of_fields_may_be_keywords() {
+    let store = MapStore::new();
+    let table: Table<_, (u64,), Event> = open(&store, RowMode::Cells);
+    table.put(&(1,), &Event { r#type: "start".into(), at: 7 }).expect("put");
+    assert_eq!(Event::FIELDS, ["type", "at"]);
+    let kind = table.view().and_then(|view| view.field(&(1,), Event::TYPE)).expect("field");
+    assert_eq!(kind.as_deref(), Some("start"));
+}
