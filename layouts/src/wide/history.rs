@@ -102,12 +102,12 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
 
     /// The newest version of `column`: one scan that ends at the first key.
     pub fn newest(&self, view: &WideView<'_, 'k, S>, row: &[u8], column: &[u8]) -> Result<Option<Version>> {
-        Ok(self.first(&view.read, row, column, 1)?.into_iter().next())
+        self.first(&view.read, row, column, 1)?.next().transpose()
     }
 
     /// The versions of `column` that count, newest first.
     pub fn versions(&self, view: &WideView<'_, 'k, S>, row: &[u8], column: &[u8]) -> Result<Vec<Version>> {
-        self.first(&view.read, row, column, self.versions_max)
+        self.first(&view.read, row, column, self.versions_max)?.collect()
     }
 
     /// The newest version of `column` at `time` or before, among those that count. Reads them down to that
@@ -119,7 +119,8 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
         column: &[u8],
         time: i64,
     ) -> Result<Option<Version>> {
-        Ok(self.versions(view, row, column)?.into_iter().find(|version| version.time <= time))
+        let mut versions = self.first(&view.read, row, column, self.versions_max)?;
+        versions.find(|version| version.as_ref().map_or(true, |version| version.time <= time)).transpose()
     }
 
     fn cells(&self, row: &[u8], columns: &KeyRange) -> Result<KeyRange> {
@@ -137,14 +138,21 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
         open().map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
     }
 
-    fn first(&self, read: &impl KvRead, row: &[u8], column: &[u8], count: u32) -> Result<Vec<Version>> {
+    /// The `count` newest versions of `column`, read as they are asked for.
+    fn first<R: KvRead>(
+        &self,
+        read: &R,
+        row: &[u8],
+        column: &[u8],
+        count: u32,
+    ) -> Result<impl Iterator<Item = Result<Version>>> {
         let range = self.cells(row, &Space::root().under(&(column,)))?;
         let options = ScanOptions::new().limit(usize::try_from(count).unwrap_or(usize::MAX));
         let version = |cell: Result<(Bytes, Bytes)>| {
             let (at, value) = cell?;
             Ok(Version { time: self.open(&at)?.1, value })
         };
-        read.scan(range, options)?.map(version).collect()
+        Ok(read.scan(range, options)?.map(version))
     }
 
     /// The columns of `row` with their versions that count: one scan, and a seek past the rest of each column

@@ -54,6 +54,11 @@ fn reads_cost_the_versions_that_count() {
     assert_eq!(times(history.versions(&view, b"12345", b"b").expect("read")), [0, -1, -2]);
     assert_eq!(view.cost().keys_read, 4);
     let before = view.cost();
+    let found = history.as_of(&view, b"12345", b"b", 5).expect("read");
+    assert_eq!((found.map(|version| version.time), view.cost().since(&before).keys_read), (Some(0), 1));
+    let found = history.as_of(&view, b"12345", b"a", 98).expect("read");
+    assert_eq!((found.map(|version| version.time), view.cost().since(&before).keys_read), (Some(98), 1 + 2));
+    let before = view.cost();
     let row = history.row(&view, b"12345").expect("read");
     assert_eq!(row.len(), 2);
     assert_eq!(view.cost().since(&before).keys_read, 8, "one more a column, then a seek");
