@@ -239,6 +239,8 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// [`Error::BadInput`] if whole keys are hashed, unless `fields` is `()`: a digest of the whole key
     /// keeps no prefix. [`Error::HashCollision`] if a row has the same digests but other fields.
     pub fn under(&self, fields: &impl Pack) -> Result<Costed<Vec<(K, Bytes)>>> {
+        // Plain keys that start with the fields: whole ones, where "a\0" is no "a".
+        let asked = Space::root().under(fields);
         let (mut prefix, mut start) = (Vec::new(), self.rows.prefix().to_vec());
         self.digests_into(fields, &mut prefix, &mut start)?;
         let range = if prefix.is_empty() {
@@ -255,7 +257,7 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
         for row in read.scan(range, ScanOptions::new())? {
             let (at, stored) = row?;
             let (original, start) = open_value(&at, &stored)?;
-            if !original.starts_with(&prefix) {
+            if !asked.contains(original) {
                 return Err(Error::collision(&prefix, original));
             }
             let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);

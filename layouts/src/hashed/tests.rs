@@ -91,6 +91,12 @@ fn a_collision_is_an_error_and_changes_nothing() {
     let other = (1..1_000).map(|i: u32| i.to_string()).find(alike).expect("one in four");
     assert!(matches!(table.under(&(other,)), Err(Error::HashCollision { .. })));
     assert_eq!(table.under(&("0",)).expect("its own").value.len(), 1);
+    // A text that goes on with a zero begins with the same bytes.
+    let longer = (0..1_000).map(|i: u32| format!("\0{i}")).find(|end| {
+        weak(&pack(&(format!("1{end}"),))) == weak(&pack(&("1",)))
+    });
+    table.put(&(format!("1{}", longer.expect("one in four")), "x".to_owned()), b"").expect("put");
+    assert!(matches!(table.under(&("1",)), Err(Error::HashCollision { .. })));
 }
 
 /// The article's table of digests: its rows as it spells them, and the digits it prints.
