@@ -8,6 +8,7 @@ mod blind;
 mod limits;
 mod scans;
 mod transactions;
+mod within;
 
 use crate::kv::{KvRead, KvTx, OrderedKv};
 
@@ -30,6 +31,8 @@ pub fn check<K: OrderedKv>(mut fresh: impl FnMut() -> K) {
         transactions::conflicts(&fresh());
         transactions::concurrent_increments(&fresh());
         limits::of_layouts(&fresh());
+        within::of_layouts(&fresh());
+        within::nothing_is_lost(&fresh());
     }
     if fresh().caps().merge {
         transactions::merges(&fresh());

@@ -24,7 +24,7 @@ mod tx;
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::{Database, DatabaseBuilder, Keyspace, KeyspaceOptions, MergeOperator};
+use esker::{Database, DatabaseBuilder, Keyspace, KeyspaceOptions, MergeOperator, Transaction};
 
 use crate::kv::{Bytes, Caps, Costed, MergeOps, OrderedKv, Write};
 use crate::{OpCost, Result};
@@ -108,6 +108,50 @@ impl EngineStore {
         Ok(EngineStore { db: keyspace.database().clone(), keyspace })
     }
 
+    /// Run `f` in a transaction of the database's, over this keyspace: so one transaction spans the layouts of
+    /// several keyspaces, and keys without a layout. What the reads take is added to `cost`.
+    ///
+    /// # Errors
+    /// Those of `f`, and those of writes that the engine refuses, after which the transaction must be given up: return
+    /// the error from its closure.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use esker_layouts::{Error, OpCost};
+    /// use esker_layouts::engine::EngineStore;
+    /// use esker_layouts::kv::MergeOps;
+    /// use esker_layouts::tall::TallTable;
+    /// use esker_layouts::tuple::Space;
+    /// use esker_layouts::vector::{Chunk, Vector};
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// let db = esker::Database::builder(dir.path()).merge_operator(Arc::new(MergeOps)).open()?;
+    /// let (mail, log) = (EngineStore::of(db.clone(), "mail")?, EngineStore::of(db.clone(), "log")?);
+    /// let raw = db.keyspace("raw", esker::KeyspaceOptions::default())?;
+    /// let letters: TallTable<_, (String, u64)> = TallTable::open(&mail, &Space::root())?;
+    /// let lines: Vector<_, String> = Vector::open(&log, &Space::root(), Chunk::Of(100))?;
+    /// let mut cost = OpCost::default();
+    /// db.try_transact(|transaction| {
+    ///     mail.within(transaction, &mut cost, |tx| letters.put_in(tx, &("ann".into(), 1), b"Hi"))?;
+    ///     log.within(transaction, &mut cost, |tx| lines.push_in(tx, &"ann has mail".into()))?;
+    ///     transaction.put(&raw, "last", "ann")?;
+    ///     Ok::<_, Error>(())
+    /// })?;
+    /// assert_eq!(lines.get(0)?.as_deref(), Some("ann has mail"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn within<T>(
+        &self,
+        transaction: &mut Transaction,
+        cost: &mut OpCost,
+        f: impl FnOnce(&mut EngineTx<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut tx = EngineTx::new(transaction, &self.keyspace);
+        let value = f(&mut tx);
+        let finished = tx.finish(cost);
+        value.and_then(|value| finished.map(|()| value))
+    }
+
     /// The database.
     pub fn database(&self) -> &Database {
         &self.db
@@ -133,12 +177,9 @@ impl OrderedKv for EngineStore {
 
     fn update<T>(&self, mut f: impl FnMut(&mut EngineTx<'_>) -> Result<T>) -> Result<Costed<T>> {
         let (mut cost, mut reads) = (OpCost::default(), OpCost::default());
-        let value = self.db.try_transact_costed(&mut cost, |transaction| {
-            let mut tx = EngineTx::new(transaction, &self.keyspace);
-            let value = f(&mut tx);
-            let finished = tx.finish(&mut reads);
-            value.and_then(|value| finished.map(|()| value))
-        })?;
+        let value = self
+            .db
+            .try_transact_costed(&mut cost, |transaction| self.within(transaction, &mut reads, &mut f))?;
         cost.add(&reads);
         Ok(Costed { value, cost })
     }

@@ -136,7 +136,11 @@ impl Error {
 
     /// There is no number behind the one that lies at `key`, which `layout` counts up from: it never writes the last one.
     pub(crate) fn no_next(layout: &'static str, key: &[u8]) -> Error {
-        Error::foreign(layout, key, KeyError { at: 0, kind: KeyErrorKind::IntegerRange("what is counted up") })
+        Error::foreign(
+            layout,
+            key,
+            KeyError { at: 0, kind: KeyErrorKind::IntegerRange("what is counted up") },
+        )
     }
 
     /// `layout` cannot read what lies at `key`.

@@ -128,7 +128,7 @@ pub trait FriendStore: Send + Sync {
 }
 
 /// The relation in `store`, laid out as `layout`. Refuses a store that lacks what the layout needs.
-pub fn open<K: OrderedKv>(store: &K, layout: Layout) -> Result<Box<dyn FriendStore + '_>> {
+pub fn open<'k, K: OrderedKv + 'k>(store: K, layout: Layout) -> Result<Box<dyn FriendStore + 'k>> {
     let needs = match layout {
         Layout::Default(_) | Layout::Count(_) | Layout::Relational => {
             Needs { transactions: true, ..Needs::default() }

@@ -65,15 +65,15 @@ impl HashBy {
 }
 
 /// A table under hashed keys `K`. A handle; open as many as you like.
-pub struct HashedTable<'k, S, K> {
-    store: &'k S,
+pub struct HashedTable<S, K> {
+    store: S,
     rows: Space,
     by: HashBy,
     digest: fn(&[u8]) -> [u8; 16],
     key: PhantomData<fn() -> K>,
 }
 
-impl<S, K> fmt::Debug for HashedTable<'_, S, K> {
+impl<S, K> fmt::Debug for HashedTable<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HashedTable").field("by", &self.by).finish_non_exhaustive()
     }
@@ -136,12 +136,12 @@ impl Place<'_> {
     }
 }
 
-impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
+impl<S: OrderedKv, K: Key> HashedTable<S, K> {
     /// The table in `space`, hashed as `by` says. Nothing else may write there.
     ///
     /// [`Error::BadInput`] if the table was made with the other form; [`Error::Unsupported`] if the
     /// store lacks transactions.
-    pub fn open(store: &'k S, space: &Space, by: HashBy) -> Result<Self> {
+    pub fn open(store: S, space: &Space, by: HashBy) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         let form = space.key(&(FORM,));
         let stored = store.update(|tx| {
@@ -208,6 +208,11 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
         Ok(Costed { value, cost })
     }
 
+    /// [`get`](Self::get) in the caller's snapshot or transaction.
+    pub fn get_in(&self, read: &impl KvRead, key: &K) -> Result<Option<Bytes>> {
+        self.place(key, |place| place.read(read))
+    }
+
     /// Set the row of `key`: a get, to notice a collision, and a write.
     pub fn put(&self, key: &K, value: &[u8]) -> Result<OpCost> {
         self.place(key, |place| Ok(self.store.update(|tx| place.put(tx, value))?.cost))
@@ -239,6 +244,12 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
     /// [`Error::BadInput`] if whole keys are hashed, unless `fields` is `()`: a digest of the whole key
     /// keeps no prefix. [`Error::HashCollision`] if a row has the same digests but other fields.
     pub fn under(&self, fields: &impl Pack) -> Result<Costed<Vec<(K, Bytes)>>> {
+        let read = self.store.read()?;
+        Ok(Costed { value: self.under_in(&read, fields)?, cost: read.cost() })
+    }
+
+    /// [`under`](Self::under) in the caller's snapshot or transaction.
+    pub fn under_in(&self, read: &impl KvRead, fields: &impl Pack) -> Result<Vec<(K, Bytes)>> {
         // Plain keys that start with the fields: whole ones, where "a\0" is no "a".
         let asked = Space::root().under(fields);
         let (mut prefix, mut start) = (Vec::new(), self.rows.prefix().to_vec());
@@ -252,7 +263,6 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
         } else {
             KeyRange { end: Some([start.as_slice(), &[0xFF]].concat()), start }
         };
-        let read = self.store.read()?;
         let mut rows = Vec::new();
         for row in read.scan(range, ScanOptions::new())? {
             let (at, stored) = row?;
@@ -263,7 +273,7 @@ impl<'k, S: OrderedKv, K: Key> HashedTable<'k, S, K> {
             let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);
             rows.push((unpack(original).map_err(foreign)?, stored.slice(start..)));
         }
-        Ok(Costed { value: rows, cost: read.cost() })
+        Ok(rows)
     }
 }
 

@@ -93,8 +93,8 @@ const LAYOUT: &str = "indexed";
 
 /// A table of rows under primary keys `K`, with indexes. A handle; open as many as you like, all with
 /// the same indexes.
-pub struct IndexedTable<'k, S, K> {
-    store: &'k S,
+pub struct IndexedTable<S, K> {
+    store: S,
     space: Space,
     rows: Space,
     indexes: Vec<Index<K>>,
@@ -102,20 +102,20 @@ pub struct IndexedTable<'k, S, K> {
     numbers: Vec<u64>,
 }
 
-impl<S, K> fmt::Debug for IndexedTable<'_, S, K> {
+impl<S, K> fmt::Debug for IndexedTable<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexedTable").field("indexes", &self.indexes).finish_non_exhaustive()
     }
 }
 
-impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
+impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     /// The table in `space` with `indexes`. An index that is new to a table without rows is ready at
     /// once, otherwise it has to be [built](Self::build). Nothing else may write in `space`.
     ///
     /// [`Error::BadInput`] if a name is empty or repeated, if a unique index is to be verified on read, if an index was made with another
     /// definition (kind, number of fields, version), or if the table has an index that is not named and not
     /// disabled; [`Error::Unsupported`] if the store lacks transactions.
-    pub fn open(store: &'k S, space: &Space, indexes: Vec<Index<K>>) -> Result<Self> {
+    pub fn open(store: S, space: &Space, indexes: Vec<Index<K>>) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         for (i, index) in indexes.iter().enumerate() {
             if index.unique && index.verified_on_read {
@@ -129,7 +129,7 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
         }
         let rows = space.sub(&(records::ROWS,));
         let mut table = IndexedTable { store, space: space.clone(), rows, indexes, numbers: Vec::new() };
-        store.update(|tx| table.register(tx))?;
+        table.numbers = table.store.update(|tx| table.register(tx))?.value;
         Ok(table)
     }
 
@@ -185,14 +185,16 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
 
     /// Set the row of `key` if there is none: [`Error::Unexpected`] if there is.
     pub fn insert(&self, key: &K, row: &[u8]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.insert_in(tx, key, row))?.cost)
+    }
+
+    /// [`insert`](Self::insert) in the caller's transaction; a row that is refused leaves nothing there.
+    pub fn insert_in(&self, tx: &mut impl KvTx, key: &K, row: &[u8]) -> Result<()> {
         let at = self.row_key(key)?;
-        let done = self.store.update(|tx| {
-            if tx.contains(&at)? {
-                return Err(Error::Unexpected { key: esker::printable(&at), expected: "absent" });
-            }
-            self.put_in(tx, key, row)
-        })?;
-        Ok(done.cost)
+        if tx.contains(&at)? {
+            return Err(Error::Unexpected { key: esker::printable(&at), expected: "absent" });
+        }
+        self.put_in(tx, key, row)
     }
 
     /// Remove the row of `key` with its entries; tells whether there was one.
@@ -254,8 +256,14 @@ impl<'k, S: OrderedKv, K: Key> IndexedTable<'k, S, K> {
 
     /// The table at this moment. [`Error::BadInput`] if it has an index that this handle does not know and that is
     /// not disabled, or has one no more that this handle was opened with.
-    pub fn view(&self) -> Result<IndexedView<'_, 'k, S, K>> {
-        IndexedView::new(self)
+    pub fn view(&self) -> Result<IndexedView<'_, S, K>> {
+        self.view_in(self.store.read()?)
+    }
+
+    /// The table as the caller's snapshot or transaction has it: `view_in(&*tx)?`. Reads the list of indexes.
+    /// Errors are those of [`view`](Self::view).
+    pub fn view_in<R: KvRead>(&self, read: R) -> Result<IndexedView<'_, S, K, R>> {
+        IndexedView::new(self, read)
     }
 }
 

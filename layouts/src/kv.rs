@@ -32,6 +32,7 @@
 //! ```
 
 mod caps;
+mod forward;
 mod merge;
 
 pub use bytes::Bytes;
@@ -60,16 +61,16 @@ impl<T> Costed<T> {
     }
 }
 
-/// An ordered key-value store. Handles are shared between threads.
+/// An ordered key-value store. Handles are shared between threads. A reference to a store is one, and so is an
+/// [`Arc`](std::sync::Arc): a layout's handle owns what it was opened with.
 pub trait OrderedKv: Send + Sync {
     /// A snapshot.
     type Read<'a>: KvRead
     where
         Self: 'a;
-    /// A transaction.
-    type Tx<'a>: KvTx
-    where
-        Self: 'a;
+    /// A transaction. Without a bound, unlike [`Read`](Self::Read): closures take it with any lifetime, for which a
+    /// reference to a store would otherwise have to live for ever.
+    type Tx<'a>: KvTx;
 
     /// What the store offers.
     fn caps(&self) -> &Caps;
@@ -161,7 +162,7 @@ impl Write<'_> {
     }
 }
 
-/// Reads of one snapshot, or of a transaction including its own writes.
+/// Reads of one snapshot, or of a transaction including its own writes. A reference to either is one, too.
 pub trait KvRead {
     /// Rows in key order, or against it.
     type Scan<'a>: Iterator<Item = Result<Row>>

@@ -27,6 +27,10 @@
 //! - [`namespaces`] is a directory of paths with short prefixes: renamed and removed without touching
 //!   what they hold.
 //!
+//! A handle of a layout owns what it is opened with, a reference to a store, an `Arc` of one, or an
+//! [`EngineStore`](engine::EngineStore) itself. Writes have a form for the caller's transaction (`put_in`), and reads
+//! one that sees what was written there (`view_in`, `get_in`).
+//!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]

@@ -114,15 +114,15 @@ fn number(read: &impl KvRead, key: &[u8]) -> Result<Option<u64>> {
 
 /// A directory of namespaces. A handle; open as many as you like.
 #[derive(Debug)]
-pub struct Directory<'k, S> {
-    store: &'k S,
+pub struct Directory<S> {
+    store: S,
     space: Space,
 }
 
-impl<'k, S: OrderedKv> Directory<'k, S> {
+impl<S: OrderedKv> Directory<S> {
     /// The directory in `space`. Nothing else may write there. [`Error::Unsupported`] if the store lacks
     /// transactions.
-    pub fn open(store: &'k S, space: &Space) -> Result<Self> {
+    pub fn open(store: S, space: &Space) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         Ok(Directory { store, space: space.clone() })
     }
@@ -196,26 +196,36 @@ impl<'k, S: OrderedKv> Directory<'k, S> {
     ///
     /// [`Error::BadInput`] for an empty path, and for a part that is empty or too long.
     pub fn create(&self, path: &[&str]) -> Result<Namespace> {
+        Ok(self.store.update(|tx| self.create_in(tx, path))?.value)
+    }
+
+    /// [`create`](Self::create) in the caller's transaction.
+    pub fn create_in(&self, tx: &mut impl KvTx, path: &[&str]) -> Result<Namespace> {
         self.check(path)?;
-        let done = self.store.update(|tx| {
-            let number = self.make(tx, path)?;
-            self.namespace(tx, number)
-        })?;
-        Ok(done.value)
+        let number = self.make(tx, path)?;
+        self.namespace(tx, number)
     }
 
     /// The namespace `path`, if there is one: a get per part and one more.
     pub fn find(&self, path: &[&str]) -> Result<Option<Namespace>> {
+        self.find_in(&self.store.read()?, path)
+    }
+
+    /// [`find`](Self::find) in the caller's snapshot or transaction.
+    pub fn find_in(&self, read: &impl KvRead, path: &[&str]) -> Result<Option<Namespace>> {
         self.check(path)?;
-        let read = self.store.read()?;
-        self.resolve(&read, path)?.map(|number| self.namespace(&read, number)).transpose()
+        self.resolve(read, path)?.map(|number| self.namespace(read, number)).transpose()
     }
 
     /// The names directly under `path`, in the order of text; `&[]` for the first parts.
     pub fn list(&self, path: &[&str]) -> Result<Vec<String>> {
-        let read = self.store.read()?;
-        let number = self.resolve(&read, path)?.ok_or_else(|| Self::missing(path))?;
-        Ok(self.children(&read, number)?.into_iter().map(|(name, _)| name).collect())
+        self.list_in(&self.store.read()?, path)
+    }
+
+    /// [`list`](Self::list) in the caller's snapshot or transaction.
+    pub fn list_in(&self, read: &impl KvRead, path: &[&str]) -> Result<Vec<String>> {
+        let number = self.resolve(read, path)?.ok_or_else(|| Self::missing(path))?;
+        Ok(self.children(read, number)?.into_iter().map(|(name, _)| name).collect())
     }
 
     fn children(&self, read: &impl KvRead, parent: u64) -> Result<Vec<(String, u64)>> {
@@ -234,65 +244,71 @@ impl<'k, S: OrderedKv> Directory<'k, S> {
     ///
     /// [`Error::BadInput`] if `from` is missing, `to` exists, or `to` lies under `from`.
     pub fn rename(&self, from: &[&str], to: &[&str]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.rename_in(tx, from, to))?.cost)
+    }
+
+    /// [`rename`](Self::rename) in the caller's transaction.
+    pub fn rename_in(&self, tx: &mut impl KvTx, from: &[&str], to: &[&str]) -> Result<()> {
         self.check(from)?;
         self.check(to)?;
         if to.starts_with(from) {
             let why = "it is the old path or lies under it; give a path outside";
             return Err(Error::bad_input("new path", &to.join("/"), why));
         }
-        let done = self.store.update(|tx| {
-            let number = self.resolve(tx, from)?.ok_or_else(|| Self::missing(from))?;
-            if self.resolve(tx, to)?.is_some() {
-                let why = "there is a namespace with this path; remove or rename it first";
-                return Err(Error::bad_input("new path", &to.join("/"), why));
-            }
-            let mut record = record(tx, &self.space, number)?.ok_or(Error::StaleNamespace { number })?;
-            tx.delete(&self.link(record.parent, &record.name));
-            let (name, parents) = to.split_last().ok_or_else(|| Self::missing(to))?;
-            record.parent = self.make(tx, parents)?;
-            (*name).clone_into(&mut record.name);
-            tx.put(&self.link(record.parent, name), &pack(&(number,)));
-            record.save(tx, &self.space, number);
-            Ok(())
-        })?;
-        Ok(done.cost)
+        let number = self.resolve(tx, from)?.ok_or_else(|| Self::missing(from))?;
+        if self.resolve(tx, to)?.is_some() {
+            let why = "there is a namespace with this path; remove or rename it first";
+            return Err(Error::bad_input("new path", &to.join("/"), why));
+        }
+        let mut record = record(tx, &self.space, number)?.ok_or(Error::StaleNamespace { number })?;
+        tx.delete(&self.link(record.parent, &record.name));
+        let (name, parents) = to.split_last().ok_or_else(|| Self::missing(to))?;
+        record.parent = self.make(tx, parents)?;
+        (*name).clone_into(&mut record.name);
+        tx.put(&self.link(record.parent, name), &pack(&(number,)));
+        record.save(tx, &self.space, number);
+        Ok(())
     }
 
     /// Remove all data of the namespace `path`, not of those under it: one range delete. Namespaces
     /// found before are stale.
     pub fn clear(&self, path: &[&str]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.clear_in(tx, path))?.cost)
+    }
+
+    /// [`clear`](Self::clear) in the caller's transaction.
+    pub fn clear_in(&self, tx: &mut impl KvTx, path: &[&str]) -> Result<()> {
         self.check(path)?;
-        let done = self.store.update(|tx| {
-            let number = self.resolve(tx, path)?.ok_or_else(|| Self::missing(path))?;
-            let mut record = record(tx, &self.space, number)?.ok_or(Error::StaleNamespace { number })?;
-            tx.delete_range(self.space.under(&(DATA, number)));
-            let next = record.generation.checked_add(1);
-            let at = || self.space.key(&(RECORDS, number));
-            record.generation = next.ok_or_else(|| Error::no_next(LAYOUT, &at()))?;
-            record.save(tx, &self.space, number);
-            Ok(())
-        })?;
-        Ok(done.cost)
+        let number = self.resolve(tx, path)?.ok_or_else(|| Self::missing(path))?;
+        let mut record = record(tx, &self.space, number)?.ok_or(Error::StaleNamespace { number })?;
+        let next = record.generation.checked_add(1);
+        let at = || self.space.key(&(RECORDS, number));
+        record.generation = next.ok_or_else(|| Error::no_next(LAYOUT, &at()))?;
+        tx.delete_range(self.space.under(&(DATA, number)));
+        record.save(tx, &self.space, number);
+        Ok(())
     }
 
     /// Remove the namespace `path` with its data and every namespace under it: one range delete and two
     /// tombstones for each, however much they hold, and a scan of its children for each. [`Error::BadInput`] if there is none.
     pub fn remove(&self, path: &[&str]) -> Result<OpCost> {
+        Ok(self.store.update(|tx| self.remove_in(tx, path))?.cost)
+    }
+
+    /// [`remove`](Self::remove) in the caller's transaction.
+    pub fn remove_in(&self, tx: &mut impl KvTx, path: &[&str]) -> Result<()> {
         self.check(path)?;
-        let done = self.store.update(|tx| {
-            let top = self.resolve(tx, path)?.ok_or_else(|| Self::missing(path))?;
-            let top_record = record(tx, &self.space, top)?.ok_or(Error::StaleNamespace { number: top })?;
-            let mut left = vec![(top_record.parent, top_record.name, top)];
-            while let Some((parent, name, number)) = left.pop() {
-                let children = self.children(tx, number)?;
-                left.extend(children.into_iter().map(|(name, child)| (number, name, child)));
-                tx.delete_range(self.space.under(&(DATA, number)));
-                tx.delete(&self.link(parent, &name));
-                tx.delete(&self.space.key(&(RECORDS, number)));
-            }
-            Ok(())
-        })?;
-        Ok(done.cost)
+        let top = self.resolve(tx, path)?.ok_or_else(|| Self::missing(path))?;
+        let top_record = record(tx, &self.space, top)?.ok_or(Error::StaleNamespace { number: top })?;
+        let mut left = vec![(top_record.parent, top_record.name, top)];
+        while let Some((parent, name, number)) = left.pop() {
+            let children = self.children(tx, number)?;
+            left.extend(children.into_iter().map(|(name, child)| (number, name, child)));
+            tx.delete_range(self.space.under(&(DATA, number)));
+            tx.delete(&self.link(parent, &name));
+            tx.delete(&self.space.key(&(RECORDS, number)));
+        }
+        Ok(())
     }
 }
 

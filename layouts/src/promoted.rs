@@ -60,27 +60,27 @@ const FORM: u64 = 0;
 const ROWS: u64 = 1;
 
 /// A table of keys `K` with a promoted field. A handle; open as many as you like.
-pub struct PromotedTable<'k, S, K> {
-    store: &'k S,
+pub struct PromotedTable<S, K> {
+    store: S,
     rows: Space,
     place: usize,
     key: PhantomData<fn() -> K>,
 }
 
-impl<S, K> fmt::Debug for PromotedTable<'_, S, K> {
+impl<S, K> fmt::Debug for PromotedTable<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PromotedTable").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
-impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
+impl<S: OrderedKv, K: Key> PromotedTable<S, K> {
     /// The table in `space` with the field at `place`, counted from 0, promoted; created if absent. Nothing
     /// else may write there.
     ///
     /// [`Error::BadInput`] if the table was made with another field promoted; [`Error::Unsupported`] if the
     /// store lacks transactions. That keys have such a field is not looked at here: without, each put, delete and get errs with
     /// [`Error::BadInput`].
-    pub fn open(store: &'k S, space: &Space, place: u32) -> Result<Self> {
+    pub fn open(store: S, space: &Space, place: u32) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         let form = space.key(&(FORM,));
         let stored = store.update(|tx| {
@@ -161,8 +161,13 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
     }
 
     /// The table at this moment.
-    pub fn view(&self) -> Result<PromotedView<'_, 'k, S, K>> {
-        Ok(PromotedView { table: self, read: self.store.read()? })
+    pub fn view(&self) -> Result<PromotedView<'_, S, K>> {
+        Ok(self.view_in(self.store.read()?))
+    }
+
+    /// The table as the caller's snapshot or transaction has it: `view_in(&*tx)`.
+    pub fn view_in<R: KvRead>(&self, read: R) -> PromotedView<'_, S, K, R> {
+        PromotedView { table: self, read }
     }
 
     /// Where, among the rows of the promoted value `value`, the key that begins with `fields` would divide
@@ -196,19 +201,19 @@ impl<'k, S: OrderedKv, K: Key> PromotedTable<'k, S, K> {
     }
 }
 
-/// A table with a promoted field at one moment.
-pub struct PromotedView<'t, 'k, S: OrderedKv + 'k, K> {
-    table: &'t PromotedTable<'k, S, K>,
-    read: S::Read<'k>,
+/// A table with a promoted field at one moment, or as a transaction sees it.
+pub struct PromotedView<'t, S: OrderedKv + 't, K, R = <S as OrderedKv>::Read<'t>> {
+    table: &'t PromotedTable<S, K>,
+    read: R,
 }
 
-impl<S: OrderedKv, K> std::fmt::Debug for PromotedView<'_, '_, S, K> {
+impl<S: OrderedKv, K, R> std::fmt::Debug for PromotedView<'_, S, K, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PromotedView").field("table", &self.table).finish_non_exhaustive()
     }
 }
 
-impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
+impl<S: OrderedKv, K: Key, R: KvRead> PromotedView<'_, S, K, R> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
         self.table.at(key, |at| self.read.get(at))
@@ -224,7 +229,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
         &self,
         bounds: impl RangeBounds<P>,
         options: ScanOptions,
-    ) -> Result<Rows<'_, 'k, S, K>> {
+    ) -> Result<Rows<'_, S, K, R>> {
         self.merged(&self.values()?, &bounds, options)
     }
 
@@ -235,12 +240,12 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
         value: &V,
         bounds: impl RangeBounds<P>,
         options: ScanOptions,
-    ) -> Result<Rows<'_, 'k, S, K>> {
+    ) -> Result<Rows<'_, S, K, R>> {
         self.merged(&[pack(&(value,))], &bounds, options)
     }
 
     /// All rows whose promoted field is `value`: one scan. Limits count as in [`between`](Self::between).
-    pub fn of<V: PackField>(&self, value: &V, options: ScanOptions) -> Result<Rows<'_, 'k, S, K>> {
+    pub fn of<V: PackField>(&self, value: &V, options: ScanOptions) -> Result<Rows<'_, S, K, R>> {
         self.between_of::<V, ()>(value, .., options)
     }
 
@@ -265,7 +270,7 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
         values: &[Vec<u8>],
         bounds: &impl RangeBounds<P>,
         options: ScanOptions,
-    ) -> Result<Rows<'_, 'k, S, K>> {
+    ) -> Result<Rows<'_, S, K, R>> {
         let packed = |bound: Bound<&P>| match bound {
             Bound::Included(fields) => (pack(fields), true),
             Bound::Excluded(fields) => (pack(fields), false),
@@ -297,14 +302,14 @@ impl<'k, S: OrderedKv, K: Key> PromotedView<'_, 'k, S, K> {
 }
 
 /// The rows of one promoted value.
-struct ValueScan<'t, 'k, S, K, I> {
-    table: &'t PromotedTable<'k, S, K>,
+struct ValueScan<'t, S, K, I> {
+    table: &'t PromotedTable<S, K>,
     /// Bytes of the promoted value.
     promoted: usize,
     scan: I,
 }
 
-impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> ValueScan<'_, '_, S, K, I> {
+impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> ValueScan<'_, S, K, I> {
     fn foreign(at: &[u8]) -> impl FnOnce(KeyError) -> Error {
         |error| Error::foreign(LAYOUT, at, error)
     }
@@ -325,9 +330,7 @@ impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> ValueScan
 }
 
 /// By their packed keys.
-impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator
-    for ValueScan<'_, '_, S, K, I>
-{
+impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator for ValueScan<'_, S, K, I> {
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -349,34 +352,34 @@ impl<S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> Iterator
 }
 
 /// Where the rows come from.
-enum Source<'t, 'k, S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> {
+enum Source<'t, S: OrderedKv, K: Key, I: Iterator<Item = Result<(Bytes, Bytes)>>> {
     /// One value, whose rows lie in the order of their keys, and a buffer to turn them in.
-    One(ValueScan<'t, 'k, S, K, I>, Scratch),
-    Merged(OrderedMerge<Bytes, Bytes, ValueScan<'t, 'k, S, K, I>>),
+    One(ValueScan<'t, S, K, I>, Scratch),
+    Merged(OrderedMerge<Bytes, Bytes, ValueScan<'t, S, K, I>>),
 }
 
 /// Rows of a table with a promoted field in the order of their keys.
-pub struct Rows<'a, 'k, S: OrderedKv + 'k, K: Key> {
+pub struct Rows<'a, S: OrderedKv, K: Key, R: KvRead + 'a> {
     fan_out: usize,
-    source: Source<'a, 'k, S, K, <S::Read<'k> as KvRead>::Scan<'a>>,
+    source: Source<'a, S, K, R::Scan<'a>>,
     left: Limits,
     key: PhantomData<fn() -> K>,
 }
 
-impl<S: OrderedKv, K: Key> std::fmt::Debug for Rows<'_, '_, S, K> {
+impl<S: OrderedKv, K: Key, R: KvRead> std::fmt::Debug for Rows<'_, S, K, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rows").field("fan_out", &self.fan_out).finish_non_exhaustive()
     }
 }
 
-impl<S: OrderedKv, K: Key> Rows<'_, '_, S, K> {
+impl<S: OrderedKv, K: Key, R: KvRead> Rows<'_, S, K, R> {
     /// How many promoted values are read.
     pub fn fan_out(&self) -> usize {
         self.fan_out
     }
 }
 
-impl<S: OrderedKv, K: Key> Iterator for Rows<'_, '_, S, K> {
+impl<S: OrderedKv, K: Key, R: KvRead> Iterator for Rows<'_, S, K, R> {
     type Item = Result<(K, Bytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {

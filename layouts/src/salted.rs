@@ -73,8 +73,8 @@ pub use read::{Rows, SaltedView};
 const LAYOUT: &str = "salted";
 
 /// A table of salted keys `K`. A handle; open as many as you like.
-pub struct SaltedTable<'k, S, K> {
-    store: &'k S,
+pub struct SaltedTable<S, K> {
+    store: S,
     space: Space,
     /// Where the list of epochs lies.
     epochs: Vec<u8>,
@@ -83,7 +83,7 @@ pub struct SaltedTable<'k, S, K> {
     key: PhantomData<fn() -> K>,
 }
 
-impl<S, K> fmt::Debug for SaltedTable<'_, S, K> {
+impl<S, K> fmt::Debug for SaltedTable<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SaltedTable").field("space", &self.space).finish_non_exhaustive()
     }
@@ -98,13 +98,13 @@ pub struct Moved {
     pub done: bool,
 }
 
-impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
+impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
     /// The table in `space`, created with `salt` if absent. An existing table keeps its own salt; see
     /// [`rebucket`](Self::rebucket) and [`salt`](Self::salt). Nothing else may write in `space`.
     ///
     /// [`Error::BadInput`] for no buckets, more than [`BUCKETS_MAX`] (1,024), or no fields;
     /// [`Error::Unsupported`] if the store lacks transactions. That keys have the fields is seen by the first put.
-    pub fn open(store: &'k S, space: &Space, salt: &Salt) -> Result<Self> {
+    pub fn open(store: S, space: &Space, salt: &Salt) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         salt.check()?;
         let epochs = space.key(&(EPOCHS,));
@@ -244,8 +244,13 @@ impl<'k, S: OrderedKv, K: Key> SaltedTable<'k, S, K> {
     }
 
     /// The table at this moment.
-    pub fn view(&self) -> Result<SaltedView<'_, 'k, S, K>> {
-        SaltedView::new(self)
+    pub fn view(&self) -> Result<SaltedView<'_, S, K>> {
+        self.view_in(self.store.read()?)
+    }
+
+    /// The table as the caller's snapshot or transaction has it: `view_in(&*tx)?`. Reads the list of epochs.
+    pub fn view_in<R: KvRead>(&self, read: R) -> Result<SaltedView<'_, S, K, R>> {
+        SaltedView::new(self, read)
     }
 }
 

@@ -59,7 +59,7 @@ mod write;
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::kv::{KeyRange, KvTx, Needs, OrderedKv};
+use crate::kv::{KeyRange, KvRead, KvTx, Needs, OrderedKv};
 use crate::tuple::{Element, Key, Pack, Prefix, Space, Unpack};
 use crate::{Error, Result};
 
@@ -150,27 +150,27 @@ impl<R, T> fmt::Debug for Field<R, T> {
 }
 
 /// A table of rows `R` under keys `K`. A handle; open as many as you like.
-pub struct Table<'k, S, K, R> {
-    store: &'k S,
+pub struct Table<S, K, R> {
+    store: S,
     schema: schema::Known,
     rows: Space,
     mode: RowMode,
     of: PhantomData<fn() -> (K, R)>,
 }
 
-impl<S, K, R> fmt::Debug for Table<'_, S, K, R> {
+impl<S, K, R> fmt::Debug for Table<S, K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("mode", &self.mode).field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
-impl<'k, S: OrderedKv, K: Key, R: Row> Table<'k, S, K, R> {
+impl<S: OrderedKv, K: Key, R: Row> Table<S, K, R> {
     /// The table in `space`, created if absent. Nothing else may write there.
     ///
     /// [`Error::Schema`] if the table's version is higher than `R`'s, or the same with other fields;
     /// [`Error::BadInput`] if it was made with another mode; [`Error::Unsupported`] if the store lacks
     /// transactions.
-    pub fn open(store: &'k S, space: &Space, mode: RowMode) -> Result<Self> {
+    pub fn open(store: S, space: &Space, mode: RowMode) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         let schema = store.update(|tx| schema::register::<R>(tx, space, mode))?.value;
         Ok(Table { store, schema, rows: space.sub(&(ROWS,)), mode, of: PhantomData })
@@ -193,8 +193,13 @@ impl<'k, S: OrderedKv, K: Key, R: Row> Table<'k, S, K, R> {
     }
 
     /// The table at this moment.
-    pub fn view(&self) -> Result<TableView<'_, 'k, S, K, R>> {
-        Ok(TableView::new(self, self.store.read()?))
+    pub fn view(&self) -> Result<TableView<'_, S, K, R>> {
+        Ok(self.view_in(self.store.read()?))
+    }
+
+    /// The table as the caller's snapshot or transaction has it: `view_in(&*tx)`.
+    pub fn view_in<In: KvRead>(&self, read: In) -> TableView<'_, S, K, R, In> {
+        TableView::new(self, read)
     }
 }
 

@@ -40,13 +40,13 @@ use crate::{Error, OpCost, Result};
 const LAYOUT: &str = "tall";
 
 /// A table whose keys are the tuples `K`. A handle; open as many as you like.
-pub struct TallTable<'k, S, K> {
-    store: &'k S,
+pub struct TallTable<S, K> {
+    store: S,
     keys: Space,
     key: PhantomData<fn() -> K>,
 }
 
-impl<S, K> fmt::Debug for TallTable<'_, S, K> {
+impl<S, K> fmt::Debug for TallTable<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TallTable").field("keys", &self.keys).finish_non_exhaustive()
     }
@@ -64,9 +64,9 @@ fn too_long(key: &impl Pack, len: usize, max: usize) -> Error {
     Error::bad_input("key", &crate::error::show(&pack(key)), why)
 }
 
-impl<'k, S: OrderedKv, K: Key> TallTable<'k, S, K> {
+impl<S: OrderedKv, K: Key> TallTable<S, K> {
     /// The table in `space`. Nothing else may write there. Needs nothing special of the store.
-    pub fn open(store: &'k S, space: &Space) -> Result<Self> {
+    pub fn open(store: S, space: &Space) -> Result<Self> {
         Ok(TallTable { store, keys: space.clone(), key: PhantomData })
     }
 
@@ -126,16 +126,45 @@ impl<'k, S: OrderedKv, K: Key> TallTable<'k, S, K> {
         })
     }
 
+    /// [`delete_under`](Self::delete_under) in the caller's transaction.
+    pub fn delete_under_in(&self, tx: &mut impl KvTx, fields: &impl Pack) {
+        tx.delete_range(self.keys.under(fields));
+    }
+
     /// The table at this moment.
-    pub fn view(&self) -> Result<TallView<'_, 'k, S, K>> {
-        Ok(TallView { table: self, read: self.store.read()? })
+    pub fn view(&self) -> Result<TallView<'_, S, K>> {
+        Ok(self.view_in(self.store.read()?))
+    }
+
+    /// The table as the caller's snapshot or transaction has it: `view_in(&*tx)`.
+    ///
+    /// ```
+    /// use esker_layouts::kv::OrderedKv;
+    /// use esker_layouts::map::MapStore;
+    /// use esker_layouts::tall::TallTable;
+    /// use esker_layouts::tuple::Space;
+    ///
+    /// let store = MapStore::new();
+    /// let plays: TallTable<_, (String,)> = TallTable::open(&store, &Space::root())?;
+    /// let play = |game: &str| store.update(|tx| {
+    ///     let game = (game.to_owned(),);
+    ///     let times = plays.view_in(&*tx).get(&game)?.map_or(0, |value| value[0]);
+    ///     plays.put_in(tx, &game, &[times + 1])
+    /// });
+    /// play("chess")?;
+    /// play("chess")?;
+    /// assert_eq!(plays.view()?.get(&("chess".into(),))?.as_deref(), Some(&[2][..]));
+    /// # Ok::<(), esker_layouts::Error>(())
+    /// ```
+    pub fn view_in<R: KvRead>(&self, read: R) -> TallView<'_, S, K, R> {
+        TallView { table: self, read }
     }
 }
 
-/// A table at one moment.
-pub struct TallView<'t, 'k, S: OrderedKv + 'k, K> {
-    table: &'t TallTable<'k, S, K>,
-    read: S::Read<'k>,
+/// A table at one moment, or as a transaction sees it.
+pub struct TallView<'t, S: OrderedKv + 't, K, R = <S as OrderedKv>::Read<'t>> {
+    table: &'t TallTable<S, K>,
+    read: R,
 }
 
 /// Rows of a page, and what is left.
@@ -147,13 +176,13 @@ pub struct Page<K> {
     pub rest: Option<KeyRange>,
 }
 
-impl<S: OrderedKv, K> std::fmt::Debug for TallView<'_, '_, S, K> {
+impl<S: OrderedKv, K, R> std::fmt::Debug for TallView<'_, S, K, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TallView").field("table", &self.table).finish_non_exhaustive()
     }
 }
 
-impl<S: OrderedKv, K: Key> TallView<'_, '_, S, K> {
+impl<S: OrderedKv, K: Key, R: KvRead> TallView<'_, S, K, R> {
     /// The row of `key`: one get.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
         self.table.at(key, |at| self.read.get(at))

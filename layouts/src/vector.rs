@@ -68,14 +68,14 @@ impl Chunk {
 }
 
 /// A vector of elements `T`, which are fields of tuples. A handle; open as many as you like.
-pub struct Vector<'k, S, T> {
-    store: &'k S,
+pub struct Vector<S, T> {
+    store: S,
     chunks: Space,
     size: u64,
     element: PhantomData<fn() -> T>,
 }
 
-impl<S, T> fmt::Debug for Vector<'_, S, T> {
+impl<S, T> fmt::Debug for Vector<S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Vector")
             .field("size", &self.size)
@@ -92,12 +92,12 @@ struct Last<T> {
     len: u64,
 }
 
-impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
+impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
     /// The vector in `space`, created empty if absent. Nothing else may write there.
     ///
     /// [`Error::BadInput`] for chunks of no elements, or if the vector was made with chunks of another size;
     /// [`Error::Unsupported`] if the store lacks transactions or reverse scans.
-    pub fn open(store: &'k S, space: &Space, chunk: Chunk) -> Result<Self> {
+    pub fn open(store: S, space: &Space, chunk: Chunk) -> Result<Self> {
         Needs { transactions: true, reverse: true, ..Needs::default() }.check(LAYOUT, store.caps())?;
         let (size, at) = (chunk.size(), space.key(&(SIZE,)));
         if size == 0 {
@@ -198,7 +198,12 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
 
     /// How many elements there are: reads the last chunk.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.last(&self.store.read()?)?.len)
+        self.len_in(&self.store.read()?)
+    }
+
+    /// [`len`](Self::len) in the caller's snapshot or transaction.
+    pub fn len_in(&self, read: &impl KvRead) -> Result<u64> {
+        Ok(self.last(read)?.len)
     }
 
     /// Whether there are none.
@@ -217,6 +222,16 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
         with_buffer(|at| {
             self.chunks.key_into(&(chunk,), at);
             let Some(value) = self.store.get(at)?.value else { return Ok(None) };
+            self.element(at, &value, place)
+        })
+    }
+
+    /// [`get`](Self::get) in the caller's snapshot or transaction.
+    pub fn get_in(&self, read: &impl KvRead, index: u64) -> Result<Option<T>> {
+        let (chunk, place) = self.place(index);
+        with_buffer(|at| {
+            self.chunks.key_into(&(chunk,), at);
+            let Some(value) = read.get(at)? else { return Ok(None) };
             self.element(at, &value, place)
         })
     }
@@ -271,6 +286,12 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
 
     /// The elements with indexes in `range`, as far as there are any: one scan of their chunks.
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<Costed<Vec<T>>> {
+        let read = self.store.read()?;
+        Ok(Costed { value: self.slice_in(&read, range)?, cost: read.cost() })
+    }
+
+    /// [`slice`](Self::slice) in the caller's snapshot or transaction.
+    pub fn slice_in(&self, read: &impl KvRead, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         let first = match range.start_bound() {
             Bound::Included(index) => Some(*index),
             Bound::Excluded(index) => index.checked_add(1),
@@ -281,7 +302,6 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
             Bound::Excluded(index) => index.checked_sub(1),
             Bound::Unbounded => Some(u64::MAX),
         };
-        let read = self.store.read()?;
         let mut found = Vec::new();
         if let (Some(first), Some(last)) = (first, last)
             && first <= last
@@ -300,7 +320,7 @@ impl<'k, S: OrderedKv, T: PackField + UnpackField> Vector<'k, S, T> {
                 );
             }
         }
-        Ok(Costed { value: found, cost: read.cost() })
+        Ok(found)
     }
 
     /// Keep the first `len` elements; a vector that has no more stays as it is. A range delete, and the chunk

@@ -56,7 +56,7 @@ mod history;
 mod read;
 mod visit;
 
-use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv, Write};
+use crate::kv::{Costed, KeyRange, KvRead, KvTx, Needs, OrderedKv, Write};
 use crate::scratch::with_buffer;
 use crate::tuple::{Space, pack, unpack};
 use crate::{Error, OpCost, Result};
@@ -86,20 +86,20 @@ struct Family {
 
 /// A table of wide rows. A handle; open as many as you like.
 #[derive(Debug)]
-pub struct WideTable<'k, S> {
-    store: &'k S,
+pub struct WideTable<S> {
+    store: S,
     space: Space,
     /// Ascending by number, which is the order of a row's families in results.
     families: Vec<Family>,
 }
 
-impl<'k, S: OrderedKv> WideTable<'k, S> {
+impl<S: OrderedKv> WideTable<S> {
     /// The table in `space` with at least the families `families`, created where absent. Nothing else
     /// may write in `space`.
     ///
     /// [`Error::BadInput`] for no family, an empty or a repeated name; [`Error::Unsupported`] if the
     /// store lacks transactions or merges; [`Error::Foreign`] if the space holds other data.
-    pub fn open(store: &'k S, space: &Space, families: &[&str]) -> Result<Self> {
+    pub fn open(store: S, space: &Space, families: &[&str]) -> Result<Self> {
         let needs = Needs { transactions: true, merge: true, ..Needs::default() };
         needs.check(LAYOUT, store.caps())?;
         if families.is_empty() {
@@ -172,12 +172,6 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
         })
     }
 
-    fn cell_key(&self, row: &[u8], family: &str, column: &[u8]) -> Result<Vec<u8>> {
-        let mut key = Vec::new();
-        self.cell_into(row, self.family(family)?, column, &mut key)?;
-        Ok(key)
-    }
-
     /// Set one cell: a [`RowChange`] of one put, for less. [`Error::BadInput`] if the family is unknown or the
     /// cell's key is too long for the store.
     pub fn put(&self, row: &[u8], family: &str, column: &[u8], value: &[u8]) -> Result<OpCost> {
@@ -212,14 +206,25 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
         check: &Check,
         change: &RowChange,
     ) -> Result<Costed<bool>> {
-        let key = self.cell_key(row, family, column)?;
-        self.store.update(|tx| {
-            let holds = check.holds(tx.get(&key)?.as_deref());
-            if holds {
-                self.apply_in(tx, row, change)?;
-            }
-            Ok(holds)
-        })
+        self.store.update(|tx| self.check_and_apply_in(tx, row, family, column, check, change))
+    }
+
+    /// [`check_and_apply`](Self::check_and_apply) in the caller's transaction: the cell is as it is seen there.
+    pub fn check_and_apply_in(
+        &self,
+        tx: &mut impl KvTx,
+        row: &[u8],
+        family: &str,
+        column: &[u8],
+        check: &Check,
+        change: &RowChange,
+    ) -> Result<bool> {
+        let found = self.view_in(&*tx).get(row, family, column)?;
+        let holds = check.holds(found.as_deref());
+        if holds {
+            self.apply_in(tx, row, change)?;
+        }
+        Ok(holds)
     }
 
     /// Add `by` to a counter cell (absent counts as 0) and return the sum. Counters are those of
@@ -229,11 +234,21 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
     /// increments of one cell conflict and run again; where the sum is not needed,
     /// [`RowChange::add`] does not.
     pub fn increment(&self, row: &[u8], family: &str, column: &[u8], by: i64) -> Result<Costed<i64>> {
-        let key = self.cell_key(row, family, column)?;
-        let merge = crate::kv::Merge::Add(by);
-        self.store.update(|tx| {
-            let sum = merge.apply(&key, tx.get(&key)?.as_deref())?;
-            tx.put(&key, &sum);
+        self.store.update(|tx| self.increment_in(tx, row, family, column, by))
+    }
+
+    /// [`increment`](Self::increment) in the caller's transaction.
+    pub fn increment_in(
+        &self,
+        tx: &mut impl KvTx,
+        row: &[u8],
+        family: &str,
+        column: &[u8],
+        by: i64,
+    ) -> Result<i64> {
+        self.with_cell(row, self.family(family)?, column, |at| {
+            let sum = crate::kv::Merge::Add(by).apply(at, tx.get(at)?.as_deref())?;
+            tx.put(at, &sum);
             Ok(sum.as_slice().try_into().map_or(0, i64::from_le_bytes))
         })
     }
@@ -248,24 +263,13 @@ impl<'k, S: OrderedKv> WideTable<'k, S> {
     }
 
     /// The table at this moment. Pages read from one view fit together whatever is written meanwhile.
-    pub fn view(&self) -> Result<WideView<'_, 'k, S>> {
-        Ok(WideView::new(self, self.store.read()?))
+    pub fn view(&self) -> Result<WideView<'_, S>> {
+        Ok(self.view_in(self.store.read()?))
     }
 
-    /// The value of a cell, read in the caller's snapshot or transaction.
-    pub fn get_in(
-        &self,
-        read: &impl KvRead,
-        row: &[u8],
-        family: &str,
-        column: &[u8],
-    ) -> Result<Option<Bytes>> {
-        self.with_cell(row, self.family(family)?, column, |at| read.get(at))
-    }
-
-    /// [`WideView::page`] in the caller's snapshot or transaction.
-    pub fn page_in(&self, read: &impl KvRead, query: &Query) -> Result<Page> {
-        query.run(self, read)
+    /// The table as the caller's snapshot or transaction has it: `view_in(&*tx)`.
+    pub fn view_in<R: KvRead>(&self, read: R) -> WideView<'_, S, R> {
+        WideView::new(self, read)
     }
 }
 

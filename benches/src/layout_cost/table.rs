@@ -154,7 +154,7 @@ fn packed(bench: &mut impl Bench) -> Result<()> {
 }
 
 /// The table of cells.
-type Cells<'k> = Table<'k, EngineStore, (u64,), User>;
+type Cells<'k> = Table<&'k EngineStore, (u64,), User>;
 
 fn cells(bench: &mut impl Bench) -> Result<()> {
     let space = Space::new(&("cells",));

@@ -177,7 +177,7 @@ fn tall<S: OrderedKv>(store: &S) {
 
 /// A row of two fields.
 #[derive(Debug, PartialEq)]
-struct Pair(String, u64);
+pub(super) struct Pair(pub(super) String, pub(super) u64);
 
 impl Pack for Pair {
     fn pack_at(&self, out: &mut Vec<u8>, depth: usize) {

@@ -3,8 +3,10 @@ use std::sync::Arc;
 use esker::Database;
 
 use super::EngineStore;
-use crate::Error;
 use crate::kv::{KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
+use crate::tall::TallTable;
+use crate::tuple::Space;
+use crate::{Error, OpCost};
 
 fn in_memory() -> EngineStore {
     let env = esker::vfs::Env::memory().expect("an environment in memory");
@@ -136,4 +138,41 @@ fn a_range_without_an_end_is_deleted_to_the_last_key() {
     });
     done.expect("commit");
     assert!(!last_is_there(), "by a batch");
+}
+
+#[test]
+fn one_transaction_spans_keyspaces_with_layouts_and_without() {
+    let store = in_memory();
+    let db = store.database().clone();
+    let other = EngineStore::of(db.clone(), "other").expect("a keyspace");
+    let raw = db.keyspace("raw", esker::KeyspaceOptions::default()).expect("a keyspace");
+    let one: TallTable<_, (u64,)> = TallTable::open(&store, &Space::root()).expect("open");
+    let two: TallTable<_, (u64,)> = TallTable::open(&other, &Space::root()).expect("open");
+    let mut cost = OpCost::default();
+    let mut all = |value: &[u8], fail: bool| {
+        db.try_transact(|transaction| {
+            store.within(transaction, &mut cost, |tx| one.put_in(tx, &(1,), value))?;
+            let seen = other.within(transaction, &mut cost, |tx| {
+                two.put_in(tx, &(1,), value)?;
+                two.view_in(&*tx).get(&(1,))
+            })?;
+            assert_eq!(seen.as_deref(), Some(value), "its own writes");
+            transaction.put(&raw, "last", value)?;
+            if fail { Err(Error::bad_input("test", "", "on purpose")) } else { Ok(()) }
+        })
+    };
+    all(b"first", false).expect("a commit");
+    assert!(all(b"second", true).is_err());
+    assert_eq!(cost.keys_read, 2, "a get a transaction");
+    let found = [one.view(), two.view()].map(|view| view.and_then(|view| view.get(&(1,))).expect("get"));
+    assert_eq!(found, [Some("first".into()), Some("first".into())]);
+    assert_eq!(raw.get("last").expect("get").as_deref(), Some(&b"first"[..]));
+    let long = vec![b'x'; 70_000];
+    let refused = db.try_transact(|transaction| {
+        store.within(transaction, &mut OpCost::default(), |tx| {
+            tx.put(&long, b"");
+            Ok(())
+        })
+    });
+    assert!(matches!(refused, Err(Error::Store(esker::Error::TooLarge { .. }))), "{refused:?}");
 }

@@ -6,8 +6,8 @@ use crate::scratch::with_buffer;
 use crate::tuple::{Pack, Space, pack};
 use crate::{Error, OpCost, Result};
 
-pub(super) struct Column<'k, K> {
-    store: &'k K,
+pub(super) struct Column<K> {
+    store: K,
     /// The encoded group every friend is in.
     group: Vec<u8>,
 }
@@ -20,13 +20,13 @@ fn with_key<T>(user: &str, friend: &str, f: impl FnOnce(&[u8]) -> T) -> T {
     })
 }
 
-impl<'k, K: OrderedKv> Column<'k, K> {
-    pub(super) fn new(store: &'k K) -> Self {
+impl<K: OrderedKv> Column<K> {
+    pub(super) fn new(store: K) -> Self {
         Column { store, group: pack(&(1,)) }
     }
 }
 
-impl<K: OrderedKv> FriendStore for Column<'_, K> {
+impl<K: OrderedKv> FriendStore for Column<K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
         check_ids(user, friend, self.store.caps())?;
         with_key(user, friend, |key| self.store.put(key, &self.group))

@@ -29,12 +29,12 @@ pub(super) fn row_key(user: &str, friend: &str) -> [u8; 32] {
     key
 }
 
-pub(super) struct Hash<'k, K> {
-    store: &'k K,
+pub(super) struct Hash<K> {
+    store: K,
 }
 
-impl<'k, K: OrderedKv> Hash<'k, K> {
-    pub(super) fn new(store: &'k K) -> Self {
+impl<K: OrderedKv> Hash<K> {
+    pub(super) fn new(store: K) -> Self {
         Hash { store }
     }
 }
@@ -44,7 +44,7 @@ fn stored_ids(key: &[u8], value: &[u8]) -> Result<(String, String)> {
     unpack(value).map_err(|e| Error::foreign("hash", key, e))
 }
 
-impl<K: OrderedKv> FriendStore for Hash<'_, K> {
+impl<K: OrderedKv> FriendStore for Hash<K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
         check_ids(user, friend, self.store.caps())?;
         with_buffer(|ids| {

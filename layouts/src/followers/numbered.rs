@@ -11,8 +11,8 @@ use crate::{Error, OpCost, Result};
 
 const COUNT: &str = "count";
 
-pub(super) struct Numbered<'k, K> {
-    store: &'k K,
+pub(super) struct Numbered<K> {
+    store: K,
     name: &'static str,
     filling: HoleFilling,
     counted: bool,
@@ -24,8 +24,8 @@ struct FetchedRow {
     friends: Vec<Bytes>,
 }
 
-impl<'k, K: OrderedKv> Numbered<'k, K> {
-    pub(super) fn new(store: &'k K, name: &'static str, filling: HoleFilling, counted: bool) -> Self {
+impl<K: OrderedKv> Numbered<K> {
+    pub(super) fn new(store: K, name: &'static str, filling: HoleFilling, counted: bool) -> Self {
         Numbered { store, name, filling, counted }
     }
 
@@ -69,7 +69,7 @@ fn position(friends: &[Bytes], friend: &str) -> Option<usize> {
     friends.iter().position(|id| id.as_ref() == friend.as_bytes())
 }
 
-impl<K: OrderedKv> FriendStore for Numbered<'_, K> {
+impl<K: OrderedKv> FriendStore for Numbered<K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
         check_ids(user, friend, self.store.caps())?;
         let space = Space::new(&(user,));

@@ -9,15 +9,15 @@ use crate::kv::{Costed, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::tuple::{Space, pack, unpack};
 use crate::{Error, OpCost, Result};
 
-pub(super) struct Relational<'k, K> {
-    store: &'k K,
+pub(super) struct Relational<K> {
+    store: K,
     table: Space,
     index: Space,
     sequence: Vec<u8>,
 }
 
-impl<'k, K: OrderedKv> Relational<'k, K> {
-    pub(super) fn new(store: &'k K) -> Self {
+impl<K: OrderedKv> Relational<K> {
+    pub(super) fn new(store: K) -> Self {
         Relational {
             store,
             table: Space::new(&("table",)),
@@ -34,7 +34,7 @@ impl<'k, K: OrderedKv> Relational<'k, K> {
     }
 }
 
-impl<K: OrderedKv> FriendStore for Relational<'_, K> {
+impl<K: OrderedKv> FriendStore for Relational<K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
         self.load(user, &[friend])
     }

@@ -12,12 +12,12 @@ use crate::{Error, OpCost, Result};
 /// Between user and friend.
 const DELIMITER: char = '.';
 
-pub(super) struct Row<'k, K> {
-    store: &'k K,
+pub(super) struct Row<K> {
+    store: K,
 }
 
-impl<'k, K: OrderedKv> Row<'k, K> {
-    pub(super) fn new(store: &'k K) -> Self {
+impl<K: OrderedKv> Row<K> {
+    pub(super) fn new(store: K) -> Self {
         Row { store }
     }
 }
@@ -61,7 +61,7 @@ fn with_key<T>(user: &str, friend: &str, caps: &Caps, f: impl FnOnce(&[u8]) -> R
     })
 }
 
-impl<K: OrderedKv> FriendStore for Row<'_, K> {
+impl<K: OrderedKv> FriendStore for Row<K> {
     fn add(&self, user: &str, friend: &str) -> Result<OpCost> {
         with_key(user, friend, self.store.caps(), |key| self.store.put(key, &[]))
     }

@@ -12,7 +12,7 @@ fn pair(a: &str, b: &str) -> Pair {
     (a.to_owned(), b.to_owned())
 }
 
-fn open<S: OrderedKv>(store: &S, by: HashBy) -> HashedTable<'_, S, Pair> {
+fn open<S: OrderedKv>(store: &S, by: HashBy) -> HashedTable<&S, Pair> {
     HashedTable::open(store, &Space::new(&("h",)), by).expect("open")
 }
 
@@ -92,9 +92,9 @@ fn a_collision_is_an_error_and_changes_nothing() {
     assert!(matches!(table.under(&(other,)), Err(Error::HashCollision { .. })));
     assert_eq!(table.under(&("0",)).expect("its own").value.len(), 1);
     // A text that goes on with a zero begins with the same bytes.
-    let longer = (0..1_000).map(|i: u32| format!("\0{i}")).find(|end| {
-        weak(&pack(&(format!("1{end}"),))) == weak(&pack(&("1",)))
-    });
+    let longer = (0..1_000)
+        .map(|i: u32| format!("\0{i}"))
+        .find(|end| weak(&pack(&(format!("1{end}"),))) == weak(&pack(&("1",))));
     table.put(&(format!("1{}", longer.expect("one in four")), "x".to_owned()), b"").expect("put");
     assert!(matches!(table.under(&("1",)), Err(Error::HashCollision { .. })));
 }

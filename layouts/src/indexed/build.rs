@@ -24,7 +24,7 @@ fn refused(name: &str, packed: &[u8], error: &Error) -> Error {
     Error::bad_input("row", &crate::error::show(packed), why)
 }
 
-impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     /// Build the index `name` from where it stands to the end, `step` rows (at least one) in a
     /// transaction. Several builders of one index do no harm and no good.
     ///

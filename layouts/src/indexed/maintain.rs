@@ -89,7 +89,7 @@ impl Record {
     }
 }
 
-impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     /// Err if an entry that the row `row` is to have cannot be written: it is too long for the store, or another
     /// row has the value.
     pub(super) fn admit(&self, read: &impl KvRead, turn: &Turn<'_, K>, row: &[u8]) -> Result<()> {

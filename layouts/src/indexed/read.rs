@@ -46,22 +46,21 @@ impl<K> Hit<K> {
     }
 }
 
-/// A table with its indexes at one moment.
-pub struct IndexedView<'t, 'k, S: OrderedKv + 'k, K> {
-    pub(super) table: &'t IndexedTable<'k, S, K>,
-    pub(super) read: S::Read<'k>,
+/// A table with its indexes at one moment, or as a transaction sees them.
+pub struct IndexedView<'t, S: OrderedKv + 't, K, R = <S as OrderedKv>::Read<'t>> {
+    pub(super) table: &'t IndexedTable<S, K>,
+    pub(super) read: R,
     pub(super) slots: Vec<Slot<'t, K>>,
 }
 
-impl<S: OrderedKv, K> std::fmt::Debug for IndexedView<'_, '_, S, K> {
+impl<S: OrderedKv, K, R> std::fmt::Debug for IndexedView<'_, S, K, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IndexedView").field("table", &self.table).finish_non_exhaustive()
     }
 }
 
-impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
-    pub(super) fn new(table: &'t IndexedTable<'k, S, K>) -> Result<Self> {
-        let read = table.store.read()?;
+impl<'t, S: OrderedKv, K: Key, R: KvRead> IndexedView<'t, S, K, R> {
+    pub(super) fn new(table: &'t IndexedTable<S, K>, read: R) -> Result<Self> {
         let slots = table.slots(&read)?;
         Ok(IndexedView { table, read, slots })
     }
@@ -248,7 +247,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> IndexedView<'t, 'k, S, K> {
     }
 }
 
-impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     /// The entry stored as a key and a value; its fields start at byte `start` of the key.
     pub(super) fn hit(record: &Record, start: usize, (at, value): (Bytes, Bytes)) -> Result<Hit<K>> {
         let foreign = |error: KeyError| Error::foreign(LAYOUT, &at, error);

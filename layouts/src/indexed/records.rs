@@ -127,14 +127,19 @@ pub(super) fn load(read: &impl KvRead, space: &Space) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
+impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     /// This handle's indexes as they are now, in the order of their names. Refuses if the table has indexes it
     /// does not know, or lost one it does: one that was made anew under its name is another, whose entries
     /// another function may find.
     pub(super) fn slots(&self, read: &impl KvRead) -> Result<Vec<Slot<'_, K>>> {
+        self.slots_numbered(read, &self.numbers)
+    }
+
+    /// [`slots`](Self::slots) where the indexes have the numbers `numbers`.
+    fn slots_numbered(&self, read: &impl KvRead, numbers: &[u64]) -> Result<Vec<Slot<'_, K>>> {
         let mut slots: Vec<Slot<'_, K>> = Vec::with_capacity(self.indexes.len());
         each(read, &self.space, |record| {
-            let mut known = self.indexes.iter().zip(&self.numbers);
+            let mut known = self.indexes.iter().zip(numbers);
             match known.find(|(index, _)| index.name() == record.name) {
                 Some((index, number)) if *number == record.number => slots.push(Slot { index, record }),
                 Some(_) => return Err(dropped(&record.name)),
@@ -161,8 +166,8 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
         slot.ok_or_else(|| Error::bad_input("index", name, "the table was opened without it; add it there"))
     }
 
-    /// Add the records that are missing, check the others, and remember the numbers of all.
-    pub(super) fn register(&mut self, tx: &mut impl KvTx) -> Result<()> {
+    /// Add the records that are missing, and check the others; the numbers of all.
+    pub(super) fn register(&self, tx: &mut impl KvTx) -> Result<Vec<u64>> {
         let records = load(tx, &self.space)?;
         let mut free = free(tx, &self.space, &records)?;
         let first = tx.scan(self.rows().under(&()), ScanOptions::new().limit(1).keys_only())?.next();
@@ -191,7 +196,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<'_, S, K> {
             let next = number.checked_add(1);
             free = next.ok_or_else(|| Error::bad_input("index", index.name(), why))?;
         }
-        self.numbers = numbers;
-        self.slots(tx).map(|_| ())
+        self.slots_numbered(tx, &numbers)?;
+        Ok(numbers)
     }
 }

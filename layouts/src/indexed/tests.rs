@@ -45,7 +45,7 @@ fn space() -> Space {
     Space::new(&("u",))
 }
 
-fn open<S: OrderedKv>(store: &S, indexes: Vec<Index<(u64,)>>) -> IndexedTable<'_, S, (u64,)> {
+fn open<S: OrderedKv>(store: &S, indexes: Vec<Index<(u64,)>>) -> IndexedTable<&S, (u64,)> {
     IndexedTable::open(store, &space(), indexes).expect("open")
 }
 
@@ -54,7 +54,7 @@ fn all() -> ScanOptions {
 }
 
 fn ids<S: OrderedKv>(
-    table: &IndexedTable<'_, S, (u64,)>,
+    table: &IndexedTable<&S, (u64,)>,
     index: &str,
     fields: &impl crate::tuple::Pack,
 ) -> Vec<u64> {
@@ -62,7 +62,7 @@ fn ids<S: OrderedKv>(
     hits.into_iter().map(|hit| hit.key.0).collect()
 }
 
-fn assert_verifies<S: OrderedKv>(table: &IndexedTable<'_, S, (u64,)>) {
+fn assert_verifies<S: OrderedKv>(table: &IndexedTable<&S, (u64,)>) {
     let report = table.view().and_then(|view| view.verify()).expect("verify");
     assert_eq!((report.count, report.problems), (0, Vec::new()));
 }
@@ -168,7 +168,10 @@ fn a_refused_row_leaves_nothing_in_the_transaction() {
         let before = contents(&store);
         let done = store.update(|tx| {
             let outcome = table.put_in(tx, &(id,), row);
-            assert!(matches!(outcome, Err(Error::Duplicate { .. } | Error::Key(_) | Error::BadInput { .. })));
+            assert!(matches!(
+                outcome,
+                Err(Error::Duplicate { .. } | Error::Key(_) | Error::BadInput { .. })
+            ));
             Ok(())
         });
         done.expect("commit");

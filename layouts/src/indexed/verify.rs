@@ -62,7 +62,7 @@ impl Report {
     }
 }
 
-impl<'t, S: OrderedKv, K: Key> IndexedView<'t, '_, S, K> {
+impl<'t, S: OrderedKv, K: Key, R: KvRead> IndexedView<'t, S, K, R> {
     /// Compare every complete index with the table, both ways, at the moment of the view. Reads a row
     /// for each entry; holds one at a time.
     pub fn verify(&self) -> Result<Report> {

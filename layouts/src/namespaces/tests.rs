@@ -7,7 +7,7 @@ use crate::kv::Costed;
 use crate::map::MapStore;
 use crate::testing::{assert_block, contents, engine};
 
-fn open<S: OrderedKv>(store: &S) -> Directory<'_, S> {
+fn open<S: OrderedKv>(store: &S) -> Directory<&S> {
     Directory::open(store, &Space::new(&("d",))).expect("open")
 }
 
@@ -73,7 +73,11 @@ fn a_handle_of_an_emptied_namespace_writes_where_nobody_looks() {
     let seen = new.view().and_then(|view| view.get(b"ann", "info", b"chess")).expect("get");
     assert_eq!(seen, None, "not in the family that has the number now");
     directory.clear(&["app"]).expect("clear");
-    assert_eq!(contents(&store).len(), 3, "a counter, a link and a record: what was written late goes, too");
+    assert_eq!(
+        contents(&store).len(),
+        3,
+        "a counter, a link and a record: what was written late goes, too"
+    );
 }
 
 #[test]

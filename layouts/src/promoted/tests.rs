@@ -8,7 +8,7 @@ use crate::testing::{assert_block, engine};
 
 type Point = (u64, String, i8);
 
-fn open<S: OrderedKv, K: Key>(store: &S, place: u32) -> PromotedTable<'_, S, K> {
+fn open<S: OrderedKv, K: Key>(store: &S, place: u32) -> PromotedTable<&S, K> {
     PromotedTable::open(store, &Space::new(&("p",)), place).expect("open")
 }
 
@@ -77,7 +77,7 @@ fn a_byte_limit_leaves_no_gap_and_is_used_up() {
     let view = table.view().expect("view");
     let bytes = pack(&(1u64, "a")).len() as u64;
     let limited = ScanOptions::new().bytes_limit(7 * bytes);
-    let times = |rows: Result<Rows<'_, '_, _, (u64, String)>>| {
+    let times = |rows: Result<Rows<'_, _, (u64, String), _>>| {
         rows.expect("scan").map(|row| row.expect("a row").0.0).collect::<Vec<_>>()
     };
     assert_eq!(times(view.between::<()>(.., limited)), (1..=7).collect::<Vec<_>>());

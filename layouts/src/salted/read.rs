@@ -11,22 +11,21 @@ use crate::ordered_merge::OrderedMerge;
 use crate::tuple::{Key, Pack, Space, pack, split_packed, unpack};
 use crate::{Error, OpCost, Result};
 
-/// A salted table at one moment.
-pub struct SaltedView<'t, 'k, S: OrderedKv + 'k, K> {
-    table: &'t SaltedTable<'k, S, K>,
-    read: S::Read<'k>,
+/// A salted table at one moment, or as a transaction sees it.
+pub struct SaltedView<'t, S: OrderedKv + 't, K, R = <S as OrderedKv>::Read<'t>> {
+    table: &'t SaltedTable<S, K>,
+    read: R,
     epochs: Cow<'t, Epochs>,
 }
 
-impl<S: OrderedKv, K> std::fmt::Debug for SaltedView<'_, '_, S, K> {
+impl<S: OrderedKv, K, R> std::fmt::Debug for SaltedView<'_, S, K, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SaltedView").field("table", &self.table).finish_non_exhaustive()
     }
 }
 
-impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
-    pub(super) fn new(table: &'t SaltedTable<'k, S, K>) -> Result<Self> {
-        let read = table.store.read()?;
+impl<'t, S: OrderedKv, K: Key, R: KvRead> SaltedView<'t, S, K, R> {
+    pub(super) fn new(table: &'t SaltedTable<S, K>, read: R) -> Result<Self> {
         let epochs = table.known.now(&read, &table.epochs)?;
         Ok(SaltedView { table, read, epochs })
     }
@@ -55,18 +54,14 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
     ///
     /// Limits count the rows returned; in bytes the encoded fields of their keys, without space and bucket, and
     /// their values.
-    pub fn rows(&self, fields: &impl Pack, options: ScanOptions) -> Result<Rows<'_, S::Read<'k>, K>> {
+    pub fn rows(&self, fields: &impl Pack, options: ScanOptions) -> Result<Rows<'_, R, K>> {
         let given = pack(fields);
         self.merged(&Space::root().under(fields), &split_packed(&given)?, options)
     }
 
     /// The rows between two keys. Reads one bucket per epoch if the keys agree in their first fields and
     /// all chosen fields are among those. Limits count as in [`rows`](Self::rows).
-    pub fn between(
-        &self,
-        bounds: impl RangeBounds<K>,
-        options: ScanOptions,
-    ) -> Result<Rows<'_, S::Read<'k>, K>> {
+    pub fn between(&self, bounds: impl RangeBounds<K>, options: ScanOptions) -> Result<Rows<'_, R, K>> {
         let packed = |bound: Bound<&K>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => pack(key),
             Bound::Unbounded => Vec::new(),
@@ -83,12 +78,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
 
     /// The merge of what `range`, a range of keys without their buckets, holds in every bucket that may
     /// hold keys with the first fields `given`.
-    fn merged(
-        &self,
-        range: &KeyRange,
-        given: &[&[u8]],
-        options: ScanOptions,
-    ) -> Result<Rows<'_, S::Read<'k>, K>> {
+    fn merged(&self, range: &KeyRange, given: &[&[u8]], options: ScanOptions) -> Result<Rows<'_, R, K>> {
         let mut sources = Vec::new();
         for epoch in self.epochs.newest_first() {
             let buckets = match epoch.salt.bucket(given) {
@@ -113,7 +103,7 @@ impl<'t, 'k, S: OrderedKv, K: Key> SaltedView<'t, 'k, S, K> {
         bucket: u32,
         range: &KeyRange,
         options: ScanOptions,
-    ) -> Result<BucketScan<<S::Read<'k> as KvRead>::Scan<'_>>> {
+    ) -> Result<BucketScan<R::Scan<'_>>> {
         let mut rows = Vec::with_capacity(self.table.space.prefix().len() + 64);
         epoch.rows_into(&self.table.space, bucket, &mut rows);
         let prefix = rows.len();

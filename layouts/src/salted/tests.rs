@@ -14,11 +14,11 @@ fn point(time: u64, source: &str) -> Point {
     (time, source.to_owned())
 }
 
-fn open<S: OrderedKv>(store: &S, buckets: u32) -> SaltedTable<'_, S, Point> {
+fn open<S: OrderedKv>(store: &S, buckets: u32) -> SaltedTable<&S, Point> {
     SaltedTable::open(store, &Space::new(&("s",)), &Salt::new(buckets, &[0])).expect("open")
 }
 
-fn keys<S: OrderedKv>(table: &SaltedTable<'_, S, Point>, options: ScanOptions) -> Vec<Point> {
+fn keys<S: OrderedKv>(table: &SaltedTable<&S, Point>, options: ScanOptions) -> Vec<Point> {
     let view = table.view().expect("view");
     let rows = view.rows(&(), options).expect("scan");
     rows.map(|row| row.expect("a row").0).collect()

@@ -8,20 +8,20 @@ use crate::scratch::with_buffer;
 use crate::tuple::{Fields, Key, KeyError, Pack, Space, UnpackField, pack, split_packed, unpack};
 use crate::{Error, OpCost, Result};
 
-/// A table at one moment.
-pub struct TableView<'t, 'k, S: OrderedKv + 'k, K, R> {
-    table: &'t Table<'k, S, K, R>,
-    read: S::Read<'k>,
+/// A table at one moment, or as a transaction sees it.
+pub struct TableView<'t, S: OrderedKv + 't, K, R, In = <S as OrderedKv>::Read<'t>> {
+    table: &'t Table<S, K, R>,
+    read: In,
 }
 
-impl<S: OrderedKv, K, R> std::fmt::Debug for TableView<'_, '_, S, K, R> {
+impl<S: OrderedKv, K, R, In> std::fmt::Debug for TableView<'_, S, K, R, In> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableView").field("table", &self.table).finish_non_exhaustive()
     }
 }
 
-impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
-    pub(super) fn new(table: &'t Table<'k, S, K, R>, read: S::Read<'k>) -> Self {
+impl<'t, S: OrderedKv, K: Key, R: Row, In: KvRead> TableView<'t, S, K, R, In> {
+    pub(super) fn new(table: &'t Table<S, K, R>, read: In) -> Self {
         TableView { table, read }
     }
 
@@ -85,11 +85,7 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
     /// The rows in `range`, which [`Table::keys`] and [`Table::under`] make, in the order of the keys or
     /// against it. Limits count the rows returned, whole; in bytes all keys and values that a row is stored as, the
     /// space's prefix with each key. `keys_only` has no effect: a row is its values.
-    pub fn rows(
-        &self,
-        range: KeyRange,
-        options: ScanOptions,
-    ) -> Result<Rows<<S::Read<'k> as KvRead>::Scan<'_>, K, R>> {
+    pub fn rows(&self, range: KeyRange, options: ScanOptions) -> Result<Rows<In::Scan<'_>, K, R>> {
         // A packed row is one key; cells are gathered here, so only here can rows be counted.
         let scan = self.read.scan(range, ScanOptions { keys_only: false, ..options.unlimited() })?;
         Ok(Rows {
@@ -109,7 +105,7 @@ impl<'t, 'k, S: OrderedKv, K: Key, R: Row> TableView<'t, 'k, S, K, R> {
     }
 }
 
-impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
+impl<S: OrderedKv, K: Key, R: Row> Table<S, K, R> {
     /// The row of `key` with the version under which it lies.
     pub(super) fn load(&self, read: &impl KvRead, key: &K) -> Result<Option<(u64, R)>> {
         self.at(key, |at| match self.mode {

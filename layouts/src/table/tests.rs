@@ -52,7 +52,7 @@ fn space() -> Space {
     Space::new(&("r",))
 }
 
-fn open<S: OrderedKv, K: Key, R: Row>(store: &S, mode: RowMode) -> Table<'_, S, K, R> {
+fn open<S: OrderedKv, K: Key, R: Row>(store: &S, mode: RowMode) -> Table<&S, K, R> {
     Table::open(store, &space(), mode).expect("open")
 }
 

@@ -16,7 +16,7 @@ fn with_cell<T>(at: &[u8], place: u64, f: impl FnOnce(&[u8]) -> T) -> T {
     })
 }
 
-impl<S: OrderedKv, K: Key, R: Row> Table<'_, S, K, R> {
+impl<S: OrderedKv, K: Key, R: Row> Table<S, K, R> {
     /// Call `f` with where the row of `key` lies.
     pub(super) fn at<T>(&self, key: &K, f: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         with_buffer(|at| {

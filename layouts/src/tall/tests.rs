@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::EngineStore;
 use crate::map::MapStore;
-use crate::testing::{assert_block, engine};
+use crate::testing::{assert_block, contents, engine};
 use crate::tuple::Utc;
 
 /// Game, user, day.
@@ -14,11 +16,11 @@ fn interest(game: &str, user: &str, day: u32) -> Interest {
     (game.to_owned(), user.to_owned(), day)
 }
 
-fn open<S: OrderedKv, K: Key>(store: &S) -> TallTable<'_, S, K> {
+fn open<S: OrderedKv, K: Key>(store: &S) -> TallTable<&S, K> {
     TallTable::open(store, &Space::new(&("t",))).expect("open")
 }
 
-fn all<K: Key, S: OrderedKv>(table: &TallTable<'_, S, K>, range: KeyRange) -> Vec<K> {
+fn all<K: Key, S: OrderedKv>(table: &TallTable<&S, K>, range: KeyRange) -> Vec<K> {
     let view = table.view().expect("view");
     let rows = view.rows(range, ScanOptions::new()).expect("scan");
     rows.map(|row| row.expect("a row").0).collect()
@@ -264,4 +266,30 @@ proptest! {
         equals_the_model(&MapStore::new(), &ops, page, reverse);
         equals_the_model(&engine(), &ops, page, reverse);
     }
+}
+
+/// Handles that own their store: in a struct beside it, and in a thread of their own.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the promise is about another thread")]
+fn a_handle_owns_what_it_was_opened_with() {
+    struct Mail {
+        store: EngineStore,
+        letters: TallTable<EngineStore, (u64,)>,
+        shared: TallTable<Arc<MapStore>, (u64,)>,
+    }
+    let (store, map) = (engine(), Arc::new(MapStore::new()));
+    let letters = TallTable::open(store.clone(), &Space::root()).expect("open");
+    let shared = TallTable::open(map, &Space::root()).expect("open");
+    let mail = Mail { store, letters, shared };
+    let mail = std::thread::spawn(move || {
+        mail.letters.put(&(1,), b"Hi").expect("put");
+        mail.shared.put(&(1,), b"Hi").expect("put");
+        mail
+    });
+    let mail = mail.join().expect("no panic");
+    assert_eq!(contents(&mail.store).len(), 1);
+    assert_eq!(
+        mail.shared.view().and_then(|view| view.get(&(1,))).expect("get").as_deref(),
+        Some(&b"Hi"[..])
+    );
 }

@@ -6,7 +6,7 @@ use crate::testing::{assert_block, contents, engine};
 
 const CHUNKS_OF: [Chunk; 4] = [Chunk::Packed, Chunk::Elements, Chunk::Of(1), Chunk::Of(3)];
 
-fn open<S: OrderedKv, T: PackField + UnpackField>(store: &S, chunk: Chunk) -> Vector<'_, S, T> {
+fn open<S: OrderedKv, T: PackField + UnpackField>(store: &S, chunk: Chunk) -> Vector<&S, T> {
     Vector::open(store, &Space::new(&("v",)), chunk).expect("open")
 }
 

@@ -174,7 +174,7 @@ impl RowChange {
     /// Hand the writes of the change of `row` to `write`, in order.
     pub(super) fn each<S: OrderedKv>(
         &self,
-        table: &WideTable<'_, S>,
+        table: &WideTable<S>,
         row: &[u8],
         write: &mut (impl FnMut(Write<'_>) + ?Sized),
     ) -> Result<()> {

@@ -29,22 +29,16 @@
 //! # Ok::<(), esker_layouts::Error>(())
 //! ```
 
-use super::{HISTORY, LAYOUT, RowChange, WideTable, WideView};
+use super::{Family, HISTORY, LAYOUT, RowChange, WideTable, WideView};
 use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::tuple::{Desc, KeyError, Space, pack, unpack};
 use crate::{Error, Result};
 
-/// A family whose columns keep versions. A handle over a table.
-pub struct History<'t, 'k, S> {
-    table: &'t WideTable<'k, S>,
-    family: String,
+/// A family whose columns keep versions. Plain data, to be kept beside the table.
+#[derive(Clone, Debug)]
+pub struct History {
+    family: Family,
     versions_max: u32,
-}
-
-impl<S> std::fmt::Debug for History<'_, '_, S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("History").field("family", &self.family).finish_non_exhaustive()
-    }
 }
 
 /// A version of a column.
@@ -61,18 +55,18 @@ fn name(column: &[u8], time: i64) -> Vec<u8> {
     pack(&(column, Desc(time)))
 }
 
-impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
-    /// The history of `family`, of which the `versions_max` newest versions of a column count. Declared once,
+impl History {
+    /// The history of `family` of `table`, of which the `versions_max` newest versions of a column count. Declared once,
     /// on a family that holds nothing else; columns without times are not to be written there.
     ///
     /// [`Error::BadInput`] for no versions, for a family that the table was not opened with, or if it was
     /// declared with another number.
-    pub fn declare(table: &'t WideTable<'k, S>, family: &str, versions_max: u32) -> Result<Self> {
+    pub fn declare<S: OrderedKv>(table: &WideTable<S>, family: &str, versions_max: u32) -> Result<Self> {
         if versions_max == 0 {
             return Err(Error::bad_input("number of versions", "0", "a column has at least one"));
         }
-        let number = table.family(family)?.number;
-        let at = table.space.key(&(HISTORY, number));
+        let family = table.family(family)?.clone();
+        let at = table.space.key(&(HISTORY, family.number));
         let stored = table.store.update(|tx| {
             if let Some(stored) = tx.get(&at)? {
                 return unpack::<(u32,)>(&stored).map_err(|error| Error::foreign(LAYOUT, &at, error));
@@ -84,37 +78,47 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
             let why = format!("the family keeps {}; declare that", stored.value.0);
             return Err(Error::bad_input("number of versions", &versions_max.to_string(), why));
         }
-        Ok(History { table, family: family.to_owned(), versions_max })
+        Ok(History { family, versions_max })
     }
 
     /// `change` and a version of `column` at `time`. The value at the same time, if there is one, is replaced;
     /// a time before the newest is a late version and takes its place in the order.
     #[must_use]
     pub fn put(&self, change: RowChange, column: &[u8], time: i64, value: &[u8]) -> RowChange {
-        change.put(&self.family, &name(column, time), value)
+        change.put(&self.family.name, &name(column, time), value)
     }
 
     /// `change` and the end of `column` with all its versions, as one range delete.
     #[must_use]
     pub fn delete(&self, change: RowChange, column: &[u8]) -> RowChange {
-        change.delete_columns(&self.family, Space::root().under(&(column,)))
+        change.delete_columns(&self.family.name, Space::root().under(&(column,)))
     }
 
     /// The newest version of `column`: one scan that ends at the first key.
-    pub fn newest(&self, view: &WideView<'_, 'k, S>, row: &[u8], column: &[u8]) -> Result<Option<Version>> {
+    pub fn newest<S: OrderedKv>(
+        &self,
+        view: &WideView<'_, S, impl KvRead>,
+        row: &[u8],
+        column: &[u8],
+    ) -> Result<Option<Version>> {
         self.first(&view.read, row, column, 1)?.next().transpose()
     }
 
     /// The versions of `column` that count, newest first.
-    pub fn versions(&self, view: &WideView<'_, 'k, S>, row: &[u8], column: &[u8]) -> Result<Vec<Version>> {
+    pub fn versions<S: OrderedKv>(
+        &self,
+        view: &WideView<'_, S, impl KvRead>,
+        row: &[u8],
+        column: &[u8],
+    ) -> Result<Vec<Version>> {
         self.first(&view.read, row, column, self.versions_max)?.collect()
     }
 
     /// The newest version of `column` at `time` or before, among those that count. Reads them down to that
     /// one: whether older versions are still stored makes no difference.
-    pub fn as_of(
+    pub fn as_of<S: OrderedKv>(
         &self,
-        view: &WideView<'_, 'k, S>,
+        view: &WideView<'_, S, impl KvRead>,
         row: &[u8],
         column: &[u8],
         time: i64,
@@ -123,15 +127,10 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
         versions.find(|version| version.as_ref().map_or(true, |version| version.time <= time)).transpose()
     }
 
-    fn cells(&self, row: &[u8], columns: &KeyRange) -> Result<KeyRange> {
-        Ok(self.table.family(&self.family)?.columns(row, columns))
-    }
-
     /// Column and time of the version stored at `at`.
     fn open(&self, at: &[u8]) -> Result<(Vec<u8>, i64)> {
-        let cells = &self.table.family(&self.family)?.cells;
         let open = || {
-            let (_, name): (Vec<u8>, Vec<u8>) = cells.unpack(at)?;
+            let (_, name): (Vec<u8>, Vec<u8>) = self.family.cells.unpack(at)?;
             let (column, Desc(time)) = unpack(&name)?;
             Ok((column, time))
         };
@@ -146,7 +145,7 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
         column: &[u8],
         count: u32,
     ) -> Result<impl Iterator<Item = Result<Version>>> {
-        let range = self.cells(row, &Space::root().under(&(column,)))?;
+        let range = self.family.columns(row, &Space::root().under(&(column,)));
         let options = ScanOptions::new().limit(usize::try_from(count).unwrap_or(usize::MAX));
         let version = |cell: Result<(Bytes, Bytes)>| {
             let (at, value) = cell?;
@@ -157,7 +156,11 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
 
     /// The columns of `row` with their versions that count: one scan, and a seek past the rest of each column
     /// that has more.
-    pub fn row(&self, view: &WideView<'_, 'k, S>, row: &[u8]) -> Result<Vec<(Vec<u8>, Vec<Version>)>> {
+    pub fn row<S: OrderedKv>(
+        &self,
+        view: &WideView<'_, S, impl KvRead>,
+        row: &[u8],
+    ) -> Result<Vec<(Vec<u8>, Vec<Version>)>> {
         let mut columns: Vec<(Vec<u8>, Vec<Version>)> = Vec::new();
         let counting = |cell: &(Bytes, Bytes)| {
             let (column, time) = self.open(&cell.0)?;
@@ -172,18 +175,22 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
         Ok(columns)
     }
 
-    /// Remove from `row` what no read can see any more, in one transaction; how many columns had such
-    /// versions. It may run at any time or never: reads answer the same. Of each column the versions that
-    /// count are read, so a version written meanwhile conflicts.
-    pub fn trim(&self, row: &[u8]) -> Result<Costed<usize>> {
-        self.table.store.update(|tx| {
-            let mut surplus = Vec::new();
-            self.walk(tx, row, |_| Ok(()), |start, end| surplus.push(KeyRange { start, end: Some(end) }))?;
-            for range in &surplus {
-                tx.delete_range(range.clone());
-            }
-            Ok(surplus.len())
-        })
+    /// Remove from `row` of `table`, in which the history was declared, what no read can see any more, in one
+    /// transaction; how many columns had such versions. It may run at any time or never: reads answer the same. Of
+    /// each column the versions that count are read, so a version written meanwhile conflicts.
+    pub fn trim<S: OrderedKv>(&self, table: &WideTable<S>, row: &[u8]) -> Result<Costed<usize>> {
+        table.store.update(|tx| self.trim_in(tx, row))
+    }
+
+    /// [`trim`](Self::trim) in the caller's transaction.
+    pub fn trim_in(&self, tx: &mut impl KvTx, row: &[u8]) -> Result<usize> {
+        let mut surplus = Vec::new();
+        self.walk(&*tx, row, |_| Ok(()), |start, end| surplus.push(KeyRange { start, end: Some(end) }))?;
+        let columns = surplus.len();
+        for range in surplus {
+            tx.delete_range(range);
+        }
+        Ok(columns)
     }
 
     /// Call `counting` for each version of `row` that counts, and `surplus` with the range of each column's
@@ -195,7 +202,7 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
         mut counting: impl FnMut(&(Bytes, Bytes)) -> Result<()>,
         mut surplus: impl FnMut(Vec<u8>, Vec<u8>),
     ) -> Result<()> {
-        let mut rest = self.cells(row, &KeyRange::all())?;
+        let mut rest = self.family.columns(row, &KeyRange::all());
         let (mut column, mut seen): (Option<Vec<u8>>, u32) = (None, 0);
         'seek: loop {
             for cell in read.scan(rest.clone(), ScanOptions::new())? {
@@ -207,7 +214,7 @@ impl<'t, 'k, S: OrderedKv> History<'t, 'k, S> {
                     seen = 1;
                 }
                 if seen > self.versions_max {
-                    let end = self.cells(row, &Space::root().under(&(own.as_slice(),)))?.end;
+                    let end = self.family.columns(row, &Space::root().under(&(own.as_slice(),))).end;
                     let end = end.unwrap_or_default();
                     surplus(cell.0.to_vec(), end.clone());
                     rest.start = end;

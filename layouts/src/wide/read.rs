@@ -190,7 +190,7 @@ impl Query {
         self
     }
 
-    pub(super) fn run<S: OrderedKv>(&self, table: &WideTable<'_, S>, read: &impl KvRead) -> Result<Page> {
+    pub(super) fn run<S: OrderedKv>(&self, table: &WideTable<S>, read: &impl KvRead) -> Result<Page> {
         if [self.limit_rows, self.limit_cells].contains(&Some(0))
             || [self.limit_bytes, self.limit_looked].contains(&Some(0))
         {
@@ -458,26 +458,27 @@ impl<'a, R: KvRead> Iterator for FamilyScan<'a, R> {
     }
 }
 
-/// A table at one moment.
-pub struct WideView<'t, 'k, S: OrderedKv + 'k> {
-    table: &'t WideTable<'k, S>,
-    pub(super) read: S::Read<'k>,
+/// A table at one moment, or as a transaction sees it.
+pub struct WideView<'t, S: OrderedKv + 't, R = <S as OrderedKv>::Read<'t>> {
+    table: &'t WideTable<S>,
+    pub(super) read: R,
 }
 
-impl<S: OrderedKv> std::fmt::Debug for WideView<'_, '_, S> {
+impl<S: OrderedKv, R> std::fmt::Debug for WideView<'_, S, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WideView").field("space", &self.table.space).finish_non_exhaustive()
     }
 }
 
-impl<'t, 'k, S: OrderedKv> WideView<'t, 'k, S> {
-    pub(super) fn new(table: &'t WideTable<'k, S>, read: S::Read<'k>) -> Self {
+impl<'t, S: OrderedKv, R: KvRead> WideView<'t, S, R> {
+    pub(super) fn new(table: &'t WideTable<S>, read: R) -> Self {
         WideView { table, read }
     }
 
     /// The value of a cell: one get.
     pub fn get(&self, row: &[u8], family: &str, column: &[u8]) -> Result<Option<Bytes>> {
-        self.table.get_in(&self.read, row, family, column)
+        let family = self.table.family(family)?;
+        self.table.with_cell(row, family, column, |at| self.read.get(at))
     }
 
     /// Whether there is such a cell: one get without the value.

@@ -157,7 +157,7 @@ fn racing_conditional_writes_have_one_winner_and_counters_lose_nothing() {
 }
 
 /// A table with one very wide row and a hundred narrow ones.
-fn filled<S: OrderedKv>(store: &S) -> WideTable<'_, S> {
+fn filled<S: OrderedKv>(store: &S) -> WideTable<&S> {
     let table = WideTable::open(store, &space(), &["f", "g"]).expect("open");
     let wide = (0..5_000).fold(RowChange::new(), |change, i| {
         change.put("f", format!("c{i:04}").as_bytes(), format!("{}", i % 7).as_bytes())
@@ -264,7 +264,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn run<S: OrderedKv>(table: &WideTable<'_, S>, model: &mut Model, op: &Op) -> Result<OpCost> {
+fn run<S: OrderedKv>(table: &WideTable<&S>, model: &mut Model, op: &Op) -> Result<OpCost> {
     match op.clone() {
         Op::Put(row, family, column, value) => {
             let cost = if value.len().is_multiple_of(2) {
@@ -297,7 +297,7 @@ fn run<S: OrderedKv>(table: &WideTable<'_, S>, model: &mut Model, op: &Op) -> Re
 
 /// Read a query in pages and compare all of it with the model.
 fn pages_equal_the_model<S: OrderedKv>(
-    table: &WideTable<'_, S>,
+    table: &WideTable<&S>,
     model: &Model,
     query: &Query,
     wanted: impl Fn(&(Vec<u8>, usize, Vec<u8>), &Vec<u8>) -> bool,

@@ -21,7 +21,7 @@ pub struct CellRef<'a> {
 }
 
 /// The one family of a query that can be visited.
-fn family_of<'t, S: OrderedKv>(table: &'t WideTable<'_, S>, query: &Query) -> Result<&'t Family> {
+fn family_of<'t, S: OrderedKv>(table: &'t WideTable<S>, query: &Query) -> Result<&'t Family> {
     let refuse = |why| Err(Error::bad_input("query", "visit", why));
     let limits = [query.limit_rows, query.limit_cells].iter().any(Option::is_some)
         || [query.limit_bytes, query.limit_looked].iter().any(Option::is_some);
@@ -47,7 +47,7 @@ struct Passing {
 }
 
 pub(super) fn run<S: OrderedKv>(
-    table: &WideTable<'_, S>,
+    table: &WideTable<S>,
     read: &impl KvRead,
     query: &Query,
     mut visit: impl FnMut(CellRef<'_>) -> Result<ControlFlow<()>>,

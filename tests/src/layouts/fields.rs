@@ -21,11 +21,11 @@ pub fn subjects() -> Vec<Box<dyn Subject>> {
 /// A row has as many cells in "games" as its counter says, and versions of its body beside them.
 struct Wide;
 
-fn wide(store: &EngineStore) -> Done<WideTable<'_, EngineStore>> {
+fn wide(store: &EngineStore) -> Done<WideTable<&EngineStore>> {
     WideTable::open(store, &Space::new(&("w",)), &["games", "count", "body"])
 }
 
-fn bodies<'t, 'k>(table: &'t WideTable<'k, EngineStore>) -> Done<History<'t, 'k, EngineStore>> {
+fn bodies(table: &WideTable<&EngineStore>) -> Done<History> {
     History::declare(table, "body", 2)
 }
 
@@ -43,7 +43,7 @@ impl Subject for Wide {
         let change = RowChange::new();
         let change = match random.u8(0..8) {
             0 => change.delete_row(),
-            1 => return bodies.trim(&row).map(|_| ()),
+            1 => return bodies.trim(&table, &row).map(|_| ()),
             _ if there => change.delete("games", &column).add("count", b"", -1),
             _ => change.put("games", &column, b"").add("count", b"", 1),
         };

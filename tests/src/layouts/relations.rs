@@ -149,7 +149,7 @@ struct Salted;
 
 type Point = (u64, String);
 
-fn salted(store: &EngineStore) -> Done<SaltedTable<'_, EngineStore, Point>> {
+fn salted(store: &EngineStore) -> Done<SaltedTable<&EngineStore, Point>> {
     SaltedTable::open(store, &Space::new(&("s",)), &Salt::new(3, &[0]))
 }
 
@@ -190,7 +190,7 @@ impl Subject for Salted {
 
 struct Promoted;
 
-fn promoted(store: &EngineStore) -> Done<PromotedTable<'_, EngineStore, Point>> {
+fn promoted(store: &EngineStore) -> Done<PromotedTable<&EngineStore, Point>> {
     PromotedTable::open(store, &Space::new(&("p",)), 1)
 }
 

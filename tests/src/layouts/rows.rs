@@ -29,7 +29,7 @@ pub fn subjects() -> Vec<Box<dyn Subject>> {
 struct Indexed(bool);
 
 impl Indexed {
-    fn open<'k>(&self, store: &'k EngineStore) -> Done<IndexedTable<'k, EngineStore, (u64,)>> {
+    fn open<'k>(&self, store: &'k EngineStore) -> Done<IndexedTable<&'k EngineStore, (u64,)>> {
         let city = Index::multi("city", 1, |_: &(u64,), row| {
             let (city, mail): (u64, u64) = unpack(row)?;
             Ok(vec![Entry::new(&(city,)).including(&pack(&(mail,)))])
@@ -100,7 +100,7 @@ struct Account {
 struct Typed(RowMode);
 
 impl Typed {
-    fn open<'k>(&self, store: &'k EngineStore) -> Done<Table<'k, EngineStore, (u64,), Account>> {
+    fn open<'k>(&self, store: &'k EngineStore) -> Done<Table<&'k EngineStore, (u64,), Account>> {
         Table::open(store, &Space::new(&("a",)), self.0)
     }
 }
@@ -142,7 +142,7 @@ impl Subject for Typed {
 struct Elements(Chunk);
 
 impl Elements {
-    fn open<'k>(&self, store: &'k EngineStore) -> Done<Vector<'k, EngineStore, u64>> {
+    fn open<'k>(&self, store: &'k EngineStore) -> Done<Vector<&'k EngineStore, u64>> {
         Vector::open(store, &Space::new(&("v",)), self.0)
     }
 }

@@ -9,21 +9,15 @@ use crate::testing::{assert_block, contents, engine};
 use crate::tuple::Space;
 use crate::wide::{History, RowChange, Version, WideTable};
 
-fn open<S: OrderedKv>(store: &S) -> WideTable<'_, S> {
+fn open<S: OrderedKv>(store: &S) -> WideTable<&S> {
     WideTable::open(store, &Space::new(&("m",)), &["body"]).expect("open")
 }
 
-fn declare<'t, 'k, S: OrderedKv>(table: &'t WideTable<'k, S>, versions: u32) -> History<'t, 'k, S> {
+fn declare<S: OrderedKv>(table: &WideTable<&S>, versions: u32) -> History {
     History::declare(table, "body", versions).expect("declare")
 }
 
-fn put<S: OrderedKv>(
-    table: &WideTable<'_, S>,
-    history: &History<'_, '_, S>,
-    column: &[u8],
-    time: i64,
-    value: &[u8],
-) {
+fn put<S: OrderedKv>(table: &WideTable<&S>, history: &History, column: &[u8], time: i64, value: &[u8]) {
     table.apply(b"12345", &history.put(RowChange::new(), column, time, value)).expect("apply");
 }
 
@@ -57,13 +51,16 @@ fn reads_cost_the_versions_that_count() {
     let found = history.as_of(&view, b"12345", b"b", 5).expect("read");
     assert_eq!((found.map(|version| version.time), view.cost().since(&before).keys_read), (Some(0), 1));
     let found = history.as_of(&view, b"12345", b"a", 98).expect("read");
-    assert_eq!((found.map(|version| version.time), view.cost().since(&before).keys_read), (Some(98), 1 + 2));
+    assert_eq!(
+        (found.map(|version| version.time), view.cost().since(&before).keys_read),
+        (Some(98), 1 + 2)
+    );
     let before = view.cost();
     let row = history.row(&view, b"12345").expect("read");
     assert_eq!(row.len(), 2);
     assert_eq!(view.cost().since(&before).keys_read, 8, "one more a column, then a seek");
-    let trimmed = history.trim(b"12345").expect("trim");
-    assert_eq!((trimmed.value, history.trim(b"12345").expect("trim").value), (2, 0));
+    let trimmed = history.trim(&table, b"12345").expect("trim");
+    assert_eq!((trimmed.value, history.trim(&table, b"12345").expect("trim").value), (2, 0));
     assert_eq!(contents(&store).len(), 2 + 6, "and what counts");
     let view = table.view().expect("view");
     assert_eq!(history.row(&view, b"12345").expect("read"), row);
@@ -81,7 +78,7 @@ fn declarations_and_data_are_checked() {
     table.apply(b"12345", &RowChange::new().put("body", b"no time", b"")).expect("apply");
     let view = table.view().expect("view");
     assert!(matches!(history.row(&view, b"12345"), Err(Error::Foreign { layout: "wide", .. })));
-    assert!(history.trim(b"12345").is_err());
+    assert!(history.trim(&table, b"12345").is_err());
     let done = store.update(|tx| {
         tx.put(&Space::new(&("m",)).key(&(super::super::HISTORY, 0)), b"\x02");
         Ok(())
@@ -114,10 +111,7 @@ type Row = Vec<(Vec<u8>, Vec<Version>)>;
 type Model = BTreeMap<Vec<u8>, BTreeMap<i64, Vec<u8>>>;
 
 /// Every answer there is.
-fn answers<S: OrderedKv>(
-    table: &WideTable<'_, S>,
-    history: &History<'_, '_, S>,
-) -> (Row, Vec<Option<Version>>) {
+fn answers<S: OrderedKv>(table: &WideTable<&S>, history: &History) -> (Row, Vec<Option<Version>>) {
     let view = table.view().expect("view");
     let row = history.row(&view, b"12345").expect("read");
     let as_of = (0..3u8).flat_map(|column| (-4..7i64).map(move |time| (column, time)));
@@ -145,7 +139,7 @@ fn equals_the_model<S: OrderedKv>(store: &S, ops: &[Op], versions_max: u32, upke
             Op::Trim | Op::Flush | Op::Compact => {
                 let before = answers(&table, &history);
                 if matches!(op, Op::Trim) {
-                    history.trim(b"12345").expect("trim");
+                    history.trim(&table, b"12345").expect("trim");
                 } else {
                     upkeep(store, op);
                 }

@@ -134,9 +134,9 @@ fn same_day(seconds: i64, day: u32) -> bool {
 
 struct Wide<'t, 'k, S> {
     store: &'k S,
-    table: &'t WideTable<'k, S>,
+    table: &'t WideTable<&'k S>,
     /// Keeps the versions where messages are columns with a time.
-    history: Option<History<'t, 'k, S>>,
+    history: Option<History>,
 }
 
 impl<S: OrderedKv> Wide<'_, '_, S> {
@@ -255,8 +255,8 @@ macro_rules! narrow_writes {
 
 struct NarrowById<'k, S> {
     store: &'k S,
-    table: TallTable<'k, S, (u32, String)>,
-    counts: TallTable<'k, S, (u32,)>,
+    table: TallTable<&'k S, (u32, String)>,
+    counts: TallTable<&'k S, (u32,)>,
 }
 
 impl<S: OrderedKv> NarrowById<'_, S> {
@@ -297,8 +297,8 @@ impl<S: OrderedKv> Mail for NarrowById<'_, S> {
 
 struct NarrowByDay<'k, S> {
     store: &'k S,
-    table: TallTable<'k, S, (u32, u32, String)>,
-    counts: TallTable<'k, S, (u32,)>,
+    table: TallTable<&'k S, (u32, u32, String)>,
+    counts: TallTable<&'k S, (u32,)>,
 }
 
 impl<S: OrderedKv> NarrowByDay<'_, S> {

@@ -185,7 +185,7 @@ macro_rules! get_in_a_view {
 
 struct Growing<'k, S> {
     store: &'k S,
-    table: TallTable<'k, S, TimeSource>,
+    table: TallTable<&'k S, TimeSource>,
 }
 
 impl<S: OrderedKv> Events for Growing<'_, S> {
@@ -201,7 +201,7 @@ impl<S: OrderedKv> Events for Growing<'_, S> {
 
 struct Salted<'k, S> {
     store: &'k S,
-    table: SaltedTable<'k, S, TimeSource>,
+    table: SaltedTable<&'k S, TimeSource>,
 }
 
 impl<S: OrderedKv> Events for Salted<'_, S> {
@@ -216,7 +216,7 @@ impl<S: OrderedKv> Events for Salted<'_, S> {
 
 struct Promoted<'k, S> {
     store: &'k S,
-    table: PromotedTable<'k, S, TimeSource>,
+    table: PromotedTable<&'k S, TimeSource>,
 }
 
 impl<S: OrderedKv> Events for Promoted<'_, S> {
@@ -231,7 +231,7 @@ impl<S: OrderedKv> Events for Promoted<'_, S> {
 
 struct Hashed<'k, S> {
     store: &'k S,
-    table: HashedTable<'k, S, TimeSource>,
+    table: HashedTable<&'k S, TimeSource>,
 }
 
 impl<S: OrderedKv> Events for Hashed<'_, S> {

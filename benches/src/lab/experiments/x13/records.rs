@@ -37,7 +37,7 @@ pub(super) trait Records {
 
 struct RealRecords<'k, S, const N: usize> {
     store: &'k S,
-    table: Table<'k, S, (u64,), Texts<N>>,
+    table: Table<&'k S, (u64,), Texts<N>>,
 }
 
 impl<S: OrderedKv, const N: usize> Records for RealRecords<'_, S, N> {
@@ -108,7 +108,7 @@ fn space() -> Space {
 }
 
 /// The vector in `store`, made if there is none.
-pub(super) fn vector<S: OrderedKv>(store: &S, chunk: Chunk) -> esker_layouts::Result<Vector<'_, S, u64>> {
+pub(super) fn vector<S: OrderedKv>(store: &S, chunk: Chunk) -> esker_layouts::Result<Vector<&S, u64>> {
     Vector::open(store, &space(), chunk)
 }
 

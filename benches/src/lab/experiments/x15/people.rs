@@ -149,7 +149,7 @@ pub(super) fn rows() -> Space {
 
 struct Table<'k, S> {
     store: &'k S,
-    table: IndexedTable<'k, S, (u64,)>,
+    table: IndexedTable<&'k S, (u64,)>,
 }
 
 fn name(row: &[u8]) -> esker_layouts::Result<String> {

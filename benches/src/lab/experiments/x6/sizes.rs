@@ -98,7 +98,7 @@ fn wide<K: OrderedKv>(kv: &K, case: &Case<'_>, family: &str) -> esker_layouts::R
 }
 
 fn tall<K: OrderedKv>(kv: &K, case: &Case<'_>) -> esker_layouts::Result<()> {
-    let table: TallTable<'_, K, (String, String)> = TallTable::open(kv, &Space::new(&("t",)))?;
+    let table: TallTable<&K, (String, String)> = TallTable::open(kv, &Space::new(&("t",)))?;
     each_row(case, |user, friends| {
         let put = |tx: &mut K::Tx<'_>| {
             friends.iter().try_for_each(|f| table.put_in(tx, &(user.to_owned(), (*f).to_owned()), b"1"))

@@ -195,7 +195,7 @@ impl<K: OrderedKv> OpenInterest<K> for RealInterest {
 
 struct Wide<'k, K> {
     store: &'k K,
-    table: WideTable<'k, K>,
+    table: WideTable<&'k K>,
     games: &'k [String],
     splits: &'k [String],
 }
@@ -277,16 +277,16 @@ type Names = (String, String, u32);
 
 struct Tall<'k, K> {
     store: &'k K,
-    by_game: TallTable<'k, K, Names>,
+    by_game: TallTable<&'k K, Names>,
     /// The same facts by user, if they are kept both ways.
-    by_user: Option<TallTable<'k, K, Names>>,
+    by_user: Option<TallTable<&'k K, Names>>,
     games: &'k [String],
     splits: &'k [String],
 }
 
 /// Whether `table` has a row in `range`.
 fn any<K: OrderedKv, T: esker_layouts::tuple::Key>(
-    table: &TallTable<'_, K, T>,
+    table: &TallTable<&K, T>,
     range: KeyRange,
 ) -> Result<Costed<bool>> {
     let view = table.view()?;
@@ -393,13 +393,13 @@ fn digests(keys: &Space, before: &[Uuid], part: Part) -> KeyRange {
 
 struct WholeKey<'k, K> {
     store: &'k K,
-    table: TallTable<'k, K, (Uuid, u32)>,
+    table: TallTable<&'k K, (Uuid, u32)>,
     games: &'k [String],
 }
 
 /// Every row in `range` of a hashed table: its game and its user, as the value has them.
 fn each<K: OrderedKv, T: esker_layouts::tuple::Key>(
-    table: &TallTable<'_, K, T>,
+    table: &TallTable<&K, T>,
     range: KeyRange,
     mut take: impl FnMut(&str, &str) -> Go,
 ) -> Result<OpCost> {
@@ -414,7 +414,7 @@ fn each<K: OrderedKv, T: esker_layouts::tuple::Key>(
 
 /// The games of `user`, told from every row there is.
 fn games_by_scan<K: OrderedKv, T: esker_layouts::tuple::Key>(
-    table: &TallTable<'_, K, T>,
+    table: &TallTable<&K, T>,
     user: &str,
 ) -> Result<Costed<Games>> {
     let mut games = Games::default();
@@ -429,7 +429,7 @@ fn games_by_scan<K: OrderedKv, T: esker_layouts::tuple::Key>(
 
 /// The users of `game` in `range`.
 fn players_in<K: OrderedKv, T: esker_layouts::tuple::Key>(
-    table: &TallTable<'_, K, T>,
+    table: &TallTable<&K, T>,
     range: KeyRange,
     game: &str,
 ) -> Result<Costed<Followers>> {
@@ -488,7 +488,7 @@ impl<K: OrderedKv> Interest for WholeKey<'_, K> {
 
 struct PerField<'k, K> {
     store: &'k K,
-    table: TallTable<'k, K, (Uuid, Uuid, u32)>,
+    table: TallTable<&'k K, (Uuid, Uuid, u32)>,
     games: &'k [String],
     /// The games' digests.
     digests: Vec<Uuid>,
