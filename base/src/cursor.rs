@@ -17,15 +17,6 @@ use crate::{InternalKey, Kind, OpCost, Result, SeqNo};
 /// Into how many steps an approach is divided: see [`Cursor::approach`].
 pub const APPROACH_STEPS: u8 = 4;
 
-/// Which way a walk goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// To larger keys.
-    Forward,
-    /// To smaller keys.
-    Backward,
-}
-
 /// A walk over sorted entries. See the module for the rules.
 pub trait Cursor {
     /// Stand on the first entry.
@@ -40,12 +31,17 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
-    /// Come nearer to where a [`seek`](Cursor::seek) to `target` will look, or backwards a [`seek_before`](Cursor::seek_before),
-    /// which has to be the next call: step `step` of [`APPROACH_STEPS`], counted from 0. Each asks the processor for what the next will look at, so that the sources of a
+    /// Come nearer to where a [`seek`](Cursor::seek) to `target` will look, which has to be the next call: step `step` of
+    /// [`APPROACH_STEPS`], counted from 0. Each asks the processor for what the next will look at, so that the sources of a
     /// merge, which take their steps in turns, do not wait for memory one after another. The cursor's position is lost.
     /// What fails on the way, the seek tells.
     #[inline]
-    fn approach(&mut self, _target: InternalKey<'_>, _direction: Direction, _step: u8) {}
+    fn approach(&mut self, _target: InternalKey<'_>, _step: u8) {}
+    /// The same for a [`seek_before`](Cursor::seek_before).
+    #[inline]
+    fn approach_before(&mut self, target: InternalKey<'_>, step: u8) {
+        self.approach(target, step);
+    }
     /// Step to the following entry; of those that follow with the same user key and a number above `seqno` any may be left
     /// out. How many entries were stepped over, this one among them.
     #[inline]

@@ -21,7 +21,7 @@
 
 use std::cmp::Ordering;
 
-use crate::cursor::{APPROACH_STEPS, Direction, EntryView, Lent};
+use crate::cursor::{APPROACH_STEPS, EntryView, Lent};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -30,6 +30,12 @@ mod hidden;
 mod tests;
 
 pub use hidden::Passed;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    Forward,
+    Backward,
+}
 
 /// Where a source stands.
 #[derive(Clone, Copy, Debug)]
@@ -372,11 +378,11 @@ impl<C: Cursor> Merge<C> {
         self.resettle()
     }
 
-    /// Let every source ask for what a seek to `target`, or before it, will read before any of them waits for it.
-    fn approach_all(&mut self, target: InternalKey<'_>, direction: Direction) -> Result<()> {
+    /// Let every source ask for what a seek will read before any of them waits for it.
+    fn approach_all(&mut self, approach: impl Fn(&mut C, u8)) -> Result<()> {
         self.check()?;
         for step in 0..APPROACH_STEPS {
-            self.sources.iter_mut().for_each(|source| source.approach(target, direction, step));
+            self.sources.iter_mut().for_each(|source| approach(source, step));
         }
         Ok(())
     }
@@ -416,11 +422,11 @@ impl<C: Cursor> Cursor for Merge<C> {
         self.seek_all(Direction::Backward, C::seek_last)
     }
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
-        self.approach_all(target, Direction::Forward)?;
+        self.approach_all(|source, step| source.approach(target, step))?;
         self.seek_all(Direction::Forward, |source| source.seek(target))
     }
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
-        self.approach_all(target, Direction::Backward)?;
+        self.approach_all(|source, step| source.approach_before(target, step))?;
         self.seek_all(Direction::Backward, |source| source.seek_before(target))
     }
     #[inline]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{Direction, EntryView, Stepped};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;
 use esker_sstable::{BlobReader, CursorOptions, TableCursor};
@@ -81,23 +81,23 @@ impl RunCursor {
         self.run.tables()[self.at].blob(pointer)
     }
 
-    /// Where a seek to `target` begins: in the first table that may reach it, or backwards in the last that begins at or
-    /// before it. Where there is none, the range's end names none.
-    fn first_of(&self, target: InternalKey<'_>, direction: Direction) -> usize {
-        match direction {
-            Direction::Forward => self.run.first_reaching(target.user).max(self.range.start),
-            Direction::Backward => match self.run.last_begun(target.user) {
-                Some(at) if at >= self.range.start => at.min(self.range.end - 1),
-                _ => self.range.end,
-            },
-        }
+    /// The first table that may reach `target`.
+    fn first_reaching(&self, target: InternalKey<'_>) -> usize {
+        self.run.first_reaching(target.user).max(self.range.start)
     }
 
-    /// The same, if that table was approached.
-    fn approached(&mut self, target: InternalKey<'_>, direction: Direction) -> usize {
-        let at = self.aim.take().unwrap_or_else(|| self.first_of(target, direction));
-        debug_assert_eq!(at, self.first_of(target, direction), "another target was approached");
-        at
+    /// The last table that begins at or before `target`. Where there is none, the range's end names none.
+    fn last_begun(&self, target: InternalKey<'_>) -> usize {
+        let at = self.run.last_begun(target.user).filter(|at| *at >= self.range.start);
+        at.map_or(self.range.end, |at| at.min(self.range.end - 1))
+    }
+
+    /// Go to table `at`, in which a seek will begin; whether there is one.
+    fn aim_at(&mut self, at: usize) -> bool {
+        // A failure is kept, and the seek tells it.
+        let entered = self.guard(|run| run.enter(at));
+        self.aim = entered.is_ok().then_some(at);
+        entered.is_ok_and(|is_there| is_there)
     }
 
     /// Go to table `at` without standing anywhere in it yet; false, standing nowhere, if there is none.
@@ -188,14 +188,16 @@ impl Cursor for RunCursor {
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
-            let at = run.approached(target, Direction::Forward);
+            let at = run.aim.take().unwrap_or_else(|| run.first_reaching(target));
+            debug_assert_eq!(at, run.first_reaching(target), "another target was approached");
             run.forward_from(at, |cursor| cursor.seek(target))
         })
     }
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guard(|run| {
-            let at = run.approached(target, Direction::Backward);
+            let at = run.aim.take().unwrap_or_else(|| run.last_begun(target));
+            debug_assert_eq!(at, run.last_begun(target), "another target was approached");
             run.backward_from(Some(at), |cursor| cursor.seek_before(target))
         })
     }
@@ -222,18 +224,21 @@ impl Cursor for RunCursor {
         self.guard(|run| run.backward_from(run.at.checked_sub(1), TableCursor::seek_last))
     }
 
-    fn approach(&mut self, target: InternalKey<'_>, direction: Direction, step: u8) {
-        if step == 0 {
-            let at = self.first_of(target, direction);
-            // A failure is kept, and the seek tells it.
-            let entered = self.guard(|run| run.enter(at));
-            self.aim = entered.is_ok().then_some(at);
-            if !entered.is_ok_and(|is_there| is_there) {
-                return;
-            }
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
+        if step == 0 && !self.aim_at(self.first_reaching(target)) {
+            return;
         }
         if let Some(cursor) = &mut self.cursor {
-            cursor.approach(target, direction, step);
+            cursor.approach(target, step);
+        }
+    }
+
+    fn approach_before(&mut self, target: InternalKey<'_>, step: u8) {
+        if step == 0 && !self.aim_at(self.last_begun(target)) {
+            return;
+        }
+        if let Some(cursor) = &mut self.cursor {
+            cursor.approach_before(target, step);
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
-use esker_base::cursor::{Direction, EntryView, Stepped};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_sstable::{BlobReader, TableCursor};
@@ -107,8 +107,12 @@ impl Cursor for Source {
         each!(self, c => c.next_older(seqno))
     }
     #[inline]
-    fn approach(&mut self, target: InternalKey<'_>, direction: Direction, step: u8) {
-        each!(self, c => c.approach(target, direction, step));
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
+        each!(self, c => c.approach(target, step));
+    }
+    #[inline]
+    fn approach_before(&mut self, target: InternalKey<'_>, step: u8) {
+        each!(self, c => c.approach_before(target, step));
     }
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {

@@ -2,9 +2,9 @@
 //!
 //! Optimistic transactions that are short win against one that is long, again and again. So one that has lost
 //! a few times takes the turn, one at a time, and those that have not yet lost give way to it before they begin.
-//! Whoever waits, to give way or for the turn, does so for a bounded time: the closure that has the turn may itself
-//! wait for something that somebody who waits here holds, a lock of the user's perhaps. Nothing that is true of
-//! a transaction rests on its turn.
+//! Whoever waits, to give way or for the turn, waits for the end of one turn for a bounded time: the closure that has it
+//! may itself wait for something that somebody who waits here holds, a lock of the user's perhaps. Nothing that is
+//! true of a transaction rests on its turn.
 //!
 //! Locks: `taken`, while the closure with the turn runs; it is only tried for. It is reentrant, since a closure may
 //! run a transaction of its own, which has the turn with it.

@@ -74,21 +74,21 @@ fn a_long_interval_is_kept() {
 /// What a power loss leaves of the keys `before` and `after`.
 fn left(world: &Simulation) -> Vec<Option<Vec<u8>>> {
     let left = world.disk.image_at(world.disk.trace_len(), Policy::Strict, 0);
-    let db = Database::builder(DIR).env(Simulation::on(left, 2).env()).open().unwrap();
-    let map = db.existing_keyspace("map").unwrap();
-    ["before", "after"].map(|key| map.get(key).unwrap().map(|value| value.to_vec())).into()
+    let db = Database::builder(DIR).env(Simulation::on(left, 2).env()).open().expect("opened");
+    let map = db.existing_keyspace("map").expect("there");
+    ["before", "after"].map(|key| map.get(key).expect("read").map(|value| value.to_vec())).into()
 }
 
 /// A row that is in a table, and one that nothing has synced yet, under a timer that is far from due.
 fn unsynced(world: &Simulation, faults: &FaultFs) -> (Database, Keyspace) {
-    let every = Duration::from_secs(60);
+    let every = Duration::from_mins(1);
     let options = DatabaseOptions { durability: Durability::Interval(every), ..DatabaseOptions::default() };
     let env = world.env_over(Arc::new(faults.clone()));
-    let db = Database::builder(DIR).options(options).env(env).open().unwrap();
-    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
-    map.put("before", "1").unwrap();
-    db.flush().unwrap();
-    map.put("after", "2").unwrap();
+    let db = Database::builder(DIR).options(options).env(env).open().expect("opened");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    map.put("before", "1").expect("put");
+    db.flush().expect("flushed");
+    map.put("after", "2").expect("put");
     assert_eq!(left(world), [Some(b"1".to_vec()), None]);
     (db, map)
 }
@@ -107,7 +107,7 @@ fn what_was_acknowledged_before_writes_stopped_is_synced() {
         world.steps.settle();
     }
     assert!(matches!(db.batch().commit(), Err(Error::Poisoned { .. })));
-    world.clock.advance(Duration::from_secs(120));
+    world.clock.advance(Duration::from_mins(2));
     world.steps.settle();
     assert_eq!(left(&world), [Some(b"1".to_vec()), Some(b"2".to_vec())]);
     assert_eq!(map.get("after").unwrap().as_deref(), Some(&b"2"[..]));

@@ -160,6 +160,10 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
         let epochs = self.known.now(tx, &self.epochs)?;
+        if epochs.oldest().is_some() {
+            // What an older epoch cannot place is refused before the first write.
+            self.each_place(&epochs, key, |_| Ok(ControlFlow::Continue(())))?;
+        }
         let mut newest = true;
         self.each_place(&epochs, key, |place| {
             if newest {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{Direction, EntryView, Stepped};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known, RowRun};
@@ -421,7 +421,7 @@ impl Cursor for TableCursor {
     }
 
     /// Which block, the same both ways; its memory; the block.
-    fn approach(&mut self, target: InternalKey<'_>, _direction: Direction, step: u8) {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
             (0, _) => self.aim = Some(self.find(target)),
             (1, Some(block)) if self.block != self.aim => self.table.prefetch_block(block, 0),

@@ -57,7 +57,8 @@ fn more_tables_than_descriptors_are_written_read_and_compacted() {
                 }
             });
         }
-        assert_eq!(map.iter().map(|row| row.expect("read")).count(), ROWS as usize);
+        let rows: Vec<_> = map.iter().collect::<Result<_, _>>().expect("read");
+        assert_eq!(rows.len(), ROWS as usize);
     });
     assert!(open_now() < DESCRIPTORS);
     assert_eq!(db.metrics().open_files, DESCRIPTORS / 2);

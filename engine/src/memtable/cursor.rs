@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use esker_base::cursor::{Direction, EntryView, Stepped};
+use esker_base::cursor::{EntryView, Stepped};
 use esker_base::key::head;
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
@@ -81,8 +81,7 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    // Both ways through the same nodes to the same leaf.
-    fn approach(&mut self, target: InternalKey<'_>, _direction: Direction, step: u8) {
+    fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         if let Some(found) = self.memtable.directory.get(self.keyspace) {
             self.position.approach(&found.index, target, step);
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use esker_base::checksum::key_hash;
-use esker_base::cursor::{APPROACH_STEPS, Direction};
+use esker_base::cursor::APPROACH_STEPS;
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, SeqNo};
 use loom::thread;
 
@@ -109,9 +109,9 @@ fn filtered_gets(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
 }
 
 /// Come nearer to `target`, as a merge does before it seeks.
-fn approach(cursor: &mut MemtableCursor, target: InternalKey<'_>, direction: Direction) {
+fn approach(cursor: &mut MemtableCursor, target: InternalKey<'_>) {
     for step in 0..APPROACH_STEPS {
-        cursor.approach(target, direction, step);
+        cursor.approach(target, step);
     }
 }
 
@@ -121,7 +121,7 @@ fn seek(memtable: &Arc<Memtable>, keys: &Keys, upper: u64, key: &[u8]) {
     let expected = expected(keys, upper);
     let mut cursor = memtable.cursor(SPACE);
     let target = InternalKey::new(key, SeqNo(upper));
-    approach(&mut cursor, target, Direction::Forward);
+    approach(&mut cursor, target);
     cursor.seek(target).expect("moves");
     assert!(!cursor.valid() || cursor.internal_key() >= target, "before what was sought");
     while cursor.valid() && cursor.seqno().0 > upper {
@@ -132,7 +132,7 @@ fn seek(memtable: &Arc<Memtable>, keys: &Keys, upper: u64, key: &[u8]) {
 
     let gap = [key, b"+"].concat();
     let target = InternalKey::before_all(&gap);
-    approach(&mut cursor, target, Direction::Backward);
+    approach(&mut cursor, target);
     cursor.seek_before(target).expect("moves");
     assert!(!cursor.valid() || cursor.internal_key() < target, "not before what was sought");
     while cursor.valid() && cursor.seqno().0 > upper {

@@ -130,6 +130,32 @@ fn bad_salts_keys_and_data_are_clear_errors() {
     assert!(matches!(table.rebucket(&Salt::new(9, &[0])), Err(Error::Foreign { .. })), "no number is left");
 }
 
+/// A key that fits in the newest epoch and not in an older one, whose buckets have longer numbers.
+#[test]
+fn a_refused_row_leaves_nothing_in_the_transaction() {
+    let store = MapStore::new();
+    let table = open(&store, 600);
+    table.rebucket(&Salt::new(1, &[0])).expect("rebucket");
+    let before = contents(&store);
+    let max = store.caps().key_bytes_max;
+    let mut refused = 0;
+    for (time, len) in (1..5).flat_map(|time| (max - 20..max).map(move |len| (time, len))) {
+        let key = point(time, &"x".repeat(len));
+        let done = store.update(|tx| {
+            let puts = table.put_in(tx, &key, b"").is_err();
+            if !puts {
+                table.delete_in(tx, &key)?;
+            }
+            Ok(puts)
+        });
+        if done.expect("commit").value {
+            refused += 1;
+            assert_eq!(contents(&store), before, "{len} bytes");
+        }
+    }
+    assert!((1..80).contains(&refused), "{refused}");
+}
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the promise is about writers beside the move")]
 fn buckets_change_under_load() {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use esker_base::cursor::{APPROACH_STEPS, Direction};
+use esker_base::cursor::APPROACH_STEPS;
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn readers_see_everything_published() {
                             assert_eq!(found.value, found.seqno.0.to_le_bytes());
                             let target = InternalKey::new(&key, SeqNo(upper));
                             for step in 0..APPROACH_STEPS {
-                                cursor.approach(target, Direction::Forward, step);
+                                cursor.approach(target, step);
                             }
                             cursor.seek(target).expect("moves");
                             assert_eq!(cursor.seqno(), found.seqno, "sought what was got");
