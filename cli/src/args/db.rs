@@ -163,8 +163,14 @@ pub struct NewKeyspace {
     #[arg(long, value_name = "NAME", value_parser = ["add-i64", "add-u64", "min", "max", "append"])]
     pub merge_operator: Option<String>,
     /// Values of at least this many bytes go to blob files, unless blocks are compressed; 0 for none.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = parse_blob_bytes_min)]
     pub blob_bytes_min: u32,
+}
+
+/// From how many bytes on values go to blob files.
+pub(super) fn parse_blob_bytes_min(text: &str) -> Result<u32, String> {
+    let bytes = text.parse().ok().filter(|bytes| matches!(bytes, 0 | 16..=0x4000_0000));
+    bytes.ok_or_else(|| "it is 0, or 16 to 1073741824".to_owned())
 }
 
 /// A block compression.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 
-use super::db::Codec;
+use super::db::{Codec, parse_blob_bytes_min};
 use super::parse_count;
 
 /// Run one workload and print its rate, its latencies and what it cost.
@@ -43,7 +43,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_enum, value_name = "CODEC", default_value_t = Codec::None)]
     pub compression: Codec,
     /// Values of at least this many bytes go to blob files (uncompressed databases only); 0 for none.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = parse_blob_bytes_min)]
     pub blob_bytes_min: u32,
     /// Bytes of the block cache (1G, 64M; powers of ten).
     #[arg(long, value_name = "N", default_value = "256M", value_parser = parse_count)]

@@ -42,6 +42,24 @@ fn no_action_but_create_keyspace_makes_a_database() {
 }
 
 #[test]
+fn options_out_of_range_make_no_database() {
+    let sandbox = Sandbox::new();
+    for (option, number) in [
+        ("--blob-bytes-min", "5"),
+        ("--blob-bytes-min", "1073741825"),
+        ("--block-bytes", "255"),
+        ("--filter-bits", "33"),
+        ("--merge-operator", "sum"),
+    ] {
+        sandbox.db(&["create-keyspace", "default", option, number]).failed(2, &[option, number]);
+        assert!(!is_there(&sandbox.path()), "{option} {number} made a directory");
+    }
+    for bytes in ["0", "16", "1073741824"] {
+        sandbox.db(&["create-keyspace", bytes, "--blob-bytes-min", bytes]).done();
+    }
+}
+
+#[test]
 fn a_file_is_no_database() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path(), "text").expect("it is ours");

@@ -51,7 +51,7 @@ fn options_out_of_range_make_nothing() {
     let sandbox = Sandbox::new();
     let path = sandbox.path();
     let path = path.to_str().expect("a path in ASCII");
-    let refused: [&[&str]; 8] = [
+    let refused: [&[&str]; 9] = [
         &["walk"],
         &["get", "--rows", "0"],
         &["get", "--threads", "0"],
@@ -60,6 +60,7 @@ fn options_out_of_range_make_nothing() {
         &["fill", "--value-bytes", "2G"],
         &["fill", "--durability", "interval:0"],
         &["fill", "--cache-bytes", "1_000_000G"],
+        &["fill", "--blob-bytes-min", "5"],
     ];
     for arguments in refused {
         esker(&[&["workload"], arguments, &["--dir", path]].concat()).failed(2, &["error: "]);
