@@ -13,6 +13,9 @@ pub enum Verdict {
     /// It may be right or wrong: the checksum that covers it does not agree, or what says where it
     /// ends is bad.
     Unchecked,
+    /// It says, under a checksum that agrees where the format has one, that its format is newer than any that this build reads:
+    /// it may be right or wrong.
+    Newer,
 }
 
 impl std::fmt::Display for Verdict {
@@ -22,6 +25,7 @@ impl std::fmt::Display for Verdict {
             Verdict::Ok => "ok",
             Verdict::Bad => "bad",
             Verdict::Unchecked => "unchecked",
+            Verdict::Newer => "newer",
         })
     }
 }
@@ -46,4 +50,11 @@ pub struct Field {
     pub value: String,
     /// Whether it checks.
     pub verdict: Verdict,
+}
+
+impl Field {
+    /// What is shown of a file that holds nothing, and is of a kind that always holds something.
+    pub fn of_an_empty_file(name: &'static str) -> Field {
+        Field { offset: 0, len: 0, name, value: "the file is empty".to_owned(), verdict: Verdict::Bad }
+    }
 }

@@ -3,7 +3,7 @@
 //! The exit code speaks of the whole file: where an answer cannot be written any more (`esker inspect … | head`),
 //! the rest is checked all the same.
 
-use esker::inspect::{Field, Verdict, file};
+use esker::inspect::{Field, FileKind, Verdict, file};
 use serde::Serialize;
 
 use crate::args::inspect::InspectArgs;
@@ -31,12 +31,22 @@ pub(crate) fn run(args: &InspectArgs, out: Out<'_>) -> Result<Exit, Failure> {
             args.file.display()
         );
     }
+    judge(args, kind, fields, out)
+}
+
+/// Show the fields of a file of `kind`, and say what they come to.
+fn judge(
+    args: &InspectArgs,
+    kind: FileKind,
+    fields: impl Iterator<Item = esker::Result<Field>>,
+    out: Out<'_>,
+) -> Result<Exit, Failure> {
     let columns = terminal_columns().map_or(usize::MAX, usize::from);
     let mut answer = Ok(());
     if !args.json {
         answer = say!(out, "{:>12} {:>9}  {:<9}  {:<20}  value", "offset", "bytes", "verdict", "field");
     }
-    let (mut shown, mut bytes, mut bad, mut unchecked) = (0, 0, 0, 0);
+    let (mut shown, mut bytes, mut bad, mut unchecked, mut newer) = (0, 0, 0, 0, 0);
     for field in fields {
         // What could not be read says nothing about the fields before it.
         let found = if bad > 0 { Exit::Damaged } else { Exit::Done };
@@ -45,21 +55,33 @@ pub(crate) fn run(args: &InspectArgs, out: Out<'_>) -> Result<Exit, Failure> {
         bytes += field.len;
         bad += u64::from(field.verdict == Verdict::Bad);
         unchecked += u64::from(field.verdict == Verdict::Unchecked);
+        newer += u64::from(field.verdict == Verdict::Newer);
         if answer.is_ok() && (!args.bad || field.verdict != Verdict::Ok) {
             answer = show(args, &field, columns, out);
         }
     }
     if answer.is_ok() && !args.json {
-        let rest = match (bad, unchecked) {
-            (0, 0) => "every checksum holds".to_owned(),
-            (bad, 0) => format!("{} bad", count(bad)),
-            (bad, unchecked) => format!("{} bad, {} unchecked", count(bad), count(unchecked)),
+        let others =
+            [(unchecked, "unchecked"), (newer, "newer")].into_iter().filter(|(number, _)| *number > 0);
+        let rest = match (shown, bad + unchecked + newer) {
+            (0, _) => "it is empty".to_owned(),
+            (_, 0) => "every checksum holds".to_owned(),
+            _ => others.fold(format!("{} bad", count(bad)), |text, (number, word)| {
+                format!("{text}, {} {word}", count(number))
+            }),
         };
         answer = say!(out, "{kind}: {}, {}; {rest}", counted(shown, "field"), counted(bytes, "byte"));
     }
     if bad > 0 {
         let what = format!("{} is damaged: {}", args.file.display(), counted(bad, "bad field"));
         return Err(Failure::new(Exit::Damaged, what));
+    }
+    if newer > 0 {
+        let path = args.file.display();
+        let what = format!(
+            "the format of {path} is newer than any that this build reads; a newer version checks it"
+        );
+        return Err(Failure::new(Exit::Failed, what));
     }
     answer.map(|()| Exit::Done)
 }
@@ -73,4 +95,50 @@ fn show(args: &InspectArgs, field: &Field, columns: usize, out: Out<'_>) -> Resu
     }
     let line = format!("{offset:>12} {len:>9}  {verdict:<9}  {name:<20}  {value}");
     say!(out, "{}", cut(&line, columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(fields: Vec<esker::Result<Field>>) -> (String, Result<Exit, Exit>) {
+        let args = InspectArgs { file: "000001.log".into(), bad: false, json: false };
+        let mut out = Vec::new();
+        let exit =
+            judge(&args, FileKind::Log, fields.into_iter(), &mut out).map_err(|failure| failure.exit);
+        (String::from_utf8(out).expect("text"), exit)
+    }
+
+    fn field(verdict: Verdict) -> Field {
+        Field { offset: 0, len: 4, name: "length", value: "7".to_owned(), verdict }
+    }
+
+    #[test]
+    fn what_was_found_before_a_failed_read_stands() {
+        let failed = || Err(esker::Error::io("read", "000001.log", std::io::Error::other("the device")));
+        for (before, exit) in
+            [(Verdict::Ok, Exit::Failed), (Verdict::Unchecked, Exit::Failed), (Verdict::Bad, Exit::Damaged)]
+        {
+            let (shown, found) = judged(vec![Ok(field(before)), failed()]);
+            assert_eq!(found, Err(exit), "{before}");
+            assert!(shown.contains("length"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn damage_comes_before_a_newer_format_and_that_before_what_is_unchecked() {
+        let (shown, exit) = judged(vec![Ok(field(Verdict::Newer)), Ok(field(Verdict::Unchecked))]);
+        assert_eq!(exit, Err(Exit::Failed));
+        assert!(shown.ends_with("0 bad, 1 unchecked, 1 newer\n"), "{shown}");
+        let (shown, exit) = judged(vec![Ok(field(Verdict::Newer)), Ok(field(Verdict::Bad))]);
+        assert_eq!(exit, Err(Exit::Damaged));
+        assert!(shown.ends_with("1 bad, 1 newer\n"), "{shown}");
+        assert_eq!(
+            judged(vec![Ok(field(Verdict::Unchecked))]).1,
+            Ok(Exit::Done),
+            "a log may end in such bytes"
+        );
+        let (shown, exit) = judged(Vec::new());
+        assert!(exit == Ok(Exit::Done) && shown.ends_with("it is empty\n"), "{shown}");
+    }
 }

@@ -39,6 +39,9 @@ pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Box<dyn Iterator<Item = Resul
         let bytes = fs::read_all(fs, path, current_file::BYTES_MAX)?;
         return Ok(Box::new(current(&bytes, path).into_iter().map(Ok)));
     }
+    if file.len()? == 0 {
+        return Ok(Box::new(std::iter::once(Ok(Field::of_an_empty_file("header")))));
+    }
     let fields = Box::new(esker_wal::inspect(fs, path)?);
     Ok(Box::new(Manifest { file, fields, kind: String::new(), edits: VecDeque::new() }))
 }
@@ -52,7 +55,14 @@ pub fn is_current(file: &dyn File) -> Result<bool> {
 
 /// One field a line.
 fn current(bytes: &[u8], path: &Path) -> Vec<Field> {
-    let verdict = if Current::decode(bytes, path).is_ok() { Verdict::Ok } else { Verdict::Bad };
+    if bytes.is_empty() {
+        return vec![Field::of_an_empty_file("title and version")];
+    }
+    let verdict = match Current::decode(bytes, path) {
+        Ok(_) => Verdict::Ok,
+        Err(Error::FormatTooNew { .. }) => Verdict::Newer,
+        Err(_) => Verdict::Bad,
+    };
     let mut offset = 0;
     let names = ["title and version", "database", "manifest", "checksum"]
         .into_iter()

@@ -56,7 +56,7 @@ pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
         Ok(footer) => inspection.footer = Some(footer),
         Err(error) => {
             let verdict =
-                if let Error::FormatTooNew { .. } = error { Verdict::Unchecked } else { Verdict::Bad };
+                if let Error::FormatTooNew { .. } = error { Verdict::Newer } else { Verdict::Bad };
             inspection.push(file_bytes, "table", error.to_string(), verdict);
             inspection.rest_done = true;
         }

@@ -36,7 +36,8 @@ pub use esker_base::inspect::{Field, Verdict};
 /// ```
 pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let window = Window::open(fs, path)?;
-    Ok(Inspection { window, seed: None, reusable: None, at: 0, fields: VecDeque::new(), failed: false })
+    let fields = VecDeque::new();
+    Ok(Inspection { window, seed: None, reusable: None, newer: false, at: 0, fields, failed: false })
 }
 
 /// An iterator over the fields of a log. Made by [`inspect`].
@@ -46,6 +47,8 @@ pub struct Inspection {
     seed: Option<ChecksumSeed>,
     /// Whose it is, if it may have been written over an older log.
     reusable: Option<(DatabaseId, FileNumber)>,
+    /// Whether its version is one that this build does not know.
+    newer: bool,
     /// Everything before this offset has been turned into fields.
     at: u64,
     /// Fields not yet handed out.
@@ -60,6 +63,11 @@ impl Iterator for Inspection {
         if self.fields.is_empty() && !self.failed && self.at < self.window.end() {
             let done = match self.seed {
                 None => self.header(),
+                Some(_) if self.newer => {
+                    let what = "cannot be told apart in a version that is not known".to_owned();
+                    self.push(self.window.end() - self.at, "records", what, Verdict::Newer);
+                    Ok(())
+                }
                 Some(seed) => self.record(seed),
             };
             if let Err(error) = done {
@@ -94,12 +102,18 @@ impl Inspection {
         self.seed = Some(ChecksumSeed::new(header.database, header.number));
         let expected = header.expected_checksum(&bytes);
         let checks = header.checksum == expected;
-        let covered = if checks { Verdict::Ok } else { Verdict::Unchecked };
         let kind = LogKind::from_magic(header.magic);
+        self.newer = checks && kind.is_some_and(|kind| header.version > kind.version());
+        let covered = match checks {
+            true if self.newer => Verdict::Newer,
+            true => Verdict::Ok,
+            false => Verdict::Unchecked,
+        };
         if checks && kind == Some(LogKind::WriteAhead) {
             self.reusable = Some((header.database, header.number));
         }
-        let unless = |wrong: bool| if wrong { Verdict::Bad } else { covered };
+        let newer = self.newer;
+        let unless = |wrong: bool| if wrong && !newer { Verdict::Bad } else { covered };
 
         let magic = match kind {
             Some(kind) => format!("{} ({kind})", printable(&header.magic)),

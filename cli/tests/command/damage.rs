@@ -72,6 +72,26 @@ fn a_newer_format_is_no_damage() {
         sandbox.db(action).failed(1, &["CURRENT", "version 9", "newer version"]);
         assert!(before == sandbox.files(), "it has changed the directory");
     }
+    let shown = inspect(&path, &["--bad"]);
+    shown.failed(1, &["CURRENT", "newer"]);
+    // The header line, the lines, the sum.
+    assert_eq!(shown.out.matches("newer").count(), 5, "{}", shown.out);
+}
+
+#[test]
+fn what_must_not_be_empty_is_damaged_if_it_is() {
+    let sandbox = Sandbox::with(&[("olya", "x")]);
+    for name in ["CURRENT", "000001.manifest", "000001.sst", "000001.blob"] {
+        let path = sandbox.dir.path().join(name);
+        std::fs::write(&path, "").expect("it is ours");
+        let shown = inspect(&path, &[]);
+        shown.failed(4, &[name, "1 bad field"]);
+        assert!(shown.out.contains("bad"), "{}", shown.out);
+    }
+    let path = sandbox.dir.path().join("000001.log");
+    std::fs::write(&path, "").expect("it is ours");
+    let shown = inspect(&path, &[]).done();
+    assert!(shown.ends_with("it is empty\n"), "a log may be: {shown}");
 }
 
 #[test]

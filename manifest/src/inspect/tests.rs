@@ -70,3 +70,22 @@ fn current_is_shown_line_by_line() {
     disk.put("CURRENT", b"esker database, format 1\nnonsense");
     assert!(fields(&disk, "CURRENT").iter().all(|field| field.verdict == Verdict::Bad));
 }
+
+#[test]
+fn what_is_empty_is_bad() {
+    let disk = sample();
+    for name in ["CURRENT", "000001.manifest"] {
+        disk.put(name, b"");
+        let fields = fields(&disk, name);
+        assert_eq!(fields.len(), 1, "{name}");
+        assert_eq!((fields[0].len, fields[0].verdict), (0, Verdict::Bad), "{name}");
+    }
+}
+
+#[test]
+fn a_newer_current_is_no_damage() {
+    let disk = sample();
+    disk.put("CURRENT", b"esker database, format 2\nin another way\n");
+    let fields = fields(&disk, "CURRENT");
+    assert!(fields.len() == 2 && fields.iter().all(|field| field.verdict == Verdict::Newer), "{fields:?}");
+}

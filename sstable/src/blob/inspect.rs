@@ -23,7 +23,7 @@ use crate::stored::Place;
 pub fn inspect_blob(fs: &dyn Fs, path: &Path) -> Result<BlobInspection> {
     let file = fs.open(path)?;
     let len = file.len()?;
-    Ok(BlobInspection { file, len, at: 0, identity: None, failed: false })
+    Ok(BlobInspection { file, len, at: 0, identity: None, unknown: Verdict::Unchecked, done: false })
 }
 
 /// An iterator over the fields of a blob file. Made by [`inspect_blob`].
@@ -34,21 +34,23 @@ pub struct BlobInspection {
     at: u64,
     /// What the header says, if it checks.
     identity: Option<TableIdentity>,
-    failed: bool,
+    /// What is said of the records if it does not.
+    unknown: Verdict,
+    done: bool,
 }
 
 impl Iterator for BlobInspection {
     type Item = Result<Field>;
 
     fn next(&mut self) -> Option<Result<Field>> {
-        if self.failed || self.at >= self.len {
+        if self.done {
             return None;
         }
         let field = self.field();
-        self.failed = field.is_err();
         if let Ok(field) = &field {
             self.at += field.len;
         }
+        self.done = field.is_err() || self.at >= self.len;
         Some(field)
     }
 }
@@ -70,7 +72,7 @@ impl BlobInspection {
         }
         let Some(identity) = self.identity else {
             let what = "cannot be told apart without the header".to_owned();
-            return Ok(self.rest("records", what, Verdict::Unchecked));
+            return Ok(self.rest("records", what, self.unknown));
         };
         if self.at == end {
             let bytes = read_exact_at(&*self.file, end, FOOTER_BYTES)?;
@@ -102,8 +104,10 @@ impl BlobInspection {
                 self.show(HEADER_BYTES as u64, "header", value, Verdict::Ok)
             }
             Err(error) => {
-                let newer = matches!(error, Error::FormatTooNew { .. });
-                let verdict = if newer { Verdict::Unchecked } else { Verdict::Bad };
+                let mut verdict = Verdict::Bad;
+                if let Error::FormatTooNew { .. } = error {
+                    (verdict, self.unknown) = (Verdict::Newer, Verdict::Newer);
+                }
                 self.show(HEADER_BYTES as u64, "header", error.to_string(), verdict)
             }
         })

@@ -174,6 +174,11 @@ fn a_newer_version_is_told_from_damage() {
     assert!(decode(&bytes).is_corruption(), "a version that no checksum covers is damage");
     repair_footer(&mut bytes);
     assert!(matches!(decode(&bytes), esker_base::Error::FormatTooNew { found: 5, supported: 4, .. }));
+    overwrite(&*fs, &bytes);
+    let fields: Vec<_> =
+        crate::inspect(&*fs, &path()).expect("memory").map(|field| field.expect("memory")).collect();
+    let told: Vec<_> = fields.iter().map(|field| (field.name, field.verdict)).collect();
+    assert_eq!(told, [("table", crate::inspect::Verdict::Newer)]);
 }
 
 /// As many as the bytes could hold, by what they claim: whoever looks at the first knows better.

@@ -1,8 +1,10 @@
 //! What `inspect` shows.
 
+use esker_base::format::LOG_VERSION;
 use esker_vfs::fs::Fs;
 
 use super::disk::Disk;
+use super::tails::header_with;
 use super::{LOG, create, path_of};
 use crate::{Verdict, inspect};
 
@@ -98,6 +100,18 @@ fn a_cut_log_shows_what_is_left() {
     let lines = shown(&bytes[..93]);
     assert!(lines.iter().any(|line| line == "72 +4 length: 9, of which the file has 0 (bad)"));
     assert!(lines.iter().any(|line| line.contains("payload checksum") && line.ends_with("(unchecked)")));
+}
+
+#[test]
+fn a_newer_version_is_no_damage() {
+    // A flag that means nothing to this build, too: it may mean something there.
+    let mut newer = header_with(8, &[LOG_VERSION.to_le_bytes()[0] + 1, 0, 0, 0, 2]);
+    newer.extend_from_slice(&[9; 100]);
+    let lines = shown(&newer);
+    assert!(lines.contains(&format!("8 +4 version: {} (newer)", LOG_VERSION + 1)), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("64 +100 records: ") && line.ends_with("(newer)")));
+    assert!(lines.iter().all(|line| line.ends_with("(newer)") || line.contains("header checksum")));
+    assert_eq!(lines.len(), 10);
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn a_foreign_log_is_refused_by_name() {
 }
 
 /// A header with `bytes` at `at`, and a checksum that agrees.
-fn header_with(at: usize, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn header_with(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut header = LogHeader::encode(&LOG, None);
     header[at..at + bytes.len()].copy_from_slice(bytes);
     let checksum = LogHeader::parse(&header).expect("64 bytes").expected_checksum(&header);
