@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use esker_base::filename::FileName;
-use esker_base::{DatabaseId, Result};
+use esker_base::inspect::Verdict;
+use esker_base::{DatabaseId, Error, Result};
 use esker_vfs::fs::{Dir, DirEntry, File, FileLock, Fs};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub enum Lie {
     FullIsBroken,
     /// Once a file could not be created, none can for good.
     FailureSticks,
+    /// Whoever opens a database reads all tables at once, and is refused if one is damaged.
+    EagerOpen,
     /// More space is reserved than was asked for, by an amount that follows from no seed.
     Moody,
 }
@@ -93,6 +96,24 @@ impl LyingFs {
         Arc::new(LyingFile { inner, kind: kind_of(path), lie, end, late })
     }
 
+    /// The error that a damaged table in the directory of `current` gives to whoever reads all of them.
+    fn damaged_table(&self, current: &Path) -> Result<()> {
+        let Some(dir) = current.parent() else { return Ok(()) };
+        for entry in self.inner.list(dir)? {
+            let path = dir.join(&entry.name);
+            if !matches!(kind_of(&path), Some(FileName::Table(_))) {
+                continue;
+            }
+            for field in esker_sstable::inspect(&*self.inner, &path)? {
+                let field = field?;
+                if field.verdict == Verdict::Bad {
+                    return Err(Error::corruption(path, field.offset, field.value));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Where the log at `path` has its first damage, if it has any that it knows of.
     fn damage(&self, path: &Path) -> Option<u64> {
         let Some(FileName::Log(number)) = kind_of(path) else { return None };
@@ -120,9 +141,9 @@ fn database_of(fs: &dyn Fs, path: &Path) -> Option<DatabaseId> {
     esker_manifest::current_file::read(fs, path.parent()?).ok().map(|current| current.database)
 }
 
-fn offset_of(error: &esker_base::Error) -> Option<u64> {
+fn offset_of(error: &Error) -> Option<u64> {
     match error {
-        esker_base::Error::Corruption { offset, .. } => Some(*offset),
+        Error::Corruption { offset, .. } => Some(*offset),
         _ => None,
     }
 }
@@ -131,7 +152,7 @@ fn offset_of(error: &esker_base::Error) -> Option<u64> {
 fn broken<T>(lie: Lie, path: &Path, result: Result<T>) -> Result<T> {
     match result {
         Err(full) if lie == Lie::FullIsBroken && full.is_no_space() => {
-            Err(esker_base::Error::io("write", path, std::io::Error::other("the device has failed")))
+            Err(Error::io("write", path, std::io::Error::other("the device has failed")))
         }
         other => other,
     }
@@ -149,13 +170,16 @@ impl Fs for LyingFs {
     fn create(&self, path: &Path) -> Result<Arc<dyn File>> {
         catch_up(&self.late)?;
         if self.lie == Lie::FailureSticks && self.stuck.load(Ordering::Relaxed) {
-            return Err(esker_base::Error::io("create", path, std::io::Error::other("as before")));
+            return Err(Error::io("create", path, std::io::Error::other("as before")));
         }
         let made = self.inner.create(path).inspect_err(|_| self.stuck.store(true, Ordering::Relaxed));
         Ok(self.wrap(path, broken(self.lie, path, made)?, None))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
+        if self.lie == Lie::EagerOpen && kind_of(path) == Some(FileName::Current) {
+            self.damaged_table(path)?;
+        }
         let end = if self.lie == Lie::DamageIsATail { self.damage(path) } else { None };
         Ok(self.wrap(path, self.inner.open(path)?, end))
     }

@@ -88,6 +88,7 @@ const BUGS: &[Entry] = &[
     lie("log-write-ignored", "P5", Lie::LogWriteIgnored, Hunter::Fault(false)),
     lie("failure-sticks", "a lack of descriptors", Lie::FailureSticks, Hunter::Descriptors),
     engine("unchecked-block", "rule 5, P4", Planted::UncheckedBlock, Hunter::Damage),
+    lie("eager-open", "P7", Lie::EagerOpen, Hunter::Damage),
     lie("full-is-broken", "a full disk", Lie::FullIsBroken, Hunter::Enospc),
     lie("moody-disk", "determinism", Lie::Moody, Hunter::Crash(&Mode::ALL)),
     engine("panic-escapes", "rule 10", Planted::PanicEscapes, Hunter::Callbacks),
