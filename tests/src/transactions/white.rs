@@ -1,8 +1,8 @@
 //! White box: the order of commits is known, and every read is compared with the model in that order.
 //!
 //! Every transaction that writes also appends its number to one list, by a merge, which reads nothing and
-//! so conflicts with nobody: the list is the order of commits. One that only reads begins by reading the
-//! list, which says after how many commits it reads.
+//! so conflicts with nobody: the list is the order of commits. One that only reads reads the list, first or
+//! last, which says after how many commits it reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -97,7 +97,7 @@ impl Shared {
         if random.u8(0..8) == 0 {
             // One that only reads; the steps that write are left out.
             open.done.id = 0;
-            self.step(&mut open, Step::Get(ORDER.0, Bytes::from_static(ORDER.1)))?;
+            self.step(&mut open, the_list())?;
         }
         Ok(open)
     }
@@ -120,6 +120,9 @@ impl Shared {
         if open.done.writes {
             let id = Bytes::copy_from_slice(&open.done.id.to_le_bytes());
             self.step(&mut open, Step::Write(Write::Merge(ORDER.0, Bytes::from_static(ORDER.1), id)))?;
+        } else if open.done.id != 0 {
+            // It has come to write nothing: it is one that only reads.
+            self.step(&mut open, the_list())?;
         }
         let Open { transaction, mut done, .. } = open;
         let mut error = None;
@@ -141,6 +144,11 @@ impl Shared {
     }
 }
 
+/// Read the list.
+fn the_list() -> Step {
+    Step::Get(ORDER.0, Bytes::from_static(ORDER.1))
+}
+
 /// The numbers in the list.
 fn order(list: Option<&[u8]>) -> Vec<u64> {
     let numbers = list.unwrap_or_default().chunks_exact(8);
@@ -148,19 +156,20 @@ fn order(list: Option<&[u8]>) -> Vec<u64> {
 }
 
 /// Replay `all` in the order that the database `db` tells, and compare every read and the last state.
-fn check(db: &Database, mut all: Vec<Done>, reopened: bool) -> Result<(), Violation> {
+fn check(db: &Database, all: Vec<Done>, reopened: bool) -> Result<(), Violation> {
     let told = |e: Error| e.to_string();
     let list =
         db.existing_keyspace(SPACES[ORDER.0].0).and_then(|space| space.get(ORDER.1)).map_err(told)?;
     let order = order(list.as_deref());
-    let (readers, writers): (Vec<Done>, Vec<Done>) =
-        all.drain(..).partition(|done| !done.writes && done.end == End::Committed);
-    let mut by_id: BTreeMap<u64, Done> =
-        writers.into_iter().filter(|done| done.writes).map(|done| (done.id, done)).collect();
+    let (writers, others): (Vec<Done>, Vec<Done>) = all.into_iter().partition(|done| done.writes);
+    let mut by_id: BTreeMap<u64, Done> = writers.into_iter().map(|done| (done.id, done)).collect();
     let mut after: BTreeMap<usize, Vec<&Done>> = BTreeMap::new();
-    for reader in readers.iter().filter(|reader| reader.id == 0) {
-        let Some((_, answer)) = reader.steps.first() else { continue };
-        let [Item::Value(list)] = answer.as_slice() else { return Err(format!("the list is {answer:?}")) };
+    for reader in others.iter().filter(|done| done.end == End::Committed) {
+        let list = reader.steps.iter().find(|(step, _)| *step == the_list());
+        let answer = list.map(|(_, answer)| answer.as_slice()).unwrap_or_default();
+        let [Item::Value(list)] = answer else {
+            return Err(format!("the list that transaction {} has read is {answer:?}", reader.id));
+        };
         after.entry(list.as_ref().map_or(0, |list| list.len() / 8)).or_default().push(reader);
     }
     let mut reference = Reference::default();
