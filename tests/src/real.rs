@@ -6,6 +6,11 @@ use std::process::{Command, Stdio};
 
 use crate::driver::Violation;
 
+/// Say that `suite` does not run here, on the standard error itself: a test's output is shown only if it fails.
+pub fn say_skipped(suite: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "{suite}: SKIPPED, this machine does not let it: {why}");
+}
+
 /// A filesystem that is mounted; dropping it takes it away.
 pub struct Mount {
     dir: PathBuf,

@@ -6,7 +6,7 @@ use esker_tests::lies::Lie;
 use esker_tests::points::Point;
 use esker_tests::powercut::{Stop, stop_many};
 use esker_tests::setup::Mode;
-use esker_tests::{callbacks, clock, descriptors, enospc};
+use esker_tests::{callbacks, clock, descriptors, enospc, real};
 
 fn expect_none(suite: &str, outcome: &Outcome) {
     println!("{suite}: {} cases; at points: {}", outcome.cases, outcome.hits);
@@ -69,8 +69,8 @@ fn a_lack_of_descriptors_is_left_behind_without_reopening() {
 
 #[test]
 fn real_full_disks_are_left_behind_without_reopening() {
-    if let Some(why) = esker_tests::real::no_memory_mounts() {
-        println!("enospc-real: SKIPPED, this machine does not let it: {why}");
+    if let Some(why) = real::no_memory_mounts() {
+        real::say_skipped("enospc-real", &why);
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -99,11 +99,11 @@ fn clocks_may_do_as_they_like() {
 
 /// A directory for real filesystems, or a visible skip.
 fn bench(suite: &str) -> Option<tempfile::TempDir> {
-    if let Some(why) = esker_tests::real::unavailable() {
-        println!("{suite}: SKIPPED, this machine does not let it: {why}");
+    if let Some(why) = real::unavailable() {
+        real::say_skipped(suite, &why);
         return None;
     }
-    tempfile::tempdir().ok()
+    Some(tempfile::tempdir().expect("a directory"))
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use esker_tests::hostile::real::{Report, roots, stands, unwritable};
 use esker_tests::hostile::{Fault, many};
+use esker_tests::real::{no_memory_mounts, say_skipped};
 
 #[test]
 fn hostile_directories_do_no_harm() {
@@ -44,7 +45,7 @@ fn expect_none(suite: &str, report: &Report) {
     let (opened, refused) = report.ends;
     println!("{suite}: {} cases, {opened} opened, {refused} refused", report.outcome.cases);
     for what in &report.skipped {
-        println!("{suite}: SKIPPED, this machine does not let it: {what}");
+        say_skipped(suite, what);
     }
     let failures: Vec<&str> = report.outcome.failures.iter().map(|failure| failure.what.as_str()).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -71,8 +72,8 @@ fn what_stands_in_for_the_directory_is_not_followed() {
 /// Row 17, for real: immutable files, and a mount for reading.
 #[test]
 fn what_may_not_be_written_is_read() {
-    if let Some(why) = esker_tests::real::no_memory_mounts() {
-        println!("unwritable: SKIPPED, this machine does not let it: {why}");
+    if let Some(why) = no_memory_mounts() {
+        say_skipped("unwritable", &why);
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");

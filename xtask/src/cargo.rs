@@ -65,10 +65,16 @@ fn announce(command: &mut Command) -> std::io::Result<()> {
     })
 }
 
+/// How a program ends that could not do here what it is for.
+const SKIPPED: i32 = 77;
+
 /// Run `command` with its output passed on.
 pub(crate) fn run(mut command: Command) -> Outcome {
     match announce(&mut command).and_then(|()| command.status()) {
         Ok(status) if status.success() => Outcome::Held(String::new()),
+        Ok(status) if status.code() == Some(SKIPPED) => {
+            Outcome::Skipped("this machine does not let it".to_owned())
+        }
         Ok(status) => Outcome::Failed(format!("{}: {status}", shown(&command))),
         Err(error) => Outcome::Failed(format!("cannot start {}: {error}", shown(&command))),
     }

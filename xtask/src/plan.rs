@@ -127,16 +127,32 @@ const SOAKS: [(&str, u32); 17] = [
     ("exhaustion", 1),
 ];
 
-/// Every suite of [`SOAKS`], one after the other.
+/// Every suite of [`SOAKS`], one after the other, until one fails.
 fn soaks() -> Outcome {
-    run_all(SOAKS.iter().map(|(suite, count)| {
+    all_of(SOAKS.iter().map(|(suite, count)| {
         let mut command = cargo(&["run", "--release", "--quiet", "--locked", "--package", "esker-tests"]);
         command.args(["--bin", "soak", "--", suite, "--count"]).arg(count.to_string());
-        command
+        (*suite, command)
     }))
 }
 
-/// A suite of `tests/` at length; whether it held.
+/// Run suites until one fails; those that were skipped are named.
+fn all_of<'a>(suites: impl Iterator<Item = (&'a str, Command)>) -> Outcome {
+    let mut skipped = Vec::new();
+    for (suite, command) in suites {
+        match run(command) {
+            Outcome::Held(_) => {}
+            Outcome::Skipped(_) => skipped.push(suite),
+            failed @ Outcome::Failed(_) => return failed,
+        }
+    }
+    if skipped.is_empty() {
+        return Outcome::Held(String::new());
+    }
+    Outcome::Skipped(format!("held but for what this machine does not let: {}", skipped.join(", ")))
+}
+
+/// A suite of `tests/` at length; whether it held, or could not run here, which it has said.
 pub(crate) fn soak(arguments: &[String]) -> bool {
     if let Some(("shuttle", rest)) = arguments.split_first().map(|(suite, rest)| (suite.as_str(), rest)) {
         return matches!(run(schedules(rest)), Outcome::Held(_));
@@ -146,7 +162,7 @@ pub(crate) fn soak(arguments: &[String]) -> bool {
         command.args(["--features", "planted"]);
     }
     command.args(["--bin", "soak", "--"]).args(arguments);
-    matches!(run(command), Outcome::Held(_))
+    !matches!(run(command), Outcome::Failed(_))
 }
 
 /// A crate outside the workspace, as a user would write it.
@@ -283,5 +299,24 @@ fn lab() -> Outcome {
             Outcome::Failed(format!("the lab wrote no report into {}", report.display()))
         }
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends_with(code: u8) -> Command {
+        program("sh", &["-c", &format!("exit {code}")])
+    }
+
+    #[test]
+    fn a_suite_that_was_skipped_is_named_and_hides_no_failure() {
+        let suites =
+            |codes: [u8; 3]| all_of(["kill", "powercut", "crash"].into_iter().zip(codes.map(ends_with)));
+        assert!(matches!(suites([0, 0, 0]), Outcome::Held(_)));
+        let Outcome::Skipped(what) = suites([0, 77, 0]) else { panic!("a skip is no success") };
+        assert!(what.ends_with(": powercut"), "{what}");
+        assert!(matches!(suites([0, 77, 1]), Outcome::Failed(_)));
     }
 }

@@ -1,7 +1,8 @@
 //! Runs the suites of `esker-tests` at any size: `soak crash --count 100000 --seed 1`.
 //!
 //! Each suite ends in one line, `crash: N cases (D of them twice), V violations, seed S`; the line before it says what the
-//! cases have hit. A failure prints one command that replays it. The exit status is 1 if there was one.
+//! cases have hit. A failure prints one command that replays it. The exit status is 1 if there was one, and 77 if the
+//! machine does not let the suite run.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use esker_tests::case::{Case, Failure};
 use esker_tests::crash::{Effort, Outcome, crash_many, in_turn, replay};
+use esker_tests::driver::Violation;
 use esker_tests::fault::{self, Sweep, sweep_many};
 use esker_tests::planted::Bug;
 use esker_tests::powercut::{self, Stop};
@@ -156,8 +158,28 @@ struct Child {
     dir: PathBuf,
 }
 
+/// How this ends if the machine does not let the suite run; others use the number for the same.
+const SKIPPED: u8 = 77;
+
+impl Suite {
+    /// Its name and why it cannot run here, if it cannot.
+    fn impossible(&self) -> Option<(&'static str, Violation)> {
+        match self {
+            Suite::EnospcReal(_) => Some(("enospc-real", real::no_memory_mounts()?)),
+            Suite::Powercut(_) => Some(("powercut", real::unavailable()?)),
+            Suite::BadsyncReal(_) => Some(("badsync-real", real::unavailable()?)),
+            _ => None,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().suite {
+    let suite = Cli::parse().suite;
+    if let Some((name, why)) = suite.impossible() {
+        real::say_skipped(name, &why);
+        return ExitCode::from(SKIPPED);
+    }
+    let outcome = match suite {
         Suite::Crash(asked) => crash("crash", &asked, 20_000, 0),
         Suite::Nested(asked) => crash("nested", &asked, 20_000, 2),
         Suite::Planted(asked) => planted(&asked),
@@ -329,10 +351,6 @@ fn without_descriptors(asked: &Asked) -> Result<(), String> {
 }
 
 fn really_full(asked: &Asked) -> Result<(), String> {
-    if let Some(why) = real::no_memory_mounts() {
-        println!("enospc-real: SKIPPED, this machine does not let it: {why}");
-        return Ok(());
-    }
     let dir = scratch(asked)?;
     let mut modes = modes(asked);
     modes.retain(|mode| *mode != Mode::Mixed);
@@ -364,10 +382,6 @@ fn leaps(asked: &Asked) -> Result<(), String> {
 }
 
 fn stopped(suite: &str, asked: &Asked, stop: Stop, count: u64) -> Result<(), String> {
-    if let Some(why) = real::unavailable() {
-        println!("{suite}: SKIPPED, this machine does not let it: {why}");
-        return Ok(());
-    }
     let dir = scratch(asked)?;
     let mut modes = modes(asked);
     modes.retain(|mode| *mode != Mode::Mixed);
