@@ -31,6 +31,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Cases between two lines of a child.
 const LINE_EVERY: u64 = 100;
 
+/// A watchdog gives up after so many failures.
+const FAILURES_MAX: usize = 5;
+
 /// What all children came to.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -54,7 +57,11 @@ pub fn many(exe: &Path, seed: u64, count: u64, children: u64, fault: Option<Faul
             })
             .collect();
         for thread in threads {
-            let one = thread.join().unwrap_or_default();
+            let one = thread.join().unwrap_or_else(|_| {
+                let mut lost = Report::default();
+                lost.fail(seed, "a watchdog panicked: its cases are lost".to_owned());
+                lost
+            });
             report.outcome.add(one.outcome);
             report.ends.add(one.ends);
         }
@@ -72,59 +79,28 @@ fn start(exe: &Path, seed: u64, count: u64, fault: Option<Fault>) -> Result<Chil
     command.spawn().map_err(|e| format!("cannot start {}: {e}", exe.display()))
 }
 
-/// Run cases `seed` to before `seed + count` in one child after another: a child that died is followed by one
-/// that goes on behind the case it died of.
-#[expect(clippy::disallowed_methods, reason = "the child's lines are read by a thread of their own")]
+/// Run cases `seed` to before `seed + count` in one child after another. One that died is followed by a child for each
+/// case that it may have died of, up to the one that dies again; the next goes on behind that.
 fn watch(exe: &Path, seed: u64, count: u64, fault: Option<Fault>) -> Report {
     let mut report = Report::default();
     let mut done = 0;
-    while done < count && report.outcome.failures.len() < 5 {
-        let fail = |report: &mut Report, at: u64, what: Violation| {
-            report
-                .outcome
-                .failures
-                .push(Failure { replay: format!("--case {}", seed.wrapping_add(at)), what });
+    while done < count && report.outcome.failures.len() < FAILURES_MAX {
+        let case = |at: u64| seed.wrapping_add(at);
+        let Err((last, what)) = child(exe, case(done), count - done, fault, &mut report) else {
+            done = count;
+            break;
         };
-        let mut child = match start(exe, seed.wrapping_add(done), count - done, fault) {
-            Ok(child) => child,
-            Err(what) => {
-                fail(&mut report, done, what);
-                break;
-            }
-        };
-        let Some(out) = child.stdout.take() else { break };
-        let (tell, told) = mpsc::channel();
-        let reader = std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    break;
-                }
-            }
+        let last = last.wrapping_sub(seed);
+        let end = count.min(last + LINE_EVERY);
+        let culprit = (last..end).find_map(|at| {
+            let (_, what) = child(exe, case(at), 1, fault, &mut report).err()?;
+            Some((at, what))
         });
-        let mut current = done;
-        let ended = loop {
-            match told.recv_timeout(PATIENCE) {
-                Ok(line) => report.take(&line, seed, &mut done, &mut current),
-                Err(mpsc::RecvTimeoutError::Disconnected) => break true,
-                Err(mpsc::RecvTimeoutError::Timeout) => break false,
-            }
-        };
-        if !ended {
-            let _ = child.kill();
-            let what = format!(
-                "it hangs, or one of the {LINE_EVERY} after it: nothing was heard for {PATIENCE:?}"
-            );
-            fail(&mut report, current, what);
-            done = current + 1;
-        }
-        let status = child.wait();
-        let _ = reader.join();
-        if ended && done < count {
-            let what =
-                format!("the process died: {}", status.map_or_else(|e| e.to_string(), |s| s.to_string()));
-            fail(&mut report, current, what);
-            done = current + 1;
-        }
+        let (at, what) = culprit.unwrap_or_else(|| {
+            (end - 1, format!("{what}; none of the {LINE_EVERY} cases up to here does so by itself"))
+        });
+        report.fail(case(at), what);
+        done = at + 1;
     }
     report.outcome.cases = done;
     report.outcome.histories = 1;
@@ -132,19 +108,68 @@ fn watch(exe: &Path, seed: u64, count: u64, fault: Option<Fault>) -> Report {
     report
 }
 
+/// Run cases `first` to before `first + count` in one child. If it does not come to its end: the last case it has
+/// named, and what became of it.
+#[expect(clippy::disallowed_methods, reason = "the child's lines are read by a thread of their own")]
+fn child(
+    exe: &Path,
+    first: u64,
+    count: u64,
+    fault: Option<Fault>,
+    report: &mut Report,
+) -> Result<(), (u64, Violation)> {
+    let mut child = start(exe, first, count, fault).map_err(|what| (first, what))?;
+    let out = child.stdout.take().ok_or((first, "the child has no output".to_owned()))?;
+    let (tell, told) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if tell.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let (mut last, mut done) = (first, false);
+    let ended = loop {
+        match told.recv_timeout(PATIENCE) {
+            Ok(line) => match line.split_once(' ') {
+                Some(("at", case)) => last = case.parse().unwrap_or(last),
+                Some(("done", _)) => done = true,
+                _ => report.take(&line),
+            },
+            Err(mpsc::RecvTimeoutError::Disconnected) => break true,
+            Err(mpsc::RecvTimeoutError::Timeout) => break false,
+        }
+    };
+    if !ended {
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    let _ = reader.join();
+    if !ended {
+        return Err((last, format!("it hangs: nothing was heard for {PATIENCE:?}")));
+    }
+    if !done {
+        let status = status.map_or_else(|e| e.to_string(), |status| status.to_string());
+        return Err((last, format!("the process died: {status}")));
+    }
+    Ok(())
+}
+
 impl Report {
-    /// Understand a child's line: `at CASE`, `bad CASE WHAT`, `ends COUNTS`.
-    fn take(&mut self, line: &str, seed: u64, done: &mut u64, current: &mut u64) {
+    /// Case `case` has failed: a case that runs again fails once.
+    fn fail(&mut self, case: u64, what: Violation) {
+        let replay = format!("--case {case}");
+        if self.outcome.failures.iter().all(|failure| failure.replay != replay) {
+            self.outcome.failures.push(Failure { replay, what });
+        }
+    }
+
+    /// Understand a child's line: `bad CASE WHAT`, `ends COUNTS`, `hits COUNTS`.
+    fn take(&mut self, line: &str) {
         let mut words = line.splitn(3, ' ');
         let (word, case) = (words.next(), words.next().and_then(|case| case.parse::<u64>().ok()));
-        let at = |case: u64| case.wrapping_sub(seed);
         match (word, case) {
-            (Some("at"), Some(case)) => *current = at(case),
-            (Some("done"), Some(case)) => *done = at(case),
-            (Some("bad"), Some(case)) => {
-                let what = words.next().unwrap_or_default().to_owned();
-                self.outcome.failures.push(Failure { replay: format!("--case {case}"), what });
-            }
+            (Some("bad"), Some(case)) => self.fail(case, words.next().unwrap_or_default().to_owned()),
             (Some("ends"), _) => {
                 let counts = line.split(' ').skip(1).filter_map(|count| count.parse().ok());
                 self.ends.add(Ends::from_counts(counts));

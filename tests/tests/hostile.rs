@@ -41,6 +41,20 @@ fn planted_harm_is_noticed() {
     }
 }
 
+#[test]
+fn a_child_that_dies_is_followed_to_the_case_it_died_of() {
+    let exe = Path::new(env!("CARGO_BIN_EXE_soak"));
+    let died = |first: u64, count: u64| {
+        let report = many(exe, first, count, 1, Some(Fault::Aborts));
+        let cases = report.outcome.failures.iter().map(|failure| failure.replay.replace("--case ", ""));
+        cases.map(|case| case.parse::<u64>().expect("a number")).collect::<Vec<_>>()
+    };
+    let all = died(1, 60);
+    assert!(all.len() > 1, "they die too seldom: {all:?}");
+    let alone: Vec<u64> = (1..=all[all.len() - 1]).flat_map(|case| died(case, 1)).collect();
+    assert_eq!(all, alone);
+}
+
 fn expect_none(suite: &str, report: &Report) {
     let (opened, refused) = report.ends;
     println!("{suite}: {} cases, {opened} opened, {refused} refused", report.outcome.cases);
