@@ -55,6 +55,8 @@ fn open(dir: &Path, seed: u64, mode: Mode) -> Result<Database, Violation> {
 
 /// What the child does: the operations of `round`, a line after each.
 pub fn work(dir: &Path, seed: u64, mode: Mode, round: u64) -> Result<(), Violation> {
+    // Before it is open: from then on its time runs, and drawing this many takes as long as most have.
+    let operations = operations(seed, mode, round);
     let db = open(dir, seed, mode)?;
     let told = |e: esker::Error| e.to_string();
     for name in FIXED {
@@ -64,7 +66,7 @@ pub fn work(dir: &Path, seed: u64, mode: Mode, round: u64) -> Result<(), Violati
     let mut line =
         |text: &str| writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| e.to_string());
     line("open")?;
-    for op in operations(seed, mode, round) {
+    for op in operations {
         match &op {
             Op::Persist => db.persist().map_err(told)?,
             Op::Flush => db.flush().map_err(told)?,
@@ -128,6 +130,9 @@ fn start_limited(exe: &Path, arguments: &[String], limit: &str) -> Result<Child,
     start(Path::new("sh"), &shell)
 }
 
+/// How a process ends whose main thread has panicked.
+const PANICKED: i32 = 101;
+
 /// Let `child` live for `time` after it has opened the database, kill it, and return its lines; `None` if it could
 /// not even open it, which only one that is `limited` may.
 #[expect(clippy::disallowed_methods, reason = "a real process takes real time")]
@@ -140,7 +145,8 @@ fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Option<
     std::thread::sleep(time);
     child.kill().map_err(|e| format!("kill: {e}"))?;
     let status = child.wait().map_err(|e| format!("wait: {e}"))?;
-    if let Some(code) = status.code().filter(|_| !limited) {
+    // No limit excuses a panic.
+    if let Some(code) = status.code().filter(|code| !limited || *code == PANICKED) {
         return Err(format!("the child ended by itself, with {code}: what it says is above"));
     }
     let rest = reader.join().map_err(|_| "the reader of the child's output panicked")?;
@@ -152,8 +158,25 @@ fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Option<
 }
 
 /// Kill `cycles` children of `exe`, one after the other, over a database in `dir`, which is empty.
-pub fn cycles(exe: &Path, dir: &Path, seed: u64, mode: Mode, cycles: u64) -> Outcome {
+pub fn cycles(exe: &Path, dir: &Path, seed: u64, mode: Mode, cycles: u64) -> (Outcome, Children) {
     cycles_limited(exe, dir, seed, mode, cycles, None)
+}
+
+/// What became of children.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Children {
+    /// Those that opened the database.
+    pub opened: u64,
+    /// Operations that they acknowledged.
+    pub acknowledged: u64,
+}
+
+impl Children {
+    /// Those of `other` too.
+    pub fn add(&mut self, other: Children) {
+        self.opened += other.opened;
+        self.acknowledged += other.acknowledged;
+    }
 }
 
 /// [`cycles`], each child under a `limit` of its resources (arguments of `ulimit`): it may end by itself, with
@@ -165,19 +188,21 @@ pub fn cycles_limited(
     mode: Mode,
     cycles: u64,
     limit: Option<&str>,
-) -> Outcome {
+) -> (Outcome, Children) {
     let mut outcome = Outcome { histories: 1, ..Outcome::default() };
+    let mut children = Children::default();
     let mut random = Rng::with_seed(seed);
     let mut model = Model::default();
     for round in 0..cycles {
         outcome.cases += 1;
-        if let Err(what) = cycle(exe, dir, seed, mode, round, limit, &mut model, &mut random) {
+        let cycled = cycle(exe, dir, seed, mode, round, limit, &mut model, &mut random, &mut children);
+        if let Err(what) = cycled {
             let replay = format!("--seed {seed} --mode {mode} --count {cycles}");
             outcome.failures.push(Failure { replay, what: format!("round {round}: {what}") });
             break;
         }
     }
-    outcome
+    (outcome, children)
 }
 
 #[expect(clippy::too_many_arguments, reason = "one caller, and each is a thing of its own")]
@@ -190,6 +215,7 @@ fn cycle(
     limit: Option<&str>,
     model: &mut Model,
     random: &mut Rng,
+    children: &mut Children,
 ) -> Result<(), Violation> {
     let arguments = ["kill-child", "--seed", &seed.to_string(), "--mode", &mode.to_string(), "--round"]
         .into_iter()
@@ -204,7 +230,9 @@ fn cycle(
     let lines = kill_after(child, time, limit.is_some())?;
     // Until somebody has opened it there is no database that could be read.
     let there = lines.is_some() || !model.contents().is_empty();
+    children.opened += u64::from(lines.is_some());
     let acknowledged = lines.map_or(0, |lines| lines.len());
+    children.acknowledged += acknowledged as u64;
     for name in FIXED {
         model.create(name);
     }

@@ -15,11 +15,12 @@ fn nothing_acknowledged_is_lost_to_a_kill() {
     let exe = Path::new(env!("CARGO_BIN_EXE_soak"));
     for mode in [Mode::Sync, Mode::Interval, Mode::Os, Mode::NoLog] {
         let dir = scratch();
-        let outcome = kill::cycles(exe, &dir.path().join("db"), 1, mode, 13);
+        let (outcome, children) = kill::cycles(exe, &dir.path().join("db"), 1, mode, 13);
         if let Some(failure) = outcome.failures.first() {
             panic!("{}\n  replay: soak kill {}", failure.what, failure.replay);
         }
-        assert_eq!(outcome.cases, 13);
+        assert_eq!((outcome.cases, children.opened), (13, 13));
+        assert!(children.acknowledged > 0, "they were killed before they had done anything");
     }
 }
 

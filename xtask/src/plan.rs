@@ -124,7 +124,7 @@ const SOAKS: [(&str, u32); 17] = [
     ("clock", 300),
     ("powercut", 200),
     ("kill", 150),
-    ("exhaustion", 1),
+    ("exhaustion", 4),
 ];
 
 /// Every suite of [`SOAKS`], one after the other, until one fails.

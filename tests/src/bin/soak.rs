@@ -186,7 +186,7 @@ fn main() -> ExitCode {
         Suite::Determinism(asked) => {
             let count = asked.count.unwrap_or(50);
             let outcome = determinism::many(in_turn(asked.seed, &modes(&asked)), count);
-            report("determinism", &asked, &outcome, "each history ran twice")
+            report("determinism", &asked, &outcome, count, "each history ran twice")
         }
         Suite::Kill(asked) => killed(&asked),
         Suite::Rows(asked) => many_rows(&asked),
@@ -226,12 +226,17 @@ fn modes(asked: &Asked) -> Vec<Mode> {
     asked.mode.map_or_else(|| Mode::ALL.to_vec(), |mode| vec![mode])
 }
 
-/// Print what was found; `hits` says what the cases have met.
-fn report(suite: &str, asked: &Asked, outcome: &Outcome, hits: &str) -> Result<(), String> {
-    closing(suite, asked.seed, outcome, hits)
+/// [`modes`] without the one that mixes them, which takes a history's own.
+fn single_modes(asked: &Asked) -> Vec<Mode> {
+    modes(asked).into_iter().filter(|mode| *mode != Mode::Mixed).collect()
 }
 
-fn closing(suite: &str, seed: u64, outcome: &Outcome, hits: &str) -> Result<(), String> {
+/// Print what was found; `hits` says what the cases have met. Fewer cases than `wanted` are no success.
+fn report(suite: &str, asked: &Asked, outcome: &Outcome, wanted: u64, hits: &str) -> Result<(), String> {
+    closing(suite, asked.seed, outcome, wanted, hits)
+}
+
+fn closing(suite: &str, seed: u64, outcome: &Outcome, wanted: u64, hits: &str) -> Result<(), String> {
     for failure in &outcome.failures {
         println!("violation: {}", failure.what);
         println!("  replay: soak {suite} {}", failure.replay);
@@ -243,7 +248,13 @@ fn closing(suite: &str, seed: u64, outcome: &Outcome, hits: &str) -> Result<(), 
         doubled => format!(" ({doubled} of them twice)"),
     };
     println!("{suite}: {} cases{doubled}, {violations} violations, seed {seed}", outcome.cases);
-    if violations == 0 { Ok(()) } else { Err(format!("{suite}: there were violations")) }
+    if violations > 0 {
+        return Err(format!("{suite}: there were violations"));
+    }
+    if outcome.cases < wanted.max(1) {
+        return Err(format!("{suite}: there were {} cases of {wanted}", outcome.cases));
+    }
+    Ok(())
 }
 
 fn crash(suite: &str, asked: &Asked, count: u64, depth: usize) -> Result<(), String> {
@@ -263,7 +274,7 @@ fn crash(suite: &str, asked: &Asked, count: u64, depth: usize) -> Result<(), Str
     let modes = modes(asked);
     let outcome = crash_many(in_turn(asked.seed, &modes), count, effort, asked.threads);
     let hits = format!("crashed at points: {}", outcome.hits);
-    report(suite, asked, &outcome, &hits)
+    report(suite, asked, &outcome, count, &hits)
 }
 
 /// A suite of histories, which go through flushes, compactions, rotations and openings.
@@ -273,8 +284,9 @@ fn histories(
     count: u64,
     run: impl Fn(u64, u64, usize, usize) -> Outcome,
 ) -> Result<(), String> {
-    let outcome = run(asked.seed, asked.count.unwrap_or(count), asked.threads, asked.failures);
-    report(suite, asked, &outcome, &format!("went through points: {}", outcome.hits))
+    let count = asked.count.unwrap_or(count);
+    let outcome = run(asked.seed, count, asked.threads, asked.failures);
+    report(suite, asked, &outcome, count, &format!("went through points: {}", outcome.hits))
 }
 
 fn damaged(asked: &Cases) -> Result<(), String> {
@@ -285,7 +297,9 @@ fn damaged(asked: &Cases) -> Result<(), String> {
     let effort = damage::Effort { threads: asked.threads, failures_max: asked.failures };
     let (outcome, verdicts) = damage::many(asked.seed, asked.first, count, effort, None)?;
     println!("{verdicts}");
-    closing("damage", asked.seed, &outcome, &format!("damaged at points: {}", outcome.hits))
+    let hits = format!("damaged at points: {}", outcome.hits);
+    // No more than there are.
+    closing("damage", asked.seed, &outcome, outcome.moments, &hits)
 }
 
 fn hostiles(asked: &Cases) -> Result<(), String> {
@@ -294,10 +308,11 @@ fn hostiles(asked: &Cases) -> Result<(), String> {
     }
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let first = asked.seed.wrapping_add(asked.first.unwrap_or(0));
-    let report = hostile::many(&exe, first, asked.count.unwrap_or(20_000), asked.threads as u64, None);
+    let count = asked.count.unwrap_or(20_000);
+    let report = hostile::many(&exe, first, count, asked.threads as u64, None);
     println!("{}", report.ends);
     let hits = format!("changed at points: {}", report.outcome.hits);
-    closing("hostile", asked.seed, &report.outcome, &hits)
+    closing("hostile", asked.seed, &report.outcome, count, &hits)
 }
 
 fn faulty(suite: &str, asked: &Asked, count: u64, only_syncs: bool) -> Result<(), String> {
@@ -307,10 +322,10 @@ fn faulty(suite: &str, asked: &Asked, count: u64, only_syncs: bool) -> Result<()
     }
     let (per_history, skip) = (asked.per_history, asked.skip);
     let sweep = Sweep { per_history, skip, only_syncs, failures_max: asked.failures };
-    let modes = modes(asked);
-    let swept = sweep_many(in_turn(asked.seed, &modes), asked.count.unwrap_or(count), sweep, asked.threads);
+    let (modes, count) = (modes(asked), asked.count.unwrap_or(count));
+    let swept = sweep_many(in_turn(asked.seed, &modes), count, sweep, asked.threads);
     let hits = format!("failed at points: {}; {:?}", swept.outcome.hits, swept.counts);
-    report(suite, asked, &swept.outcome, &hits)
+    report(suite, asked, &swept.outcome, count, &hits)
 }
 
 fn full(asked: &Asked) -> Result<(), String> {
@@ -324,12 +339,8 @@ fn full(asked: &Asked) -> Result<(), String> {
     let count = asked.count.unwrap_or(500);
     let swept =
         enospc::SIMULATED.simulated(in_turn(asked.seed, &modes), count, asked.threads, asked.failures);
-    report(
-        "enospc",
-        asked,
-        &swept.outcome,
-        &format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts),
-    )
+    let hits = format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts);
+    report("enospc", asked, &swept.outcome, count, &hits)
 }
 
 fn without_descriptors(asked: &Asked) -> Result<(), String> {
@@ -347,17 +358,16 @@ fn without_descriptors(asked: &Asked) -> Result<(), String> {
         asked.failures,
     );
     let hits = format!("noticed by: {}; {:?}", swept.outcome.hits, swept.counts);
-    report("descriptors", asked, &swept.outcome, &hits)
+    report("descriptors", asked, &swept.outcome, count, &hits)
 }
 
 fn really_full(asked: &Asked) -> Result<(), String> {
     let dir = scratch(asked)?;
-    let mut modes = modes(asked);
-    modes.retain(|mode| *mode != Mode::Mixed);
+    let modes = single_modes(asked);
     let count = asked.count.unwrap_or(64);
     let (outcome, (aborted, refused)) = enospc::real::disks(dir.path(), asked.seed, &modes, count);
     let hits = format!("a disk each; {aborted} commits aborted, {refused} refused");
-    report("enospc-real", asked, &outcome, &hits)
+    report("enospc-real", asked, &outcome, count, &hits)
 }
 
 fn panics(asked: &Asked) -> Result<(), String> {
@@ -368,7 +378,7 @@ fn panics(asked: &Asked) -> Result<(), String> {
     let count = asked.count.unwrap_or(5_000);
     let (outcome, by) =
         callbacks::sweep(in_turn(asked.seed, &modes), count, asked.per_history, asked.threads);
-    report("callbacks", asked, &outcome, &format!("panicked first in {by:?}"))
+    report("callbacks", asked, &outcome, count, &format!("panicked first in {by:?}"))
 }
 
 fn leaps(asked: &Asked) -> Result<(), String> {
@@ -378,32 +388,47 @@ fn leaps(asked: &Asked) -> Result<(), String> {
     let modes = modes(asked);
     let count = asked.count.unwrap_or(2_000);
     let outcome = clock::sweep(in_turn(asked.seed, &modes), count, asked.per_history, asked.threads);
-    report("clock", asked, &outcome, "a leap each, which the engine saw")
+    report("clock", asked, &outcome, count, "a leap each, which the engine saw")
 }
 
 fn stopped(suite: &str, asked: &Asked, stop: Stop, count: u64) -> Result<(), String> {
     let dir = scratch(asked)?;
-    let mut modes = modes(asked);
-    modes.retain(|mode| *mode != Mode::Mixed);
+    let modes = single_modes(asked);
     let count = asked.count.unwrap_or(count);
     let outcome = powercut::stop_many(dir.path(), stop, asked.seed, &modes, count, None);
-    report(suite, asked, &outcome, "a mount and a recovery each")
+    report(suite, asked, &outcome, count, "a mount and a recovery each")
 }
 
 /// What `ulimit` leaves a child: descriptors, blocks of a file's length, kilobytes of address space.
-const LIMITS: [&str; 8] = ["-n 10", "-n 16", "-n 24", "-n 64", "-f 8", "-f 64", "-v 60000", "-v 200000"];
+/// A manifest reserves 64 KiB: nobody opens a database with less of a file's length.
+const LIMITS: [&str; 8] = ["-n 10", "-n 16", "-n 24", "-n 64", "-f 128", "-f 256", "-v 60000", "-v 200000"];
 
 fn exhausted(asked: &Asked) -> Result<(), String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let (modes, count) = (single_modes(asked), asked.count.unwrap_or(4));
+    let each = count * modes.len() as u64;
     let mut total = Outcome::default();
     for limit in LIMITS {
-        for mode in modes(asked).into_iter().filter(|mode| *mode != Mode::Mixed) {
+        let mut all = kill::Children::default();
+        for mode in &modes {
             let dir = scratch(asked)?;
-            let (db, count) = (dir.path().join("db"), asked.count.unwrap_or(4));
-            total.add(kill::cycles_limited(&exe, &db, asked.seed, mode, count, Some(limit)));
+            let db = dir.path().join("db");
+            let (outcome, children) =
+                kill::cycles_limited(&exe, &db, asked.seed, *mode, count, Some(limit));
+            total.add(outcome);
+            all.add(children);
+        }
+        let kill::Children { opened, acknowledged } = all;
+        println!(
+            "under {limit}: {opened} of {each} children opened it, {acknowledged} operations acknowledged"
+        );
+        if opened == 0 {
+            let replay = format!("--seed {} --count {count}", asked.seed);
+            total.failures.push(Failure { replay, what: format!("nobody opened it under {limit}") });
         }
     }
-    report("exhaustion", asked, &total, &format!("children under {LIMITS:?}"))
+    let wanted = each * LIMITS.len() as u64;
+    report("exhaustion", asked, &total, wanted, &format!("children under {LIMITS:?}"))
 }
 
 fn planted(asked: &Asked) -> Result<(), String> {
@@ -436,7 +461,7 @@ fn planted(asked: &Asked) -> Result<(), String> {
         total.failures.extend(without.failures);
     }
     let hits = format!("{caught} of {} bugs caught, {skipped} skipped", Bug::all().count());
-    report("planted", asked, &total, &hits)
+    report("planted", asked, &total, 1, &hits)
 }
 
 /// A directory for real files: on a disk in memory if there is one, since the kills are real and the power
@@ -452,13 +477,16 @@ fn scratch(asked: &Asked) -> Result<tempfile::TempDir, String> {
 
 fn killed(asked: &Asked) -> Result<(), String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
-    let mut total = Outcome::default();
-    for mode in modes(asked).into_iter().filter(|mode| *mode != Mode::Mixed) {
+    let (modes, count) = (single_modes(asked), asked.count.unwrap_or(50));
+    let (mut total, mut all) = (Outcome::default(), kill::Children::default());
+    for mode in &modes {
         let dir = scratch(asked)?;
-        let db = dir.path().join("db");
-        total.add(kill::cycles(&exe, &db, asked.seed, mode, asked.count.unwrap_or(50)));
+        let (outcome, children) = kill::cycles(&exe, &dir.path().join("db"), asked.seed, *mode, count);
+        total.add(outcome);
+        all.add(children);
     }
-    report("kill", asked, &total, "a kill each")
+    let hits = format!("a kill each, {} operations acknowledged before", all.acknowledged);
+    report("kill", asked, &total, count * modes.len() as u64, &hits)
 }
 
 fn many_rows(asked: &Asked) -> Result<(), String> {
@@ -469,4 +497,20 @@ fn many_rows(asked: &Asked) -> Result<(), String> {
     println!("every row was read by a scan, one in a thousand by a get; all tables were verified");
     println!("rows: {read} cases, 0 violations, seed {}", asked.seed);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_cases_than_were_asked_for_are_no_success() {
+        let closed =
+            |cases, wanted| closing("crash", 1, &Outcome { cases, ..Outcome::default() }, wanted, "");
+        assert!(closed(10, 10).is_ok() && closed(11, 10).is_ok());
+        for (cases, wanted) in [(9, 10), (0, 0)] {
+            let what = closed(cases, wanted).expect_err("too few");
+            assert!(what.contains(&format!("{cases} cases")), "{what}");
+        }
+    }
 }
