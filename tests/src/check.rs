@@ -25,14 +25,17 @@ pub struct Expected<'a> {
     /// How many of them may be there.
     pub allowed: RangeInclusive<usize>,
     /// Keyspaces that are there in any case.
-    pub keyspaces: BTreeSet<String>,
+    pub certain: BTreeSet<String>,
+    /// Keyspaces that may be there: no others are.
+    pub possible: BTreeSet<String>,
 }
 
 impl<'a> Expected<'a> {
     /// What `oracle` expects of a crash after `calls` calls.
     pub fn after(oracle: &'a Oracle, calls: usize) -> Expected<'a> {
         let allowed = oracle.allowed(calls);
-        Expected { oracle, keyspaces: oracle.certain_keyspaces(&allowed), allowed }
+        let (certain, possible) = oracle.keyspaces(&allowed);
+        Expected { oracle, allowed, certain, possible }
     }
 }
 
@@ -64,7 +67,7 @@ pub fn recover(
     let world = Simulation::on(image.clone(), seed);
     let db = setup.open(&world, seed, None).map_err(|e| format!("open: {e}"))?;
     let contents = dump(&db)?;
-    let Expected { oracle, allowed, keyspaces } = expected;
+    let Expected { oracle, allowed, certain, possible } = expected;
     if oracle.find(contents_hash(&contents), allowed).is_none() {
         let there: usize = contents.values().map(crate::oracle::Rows::len).sum();
         return Err(match oracle.find_anywhere(contents_hash(&contents)).as_slice() {
@@ -74,8 +77,12 @@ pub fn recover(
             others => format!("the state after commits {others:?} was recovered, allowed are {allowed:?}"),
         });
     }
-    if let Some(name) = keyspaces.iter().find(|name| !contents.contains_key(*name)) {
+    if let Some(name) = certain.iter().find(|name| !contents.contains_key(*name)) {
         return Err(format!("keyspace {name} is gone"));
+    }
+    // One without rows tells nothing by the hash.
+    if let Some(name) = contents.keys().find(|name| !possible.contains(*name)) {
+        return Err(format!("keyspace {name} is there, and in no state that is allowed"));
     }
     for (name, rows) in &contents {
         let keyspace = db.existing_keyspace(name).map_err(|e| e.to_string())?;
@@ -155,4 +162,32 @@ fn write_a_little(db: &Database, contents: Contents, random: &mut Rng) -> Result
         db.persist().map_err(|e| told(&e))?;
     }
     Ok(model.contents().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::Mode;
+
+    #[test]
+    fn a_keyspace_that_no_allowed_state_has_is_noticed_though_it_holds_nothing() {
+        let setup = Setup::new(1, Mode::Sync);
+        let disk = MemFs::new();
+        let db = setup.open(&Simulation::on(disk.clone(), 1), 0, None).expect("a new database");
+        db.keyspace("dropped", keyspace_options("dropped")).expect("created");
+        db.close().expect("closed");
+        let mut oracle = Oracle::new();
+        let mut model = Model::default();
+        model.create("dropped");
+        oracle.issue(1, &model);
+        model.drop_keyspace("dropped");
+        oracle.issue(2, &model);
+        oracle.all_durable(3);
+        let recovered = |calls| recover(&setup, &disk, &Expected::after(&oracle, calls), 1).map(drop);
+        assert_eq!(recovered(2), Ok(()), "it may be there before it is dropped");
+        assert_eq!(
+            recovered(3),
+            Err("keyspace dropped is there, and in no state that is allowed".to_owned())
+        );
+    }
 }

@@ -3,6 +3,8 @@
 //! Until a recovery has returned, any state that the first crash allowed is allowed. Once it has
 //! returned, somebody may have seen what it found: every later recovery finds exactly that (P3).
 
+use std::collections::BTreeSet;
+
 use esker_vfs::mem::MemFs;
 use fastrand::Rng;
 
@@ -37,8 +39,9 @@ fn recovered<'a>(
     let found = expected.oracle.find(contents_hash(&contents), &expected.allowed);
     let found = found.ok_or("a state that is none")?;
     db.close().map_err(|e| format!("close after recovery: {e}"))?;
-    let keyspaces = contents.into_keys().collect();
-    let expected = Expected { oracle: expected.oracle, allowed: found..=found, keyspaces };
+    let there: BTreeSet<String> = contents.into_keys().collect();
+    let (certain, possible) = (there.clone(), there);
+    let expected = Expected { oracle: expected.oracle, allowed: found..=found, certain, possible };
     Ok(Recovered { calls, expected })
 }
 

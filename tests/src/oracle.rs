@@ -204,12 +204,17 @@ impl Oracle {
         (0..self.hashes.len()).filter(|&commits| self.hashes[commits] == hash).collect()
     }
 
-    /// The keyspaces that are there whichever of the `allowed` states was recovered.
-    pub fn certain_keyspaces(&self, allowed: &RangeInclusive<usize>) -> BTreeSet<String> {
+    /// The keyspaces that are there whichever of the `allowed` states was recovered, and those of any of them.
+    pub fn keyspaces(&self, allowed: &RangeInclusive<usize>) -> (BTreeSet<String>, BTreeSet<String>) {
         let mut certain = (*self.catalogs[*allowed.start()]).clone();
-        for catalog in &self.catalogs[allowed.clone()] {
-            certain.retain(|name| catalog.contains(name));
+        let mut possible = certain.clone();
+        // Most states share their catalog with the one before.
+        for pair in
+            self.catalogs[allowed.clone()].windows(2).filter(|pair| !Arc::ptr_eq(&pair[0], &pair[1]))
+        {
+            certain.retain(|name| pair[1].contains(name));
+            possible.extend(pair[1].iter().cloned());
         }
-        certain
+        (certain, possible)
     }
 }

@@ -257,6 +257,10 @@ impl<'a> Survivor<'a> {
                 difference(&found, self.model.contents())
             ));
         };
+        let (_, possible) = self.oracle.keyspaces(&allowed);
+        if let Some(name) = found.keys().find(|name| !possible.contains(*name)) {
+            return Err(format!("a reopening shows keyspace {name}, which no state that is allowed has"));
+        }
         self.oracle.truncate(commits);
         self.oracle.observe(found.keys().cloned().collect());
         self.oracle.all_durable(self.disk.trace_len());
