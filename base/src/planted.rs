@@ -21,6 +21,8 @@ pub enum Planted {
     FilterDenies,
     /// A cursor that turns from reverse to forward passes over a row.
     TurningCursor,
+    /// A scan of keys alone knows of no range tombstones.
+    KeysPastTombstones,
     /// A cursor that has failed once stands at an end from then on, without an error.
     HealedCursor,
     /// A group's operations become visible one by one.

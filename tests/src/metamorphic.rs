@@ -27,7 +27,7 @@ use crate::script::reference::Reference;
 use crate::script::spaces::SPACES;
 use crate::script::subject::Subject;
 use crate::script::world::Config;
-use crate::script::{Answer, At, Item, Move, Op, Way, everything};
+use crate::script::{Answer, At, Item, Move, Op, Parts, Way, everything};
 
 /// Configurations for each script.
 pub const CONFIGURATIONS: u64 = 64;
@@ -119,7 +119,7 @@ fn agree(subject: &mut Subject) -> Result<(), Violation> {
         answer
     };
     for (space, (name, _)) in SPACES.iter().enumerate() {
-        let forward = ask(Op::Scan(space, At::Now, everything(), Way::Forward, usize::MAX));
+        let forward = ask(Op::Scan(space, At::Now, everything(), Way::Forward, usize::MAX, Parts::Whole));
         if forward == [crate::script::NO_KEYSPACE] {
             continue;
         }
@@ -143,8 +143,12 @@ fn agree(subject: &mut Subject) -> Result<(), Violation> {
             }
             Err(format!("{what} of {name} disagrees with its scan: {}", difference(found, right)))
         };
-        let reverse = ask(Op::Scan(space, At::Now, everything(), Way::Reverse, usize::MAX));
+        let reverse = ask(Op::Scan(space, At::Now, everything(), Way::Reverse, usize::MAX, Parts::Whole));
         check("a reverse scan", &reverse, &ended(&mut rows.iter().rev()))?;
+        let keys_only = ask(Op::Scan(space, At::Now, everything(), Way::Forward, usize::MAX, Parts::Keys));
+        let without_values: Vec<(Bytes, Bytes)> =
+            rows.iter().map(|(key, _)| (key.clone(), Bytes::new())).collect();
+        check("a scan of keys", &keys_only, &ended(&mut without_values.iter()))?;
         let empty = Bytes::new();
         let prefixed = ask(Op::Prefix(space, At::Now, empty, Way::Forward));
         check("the empty prefix", &prefixed, &forward)?;
@@ -153,7 +157,7 @@ fn agree(subject: &mut Subject) -> Result<(), Violation> {
         check("a multi-get", &ask(Op::MultiGet(space, At::Now, keys.clone())), &values)?;
         let gets: Answer = keys.iter().flat_map(|key| ask(Op::Get(space, At::Now, key.clone()))).collect();
         check("a get of each key", &gets, &values)?;
-        ask(Op::OpenCursor(0, space, At::Now, everything()));
+        ask(Op::OpenCursor(0, space, At::Now, everything(), Parts::Whole));
         let walk = |first: Move, step: &Move| {
             [first].into_iter().chain(keys.iter().map(|_| step.clone())).collect::<Vec<_>>()
         };
@@ -163,7 +167,7 @@ fn agree(subject: &mut Subject) -> Result<(), Violation> {
         check("a cursor backward", &back, &reverse)?;
         if let [.., (middle, _), _] = rows.as_slice() {
             let range = (Bound::Excluded(middle.clone()), Bound::Unbounded);
-            let rest = ask(Op::Scan(space, At::Now, range, Way::Forward, usize::MAX));
+            let rest = ask(Op::Scan(space, At::Now, range, Way::Forward, usize::MAX, Parts::Whole));
             check("the last row", &rest, &ended(&mut rows[rows.len() - 1..].iter()))?;
         }
     }

@@ -112,6 +112,7 @@ const BUGS: &[Entry] = &[
     engine("turning-cursor", "P4", Planted::TurningCursor, Hunter::Model),
     engine("sealed-tombstones", "P4", Planted::SealedTombstones, Hunter::Metamorphic),
     engine("filter-denies", "P4", Planted::FilterDenies, Hunter::Metamorphic),
+    engine("keys-past-tombstones", "P4", Planted::KeysPastTombstones, Hunter::Model),
     engine("dead-forever", "P4", Planted::DeadForever, Hunter::Model),
     engine("forgotten-scan", "serialisability", Planted::ForgottenScan, Hunter::Transactions),
     engine("unchecked-group", "serialisability", Planted::UncheckedGroup, Hunter::Transactions),

@@ -62,6 +62,15 @@ pub enum Way {
     Mixed(u64),
 }
 
+/// What is read of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Keys and values.
+    Whole,
+    /// Keys: every value is left out.
+    Keys,
+}
+
 /// One move of a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the method of that name")]
@@ -79,8 +88,12 @@ pub enum Move {
 pub enum Step {
     /// Read a key.
     Get(Space, Bytes),
+    /// `contains`.
+    Contains(Space, Bytes),
     /// Scan, at most so many rows.
-    Scan(Space, Range, Way, usize),
+    Scan(Space, Range, Way, usize, Parts),
+    /// `prefix`.
+    Prefix(Space, Bytes, Way),
     /// Count a range as read.
     Watch(Space, Range),
     /// Write.
@@ -105,11 +118,11 @@ pub enum Op {
     /// `multi_get`.
     MultiGet(Space, At, Vec<Bytes>),
     /// `range` or `iter`, at most so many rows.
-    Scan(Space, At, Range, Way, usize),
+    Scan(Space, At, Range, Way, usize, Parts),
     /// `prefix`.
     Prefix(Space, At, Bytes, Way),
     /// Open the cursor of a slot.
-    OpenCursor(usize, Space, At, Range),
+    OpenCursor(usize, Space, At, Range, Parts),
     /// Move the cursor of a slot.
     MoveCursor(usize, Vec<Move>),
     /// Begin the transaction of a slot.
@@ -205,7 +218,11 @@ impl Step {
     /// The keyspace it is about.
     pub fn space(&self) -> Space {
         match self {
-            Step::Get(space, _) | Step::Scan(space, ..) | Step::Watch(space, _) => *space,
+            Step::Get(space, _)
+            | Step::Contains(space, _)
+            | Step::Scan(space, ..)
+            | Step::Prefix(space, ..)
+            | Step::Watch(space, _) => *space,
             Step::Write(write) => write.space(),
         }
     }

@@ -3,6 +3,7 @@
 //! They are read when the walk comes to their rows, unless nobody wants values.
 
 use esker_base::cursor::Lent;
+use esker_base::planted::{self, Planted};
 use esker_base::{Cursor, Result};
 
 use super::{Rows, Stand, Walk};
@@ -11,6 +12,9 @@ impl Rows {
     /// Nobody will ask for values from here on.
     pub(crate) fn leave_values_out(&mut self) {
         self.keys_only = true;
+        if planted::is(Planted::KeysPastTombstones) {
+            self.has_tombstones = false;
+        }
     }
 
     /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 
 use super::spaces::{FIXED, Fold, SPACES};
-use super::{At, Move, Op, Range, SLOTS, Space, Step, Upkeep, Way, Write, everything};
+use super::{At, Move, Op, Parts, Range, SLOTS, Space, Step, Upkeep, Way, Write, everything};
 
 /// Where values come from: slices of it differ.
 const POOL_BYTES: usize = 128 << 10;
@@ -84,12 +84,12 @@ impl Generator {
             }
             5_500..6_100 => {
                 let most = self.most();
-                Op::Scan(self.space(), self.at(), self.range(), self.way(), most)
+                Op::Scan(self.space(), self.at(), self.range(), self.way(), most, self.parts())
             }
             6_100..6_200 => Op::Prefix(self.space(), self.at(), self.prefix(), self.way()),
             6_200..6_500 => {
                 let range = if self.random.bool() { everything() } else { self.range() };
-                Op::OpenCursor(self.slot(), self.space(), self.at(), range)
+                Op::OpenCursor(self.slot(), self.space(), self.at(), range, self.parts())
             }
             6_500..7_500 => {
                 let moves = (0..self.random.usize(1..16)).map(|_| self.step()).collect();
@@ -209,6 +209,10 @@ impl Generator {
         }
     }
 
+    fn parts(&mut self) -> Parts {
+        if self.random.u8(0..4) == 0 { Parts::Keys } else { Parts::Whole }
+    }
+
     fn step(&mut self) -> Move {
         match self.random.u8(0..20) {
             0 => Move::SeekFirst,
@@ -271,13 +275,15 @@ impl Generator {
 
     /// The next step of a transaction.
     pub fn transaction_step(&mut self) -> Step {
-        match self.random.u8(0..20) {
-            0..8 => Step::Get(self.space(), self.key()),
-            8..11 => {
+        match self.random.u8(0..40) {
+            0..12 => Step::Get(self.space(), self.key()),
+            12..16 => Step::Contains(self.space(), self.key()),
+            16..21 => {
                 let most = self.most();
-                Step::Scan(self.space(), self.closed_range(), self.way(), most)
+                Step::Scan(self.space(), self.closed_range(), self.way(), most, self.parts())
             }
-            11 => Step::Watch(self.space(), self.closed_range()),
+            21 => Step::Prefix(self.space(), self.prefix(), self.way()),
+            22..24 => Step::Watch(self.space(), self.closed_range()),
             _ => Step::Write(self.write()),
         }
     }

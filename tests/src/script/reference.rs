@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::spaces::{FIXED, SPACES};
 use super::{
-    Answer, At, CONFLICT, Item, Move, NO_KEYSPACE, Op, READ_ONLY, Range, SLOTS, Space, Step, Way, Write,
-    everything, half_open, meet, prefix_range,
+    Answer, At, CONFLICT, Item, Move, NO_KEYSPACE, Op, Parts, READ_ONLY, Range, SLOTS, Space, Step, Way,
+    Write, everything, half_open, meet, prefix_range,
 };
 use crate::oracle::row_hash;
 
@@ -29,6 +29,7 @@ type Catalog = BTreeMap<Space, Life>;
 struct CursorModel {
     rows: Arc<Rows>,
     range: Range,
+    parts: Parts,
     at: Option<Bytes>,
 }
 
@@ -117,17 +118,19 @@ impl Reference {
                 Ok(rows) => out.extend(keys.iter().map(|key| Item::Value(rows.get(key).cloned()))),
                 Err(refused) => out.push(refused),
             },
-            Op::Scan(space, at, range, way, most) => match self.rows_at(*space, *at) {
-                Ok(rows) => drop(scan(&rows, range, *way, *most, out)),
+            Op::Scan(space, at, range, way, most, parts) => match self.rows_at(*space, *at) {
+                Ok(rows) => drop(scan(&rows, range, *way, *most, *parts, out)),
                 Err(refused) => out.push(refused),
             },
             Op::Prefix(space, at, prefix, way) => match self.rows_at(*space, *at) {
-                Ok(rows) => drop(scan(&rows, &prefix_range(prefix), *way, usize::MAX, out)),
+                Ok(rows) => {
+                    drop(scan(&rows, &prefix_range(prefix), *way, usize::MAX, Parts::Whole, out));
+                }
                 Err(refused) => out.push(refused),
             },
-            Op::OpenCursor(slot, space, at, range) => {
+            Op::OpenCursor(slot, space, at, range, parts) => {
                 self.cursors[*slot] = match self.rows_at(*space, *at) {
-                    Ok(rows) => Some(CursorModel { rows, range: range.clone(), at: None }),
+                    Ok(rows) => Some(CursorModel { rows, range: range.clone(), parts: *parts, at: None }),
                     Err(refused) => {
                         out.push(refused);
                         None
@@ -317,12 +320,21 @@ impl Transaction {
         let Some(life) = self.view.get_mut(&space) else { return };
         match step {
             Step::Get(_, key) => {
-                self.reads.push((id, (Bound::Included(key.clone()), Bound::Included(key.clone()))));
+                self.reads.push((id, just(key)));
                 out.push(Item::Value(life.rows.get(key).cloned()));
             }
-            Step::Scan(_, range, way, most) => {
-                let seen = scan(&life.rows, range, *way, *most, out);
+            Step::Contains(_, key) => {
+                self.reads.push((id, just(key)));
+                out.push(Item::Flag(life.rows.contains_key(key)));
+            }
+            Step::Scan(_, range, way, most, parts) => {
+                let seen = scan(&life.rows, range, *way, *most, *parts, out);
                 self.reads.extend(seen.ranges(range).into_iter().map(|range| (id, range)));
+            }
+            Step::Prefix(_, prefix, way) => {
+                let range = prefix_range(prefix);
+                drop(scan(&life.rows, &range, *way, usize::MAX, Parts::Whole, out));
+                self.reads.push((id, range));
             }
             Step::Watch(_, range) => self.reads.push((id, range.clone())),
             Step::Write(write) => {
@@ -335,11 +347,21 @@ impl Transaction {
     }
 }
 
+/// The range of `key` alone.
+fn just(key: &Bytes) -> Range {
+    (Bound::Included(key.clone()), Bound::Included(key.clone()))
+}
+
+/// `value`, if it is among the `parts` that are read.
+fn shown(value: &Bytes, parts: Parts) -> Bytes {
+    if parts == Parts::Keys { Bytes::new() } else { value.clone() }
+}
+
 /// The keys that `write` writes, or `None` if it has no effect at all.
 fn touched(write: &Write) -> Option<Range> {
     let range = match write {
         Write::Put(_, key, _) | Write::Delete(_, key) | Write::Merge(_, key, _) => {
-            return Some((Bound::Included(key.clone()), Bound::Included(key.clone())));
+            return Some(just(key));
         }
         Write::DeleteRange(_, range) => range.clone(),
         Write::DeletePrefix(_, prefix) => prefix_range(prefix),
@@ -413,7 +435,7 @@ pub fn from_front(way: Way, nth: usize) -> bool {
     }
 }
 
-fn scan(rows: &Rows, range: &Range, way: Way, most: usize, out: &mut Answer) -> Seen {
+fn scan(rows: &Rows, range: &Range, way: Way, most: usize, parts: Parts, out: &mut Answer) -> Seen {
     let mut rows = within(rows, range);
     let mut seen = Seen { front: None, back: None, all: false };
     for nth in 0..most {
@@ -423,7 +445,7 @@ fn scan(rows: &Rows, range: &Range, way: Way, most: usize, out: &mut Answer) -> 
             seen.all = true;
             break;
         };
-        out.push(Item::Row(key.clone(), value.clone()));
+        out.push(Item::Row(key.clone(), shown(value, parts)));
         *(if front { &mut seen.front } else { &mut seen.back }) = Some(key.clone());
     }
     seen
@@ -458,7 +480,7 @@ impl CursorModel {
         };
         self.at = at;
         out.push(match &self.at {
-            Some(key) => Item::Row(key.clone(), self.rows[key].clone()),
+            Some(key) => Item::Row(key.clone(), shown(&self.rows[key], self.parts)),
             None => Item::End,
         });
     }

@@ -14,8 +14,8 @@ use super::reference::from_front;
 use super::spaces::{FIXED, SPACES};
 use super::world::{Config, DIR};
 use super::{
-    Answer, At, CONFLICT, Item, Move, NO_KEYSPACE, Op, READ_ONLY, SLOTS, Space, Step, Upkeep, Way, Write,
-    everything,
+    Answer, At, CONFLICT, Item, Move, NO_KEYSPACE, Op, Parts, READ_ONLY, SLOTS, Space, Step, Upkeep, Way,
+    Write, everything,
 };
 use crate::oracle::row_hash;
 use crate::points::Hits;
@@ -31,7 +31,7 @@ pub struct Subject {
     dropped: Option<Keyspace>,
     snapshots: [Option<Snapshot>; SLOTS],
     readers: [Option<Reader>; SLOTS],
-    cursors: [Option<RowCursor>; SLOTS],
+    cursors: [Option<(RowCursor, Parts)>; SLOTS],
     transactions: [Option<Transaction>; SLOTS],
     hits: Arc<Mutex<Hits>>,
     /// Calls made on the public face.
@@ -125,15 +125,19 @@ impl Subject {
                 out.push(Item::Flag(there.map_err(failed)?));
             }
             Op::MultiGet(space, at, keys) => {
-                let values = self.reader(*space, *at)?.multi_get(keys).map_err(failed)?;
-                out.extend(values.into_iter().map(Item::Value));
+                let values = match at {
+                    At::Now => self.space(*space)?.multi_get(keys),
+                    at => self.reader(*space, *at)?.multi_get(keys),
+                };
+                out.extend(values.map_err(failed)?.into_iter().map(Item::Value));
             }
-            Op::Scan(space, at, range, way, most) => {
+            Op::Scan(space, at, range, way, most, parts) => {
                 let scan = match at {
                     At::Now if *range == everything() => self.space(*space)?.iter(),
                     At::Now => self.space(*space)?.range(range.clone()),
                     at => self.reader(*space, *at)?.range(range.clone()),
                 };
+                let scan = if *parts == Parts::Keys { scan.keys_only() } else { scan };
                 self.calls += drain(scan, *way, *most, out);
             }
             Op::Prefix(space, at, prefix, way) => {
@@ -143,17 +147,19 @@ impl Subject {
                 };
                 self.calls += drain(scan, *way, usize::MAX, out);
             }
-            Op::OpenCursor(slot, space, at, range) => {
+            Op::OpenCursor(slot, space, at, range, parts) => {
                 self.cursors[*slot] = None;
                 let reader = self.reader(*space, *at)?;
                 let whole = *range == everything();
                 let cursor = if whole { reader.cursor() } else { reader.cursor_over(range.clone()) };
-                self.cursors[*slot] = Some(cursor.map_err(failed)?);
+                let cursor = cursor.map_err(failed)?;
+                let cursor = if *parts == Parts::Keys { cursor.keys_only() } else { cursor };
+                self.cursors[*slot] = Some((cursor, *parts));
             }
             Op::MoveCursor(slot, moves) => {
-                let Some(cursor) = &mut self.cursors[*slot] else { return Ok(()) };
+                let Some((cursor, parts)) = &mut self.cursors[*slot] else { return Ok(()) };
                 self.calls += moves.len() as u64;
-                moves.iter().try_for_each(|step| step_cursor(cursor, step, out))?;
+                moves.iter().try_for_each(|step| step_cursor(cursor, *parts, step, out))?;
             }
             Op::Begin(slot) => self.transactions[*slot] = Some(self.db.begin().map_err(failed)?),
             Op::InTransaction(slot, step) => self.in_transaction(*slot, step, out)?,
@@ -364,9 +370,16 @@ pub fn step_transaction(
     let mut calls = 0;
     match step {
         Step::Get(_, key) => out.push(Item::Value(transaction.get(keyspace, key).map_err(failed)?)),
-        Step::Scan(_, range, way, most) => {
+        Step::Contains(_, key) => {
+            out.push(Item::Flag(transaction.contains(keyspace, key).map_err(failed)?));
+        }
+        Step::Scan(_, range, way, most, parts) => {
             let scan = transaction.range(keyspace, range.clone());
+            let scan = if *parts == Parts::Keys { scan.keys_only() } else { scan };
             calls = drain(scan, *way, *most, out);
+        }
+        Step::Prefix(_, prefix, way) => {
+            calls = drain(transaction.prefix(keyspace, prefix), *way, usize::MAX, out);
         }
         Step::Watch(_, range) => transaction.watch_range(keyspace, range.clone()),
         Step::Write(write) => match write {
@@ -410,7 +423,7 @@ fn drain(
     calls
 }
 
-fn step_cursor(cursor: &mut RowCursor, step: &Move, out: &mut Answer) -> Outcome<()> {
+fn step_cursor(cursor: &mut RowCursor, parts: Parts, step: &Move, out: &mut Answer) -> Outcome<()> {
     let stands = match step {
         Move::SeekFirst => cursor.seek_first(),
         Move::SeekLast => cursor.seek_last(),
@@ -421,7 +434,9 @@ fn step_cursor(cursor: &mut RowCursor, step: &Move, out: &mut Answer) -> Outcome
         Move::Prev => cursor.prev(),
     };
     out.push(if stands.map_err(failed)? {
-        Item::Row(Bytes::copy_from_slice(cursor.key()), Bytes::copy_from_slice(cursor.value()))
+        // Whether a short value is left out as well is not said.
+        let value = if parts == Parts::Keys { &[] } else { cursor.value() };
+        Item::Row(Bytes::copy_from_slice(cursor.key()), Bytes::copy_from_slice(value))
     } else {
         Item::End
     });
