@@ -27,8 +27,9 @@ One-command checks for the esker workspace.
 usage: cargo xtask COMMAND [--skip STEP]...
 
   check   what every commit has to pass: format, clippy, tests, doctests, docs, audit, tidy
-  ci      check, and what is slower: planted bugs, zstd and other stores (features), downstream crate,
-          packaging, what layouts and leaves cost, lab smoke, soaks, loom models, shuttle schedules, Miri
+  ci      check, and what is slower: planted bugs, zstd and other stores (features), the workspaces inside,
+          downstream crate, packaging, what layouts and leaves cost, lab smoke, soaks, loom models, shuttle
+          schedules, Miri
   audit   licences, sources, duplicates and bans of every dependency
   layout-cost
           instructions of each layout's operations beside the same engine calls by hand, under callgrind

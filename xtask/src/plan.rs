@@ -29,8 +29,9 @@ pub(crate) fn named(command: &str) -> Option<Vec<Step>> {
         ("doctests", doctests),
         ("docs", docs),
     ];
-    let slower: [Step; 10] = [
+    let slower: [Step; 11] = [
         ("features", features),
+        ("inside", inside),
         ("downstream", downstream),
         ("package", package),
         ("layout-cost", layout_cost::step),
@@ -103,6 +104,22 @@ fn features() -> Outcome {
         Outcome::Held(_) if !codec => Outcome::Skipped("held but for zstd: no C compiler (cc)".to_owned()),
         outcome => outcome,
     }
+}
+
+/// The workspaces that no other step builds: the other engines, without the one that compiles for many minutes, and
+/// the fuzz targets, which only a nightly compiler links.
+fn inside() -> Outcome {
+    if !succeeds(program("cc", &["--version"])) {
+        return Outcome::Skipped("there is no C compiler (cc) for what they depend on".to_owned());
+    }
+    let mut peers =
+        cargo(&["clippy", "--manifest-path", "benches/peers/Cargo.toml", "--no-default-features"]);
+    peers.args(["--all-targets", "--locked", "--", "-D", "warnings"]);
+    let mut fuzz = cargo(&["check", "--manifest-path", "tests/fuzz/Cargo.toml", "--locked"]);
+    for command in [&mut peers, &mut fuzz] {
+        command.env("CARGO_TARGET_DIR", target_dir().join("inside"));
+    }
+    run_all([peers, fuzz])
 }
 
 /// The suites of `tests/` in a release build, larger than `cargo test` runs them: about five minutes on two cores,
@@ -305,6 +322,15 @@ fn lab() -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A workspace that is only formatted rots unseen.
+    #[test]
+    fn every_workspace_inside_is_compiled() {
+        for manifest in INSIDE {
+            let argument = format!("\"--manifest-path\", \"{manifest}\"");
+            assert!(include_str!("plan.rs").contains(&argument), "no step compiles {manifest}");
+        }
+    }
 
     fn ends_with(code: u8) -> Command {
         program("sh", &["-c", &format!("exit {code}")])
