@@ -735,61 +735,6 @@ fn a_checkpoint_that_failed_leaves_the_next_one_be() {
     db.persist().unwrap();
 }
 
-/// A flush that failed once, of a database whose rows are in no log.
-fn flush_failed_once(disk: &MemFs) -> (Database, FaultFs) {
-    let options = DatabaseOptions { durability: Durability::NoLog, ..DatabaseOptions::default() };
-    let (db, faults) = open_failing(disk, options);
-    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
-    map.put("key", "value").expect("put");
-    faults.plan(Fault::when(is_table_written));
-    db.flush().expect_err("its table cannot be written");
-    (db, faults)
-}
-
-fn is_table_written(call: &esker::vfs::fault::Call<'_>) -> bool {
-    call.operation == Operation::Write && call.path.extension().is_some_and(|extension| extension == "sst")
-}
-
-/// What kept a flush from succeeding before the call is no failure of the call.
-#[test]
-fn a_flush_tells_of_failures_since_it_was_called() {
-    let disk = MemFs::simulated();
-    let (db, _) = flush_failed_once(&disk);
-    db.flush().unwrap();
-    assert_eq!(db.metrics().counters.job_failures, 1);
-}
-
-/// A close without a log leaves nothing in memory that the next try brings into a table.
-#[test]
-fn a_close_waits_for_a_flush_that_is_tried_again() {
-    for before in [true, false] {
-        let disk = MemFs::simulated();
-        let (db, faults) = flush_failed_once(&disk);
-        if !before {
-            db.flush().unwrap();
-            db.existing_keyspace("map").unwrap().put("key", "newer").unwrap();
-            faults.plan(Fault::when(is_table_written));
-        }
-        db.close().unwrap();
-        assert_eq!(faults.fired().len(), if before { 1 } else { 2 });
-        let db = open(&disk, DatabaseOptions::default());
-        let map = db.existing_keyspace("map").unwrap();
-        let expected: &[u8] = if before { b"value" } else { b"newer" };
-        assert_eq!(map.get("key").unwrap().as_deref(), Some(expected));
-    }
-}
-
-/// Where it is not tried again, or may be for ever, it does not wait.
-#[test]
-fn a_close_does_not_wait_for_a_disk_that_stays_as_it_is() {
-    for cause in [Cause::NoSpace, Cause::Device] {
-        let disk = MemFs::simulated();
-        let (db, faults) = flush_failed_once(&disk);
-        faults.plan(Fault::when(is_table_written).cause(cause).sticky());
-        db.close().unwrap_err();
-    }
-}
-
 /// A log counts as closed once there is another: a flush that cannot make that has closed nothing.
 #[test]
 fn logs_that_stay_open_are_counted_once() {
