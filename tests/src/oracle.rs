@@ -170,12 +170,7 @@ impl Oracle {
 
     /// Everything issued so far is durable; the disk has seen `calls` calls.
     pub fn all_durable(&mut self, calls: usize) {
-        self.durable_to(self.commits(), calls);
-    }
-
-    /// The first `commits` commits are durable; the disk has seen `calls` calls.
-    pub fn durable_to(&mut self, commits: usize, calls: usize) {
-        self.durable.push((calls, commits));
+        self.durable.push((calls, self.commits()));
     }
 
     /// How many commits were issued.

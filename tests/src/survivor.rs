@@ -514,10 +514,9 @@ impl<'a> Survivor<'a> {
         open.world.steps.settle();
         let is_timed = matches!(open.durability, Durability::Interval(_));
         self.note_failed_syncs();
-        // Nothing but a sync that has failed keeps the timer's from being made.
-        if is_timed && !self.unsynced {
-            let doubtful = usize::from(self.doubtful.is_some());
-            self.oracle.durable_to(self.oracle.commits() - doubtful, self.disk.trace_len());
+        // Nothing keeps the timer's sync from being made but one that has failed, and a log that ends with what is in doubt.
+        if is_timed && !self.unsynced && self.doubtful.is_none() {
+            self.oracle.all_durable(self.disk.trace_len());
         }
     }
 
