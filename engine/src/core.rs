@@ -331,7 +331,12 @@ impl Core {
         let (fs, dir) = (&*self.env.fs, self.dir.as_path());
         let create = |allocated| LogWriter::create(fs, dir, identity, predecessor, allocated);
         let mut log = match old {
-            Some(old) => LogWriter::reuse(fs, dir, identity, predecessor, old),
+            Some(old) => match LogWriter::reuse(fs, dir, identity, predecessor, old) {
+                Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => {
+                    create(LOG_ALLOCATION_MIN)
+                }
+                made => made,
+            },
             None => match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {
                 // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
                 // space that was not reserved might be that of a deleted log after a crash.
@@ -349,6 +354,14 @@ impl Core {
     /// Close tables, which are opened again when they are read, so that something else can be opened: whether there were any.
     pub(crate) fn give_up_descriptors(&self) -> bool {
         self.tables.files.give_up(DESCRIPTORS) > 0
+    }
+
+    /// Create a file by `create`; where there is no descriptor for it, once more after tables have given up theirs.
+    pub(crate) fn giving_up<T>(&self, create: impl Fn() -> Result<T>) -> Result<T> {
+        match create() {
+            Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => create(),
+            created => created,
+        }
     }
 
     /// Give back the space that is kept for logs to come: memtables hardly fill up any more. As far as that goes.

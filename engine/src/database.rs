@@ -184,7 +184,8 @@ impl Database {
     ///
     /// The drop is durable when this returns, in every mode, and so is everything acknowledged before:
     /// what was copied elsewhere before its keyspace was dropped is not lost with the power. (So it takes a sync of the log
-    /// and one of the manifest; without a log, a flush.)
+    /// and one of the manifest; without a log, a flush.) Its files are removed in the background:
+    /// [`wait_for_compactions`](Database::wait_for_compactions) returns when their space is there again.
     ///
     /// # Errors
     /// [`Error::NoSuchKeyspace`], [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], and what [`Database::persist`] errs

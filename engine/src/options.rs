@@ -150,7 +150,9 @@ pub struct DatabaseOptions {
 }
 
 /// [`DatabaseOptions::open_files_max`] where the system does not tell how many there may be.
-const OPEN_FILES: usize = 512;
+const OPEN_FILES: u64 = 512;
+/// The most that it may be.
+const OPEN_FILES_MAX: u64 = 1_000_000;
 
 impl Default for DatabaseOptions {
     fn default() -> Self {
@@ -189,7 +191,7 @@ impl DatabaseOptions {
         within("memtable_bytes_max", self.memtable_bytes_max, 1 << 10, 64 << 30)?;
         within("sealed_memtables_max", self.sealed_memtables_max as u64, 1, 16)?;
         within("cache_bytes", self.cache_bytes, 0, 1 << 44)?;
-        within("open_files_max", u64::from(self.open_files_max.unwrap_or(1)), 1, 1_000_000)?;
+        within("open_files_max", u64::from(self.open_files_max.unwrap_or(1)), 1, OPEN_FILES_MAX)?;
         within("compaction_threads", self.compaction_threads as u64, 1, 64)?;
         within("l0_tables_trigger", self.l0_tables_trigger as u64, 1, 64)?;
         within("l0_tables_slowdown", self.l0_tables_slowdown as u64, self.l0_tables_trigger as u64, 1000)?;
@@ -208,8 +210,9 @@ impl DatabaseOptions {
 impl DatabaseOptions {
     /// What `open_files_max` stands for in a process that may have `process_max` files open.
     pub(crate) fn open_files(&self, process_max: Option<u64>) -> usize {
-        let half = process_max.map_or(OPEN_FILES, |max| usize::try_from(max / 2).unwrap_or(usize::MAX));
-        self.open_files_max.map_or(half, |max| usize::try_from(max).unwrap_or(usize::MAX))
+        let half = process_max.map_or(OPEN_FILES, |max| (max / 2).min(OPEN_FILES_MAX));
+        let files = self.open_files_max.map_or(half, u64::from);
+        usize::try_from(files).unwrap_or(usize::MAX)
     }
 }
 

@@ -150,7 +150,7 @@ impl Output {
                 core.check_in_place()?;
                 let number = core.versions.allocate();
                 let identity = TableIdentity { database: core.database, number, keyspace };
-                BlobWriter::create(&core.env.fs, &core.dir, identity)
+                core.giving_up(|| BlobWriter::create(&core.env.fs, &core.dir, identity))
             }),
             sources,
             collect,
@@ -170,7 +170,8 @@ impl Output {
             let number = core.versions.allocate();
             let identity = TableIdentity { database: core.database, number, keyspace: self.keyspace };
             let now = core.env.clock.wall_millis();
-            let writer = TableWriter::create(&core.env.fs, &core.dir, identity, options, now)?;
+            let create = || TableWriter::create(&core.env.fs, &core.dir, identity, options, now);
+            let writer = core.giving_up(create)?;
             Ok(if self.level == 0 { writer.packed() } else { writer })
         })
     }

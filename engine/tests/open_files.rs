@@ -1,12 +1,11 @@
 //! Databases of more tables than the process may have open.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use esker::vfs::fault::{Call, Cause, Fault, FaultFs, Operation};
 use esker::vfs::mem::MemFs;
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, KeyspaceOptions, TableSource};
+use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions, TableSource};
 
 const ROWS: u32 = 3_000;
 const OPEN: u32 = 4;
@@ -72,35 +71,66 @@ fn a_database_of_more_tables_than_may_be_open_is_read_written_and_compacted() {
     }
 }
 
-/// What cannot be created for lack of descriptors is created once tables have given up theirs: the next log at once,
-/// the table of a flush when that is tried again.
-#[test]
-fn tables_give_up_their_descriptors_for_logs_and_flushes() {
+/// A database whose every table is open.
+fn all_open(durability: Durability) -> (Simulation, FaultFs, Database, esker::Keyspace) {
     let disk = MemFs::simulated();
     let world = Simulation::on(disk.clone(), 7);
     let fs = FaultFs::over(&disk, Arc::clone(&world.clock));
-    let options = DatabaseOptions { open_files_max: Some(100), ..options(TableSource::Buffered) };
+    let options =
+        DatabaseOptions { open_files_max: Some(200), durability, ..options(TableSource::Buffered) };
     let env = world.env_over(Arc::new(fs.clone()));
     let db = Database::builder("/db").options(options).env(env).open().expect("opened");
     let map = filled(&db);
-    for (extension, row) in [("log", ROWS), ("sst", ROWS + 1)] {
-        let rows: Vec<_> = map.iter().collect::<Result<_, _>>().expect("read");
-        assert_eq!(rows.len(), row as usize);
+    let rows: Vec<_> = map.iter().collect::<Result<_, _>>().expect("read");
+    assert_eq!(rows.len(), ROWS as usize);
+    fs.reset();
+    (world, fs, db, map)
+}
+
+fn has_extension(call: &Call<'_>, extension: &str) -> bool {
+    call.path.extension().is_some_and(|found| found == extension)
+}
+
+/// What cannot be created for lack of descriptors is created once tables have given up theirs: a log, a table, a blob file.
+#[test]
+fn tables_give_up_their_descriptors_for_logs_and_flushes() {
+    for extension in ["log", "sst", "blob"] {
+        let (_world, fs, db, map) = all_open(Durability::Os);
         let before = db.metrics().open_files;
-        let creates = move |call: &Call<'_>| {
-            call.operation == Operation::Create && call.path.extension().is_some_and(|e| e == extension)
-        };
-        fs.reset();
+        let creates =
+            move |call: &Call<'_>| call.operation == Operation::Create && has_extension(call, extension);
         fs.plan(Fault::when(creates).cause(Cause::Descriptors));
-        map.put(key(row), "new").expect("put");
-        // A flush that fails is told of, and tried again before long.
-        if db.flush().is_err() {
-            world.clock.advance(Duration::from_secs(1));
-            world.steps.settle();
-            db.flush().expect("what the tables gave up is enough");
-        }
+        map.put(key(ROWS), [1; 200]).expect("put");
+        db.flush().expect("written with what the tables gave up");
         assert_eq!(fs.fired().len(), 1, "{extension}");
         assert!(db.metrics().open_files < before, "{} of {before}", db.metrics().open_files);
-        assert_eq!(map.get(key(row)).expect("read").as_deref(), Some(&b"new"[..]));
+        assert_eq!(map.get(key(ROWS)).expect("read").as_deref(), Some(&[1; 200][..]));
     }
+}
+
+/// The same of the last flush of a database without a log, after which what is in memory would be gone.
+#[test]
+fn tables_give_up_their_descriptors_for_a_close() {
+    let (world, fs, db, map) = all_open(Durability::NoLog);
+    map.put(key(ROWS), "new").expect("put");
+    let creates = |call: &Call<'_>| call.operation == Operation::Create && has_extension(call, "sst");
+    fs.plan(Fault::when(creates).cause(Cause::Descriptors));
+    drop(map);
+    db.close().expect("closed");
+    assert_eq!(fs.fired().len(), 1);
+    let db = Database::builder("/db").env(Simulation::on(world.disk, 8).env()).open().expect("opened");
+    let map = db.existing_keyspace("map").expect("it is there");
+    assert_eq!(map.get(key(ROWS)).expect("read").as_deref(), Some(&b"new"[..]));
+}
+
+/// A log that is made of an older one is opened, not created.
+#[test]
+fn tables_give_up_their_descriptors_for_a_log_that_is_used_again() {
+    let (_world, fs, _db, map) = all_open(Durability::Sync);
+    let opens = |call: &Call<'_>| call.operation == Operation::OpenWritable && has_extension(call, "log");
+    fs.plan(Fault::when(opens).cause(Cause::Descriptors));
+    for n in (0..ROWS).take_while(|_| fs.fired().is_empty()) {
+        map.put(key(n), value(n)).expect("whatever log it goes to");
+    }
+    assert_eq!(fs.fired().len(), 1, "no log was used again");
 }

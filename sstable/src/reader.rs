@@ -25,7 +25,6 @@ use esker_base::range_tombstone::Fragments;
 use esker_base::sync::atomic::AtomicBool;
 use esker_base::table_meta::TableMeta;
 use esker_base::{DatabaseId, Error, FileNumber, InternalKey, Kind, OpCost, Result, SeqNo};
-use esker_vfs::fs::Fs;
 use esker_vfs::open_files::OpenFiles;
 
 use crate::block::{Found, tag};
@@ -124,17 +123,17 @@ impl TableReader {
 
     /// Open a table that no manifest describes, as salvage and inspection do: the file's own word is
     /// taken for whose it is.
-    pub fn open_unlisted(fs: &Arc<dyn Fs>, path: &Path) -> Result<TableReader> {
+    pub fn open_unlisted(files: &Arc<OpenFiles>, path: &Path) -> Result<TableReader> {
         let ledger = Arc::new(Ledger::default());
         let context = TableContext {
-            files: OpenFiles::new(Arc::clone(fs), 1),
+            files: Arc::clone(files),
             dir: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             database: DatabaseId([0; 16]),
             cache: BlockCache::new(0, Arc::clone(&ledger)),
             ledger,
             source: TableSource::Buffered,
         };
-        Self::load(&context, Source::new(context.files.open(path)?), None)
+        Self::load(&context, Source::new(files.open(path)?), None)
     }
 
     fn load(
@@ -145,7 +144,7 @@ impl TableReader {
         let parts = Parts::read(&source, expected)?;
         let Parts { footer, properties, index, filter, tombstones } = parts;
         if context.source == TableSource::Mapped || planted::is(Planted::MappedTables) {
-            source.map(&**context.files.fs(), index.blocks())?;
+            source.map(&context.files, index.blocks())?;
             let mapped = source.mapping().map_or(0, |mapping| mapping.bytes.len() as u64);
             if mapped != footer.file_bytes {
                 let what = format!("the file has {mapped} bytes, {} were written", footer.file_bytes);

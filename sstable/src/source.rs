@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use esker_base::Result;
-use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
+use esker_vfs::fs::{File, fill_exact_at, read_exact_at};
+use esker_vfs::open_files::OpenFiles;
 
 /// How tables are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,9 +66,9 @@ impl Source {
     }
 
     /// Map the file too, which has `blocks` data blocks.
-    pub(crate) fn map(&mut self, fs: &dyn Fs, blocks: usize) -> Result<()> {
+    pub(crate) fn map(&mut self, files: &OpenFiles, blocks: usize) -> Result<()> {
         let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        self.mapping = Some(Mapping { bytes: fs.map(self.file.path())?, checked });
+        self.mapping = Some(Mapping { bytes: files.map(self.file.path())?, checked });
         Ok(())
     }
 

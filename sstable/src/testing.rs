@@ -44,6 +44,11 @@ pub(crate) fn entry(key: impl AsRef<[u8]>, seqno: u64, kind: Kind, value: impl A
     OwnedEntry { key: key.as_ref().to_vec(), seqno: SeqNo(seqno), kind, value: value.as_ref().to_vec() }
 }
 
+/// Table 7, taken for what it says of itself.
+pub(crate) fn open_unlisted(fs: &Arc<dyn Fs>) -> Result<TableReader> {
+    TableReader::open_unlisted(&OpenFiles::new(Arc::clone(fs), 1), &path())
+}
+
 /// Write sorted `entries` as table 7.
 pub(crate) fn write(
     fs: &Arc<dyn Fs>,

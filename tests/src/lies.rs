@@ -11,7 +11,7 @@ use bytes::Bytes;
 use esker_base::filename::FileName;
 use esker_base::inspect::Verdict;
 use esker_base::{DatabaseId, Error, Result};
-use esker_vfs::fs::{Dir, DirEntry, File, FileLock, Fs};
+use esker_vfs::fs::{Dir, DirEntry, File, FileId, FileLock, Fs};
 use esker_wal::{LogIdentity, LogKind, LogReader};
 use parking_lot::Mutex;
 
@@ -284,6 +284,9 @@ impl File for LyingFile {
     fn len(&self) -> Result<u64> {
         let len = self.inner.len()?;
         Ok(self.end.map_or(len, |end| len.min(end)))
+    }
+    fn id(&self) -> Result<Option<FileId>> {
+        self.inner.id()
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -63,5 +63,17 @@ fn more_tables_than_descriptors_are_written_read_and_compacted() {
     assert!(open_now() < DESCRIPTORS);
     assert_eq!(db.metrics().open_files, DESCRIPTORS / 2);
     db.verify().expect("sound");
+    drop(map);
     db.close().expect("closed");
+
+    // What is found by the tables alone is as much.
+    std::fs::remove_file(dir.path().join("CURRENT")).expect("removed");
+    let copy = tempfile::tempdir().expect("a directory");
+    let salvaged = esker::salvage::Salvage::of(dir.path()).run(copy.path().join("db")).expect("salvaged");
+    assert_eq!(
+        (salvaged.rows["map"], salvaged.losses.len()),
+        (u64::from(ROWS), 1),
+        "{:?}",
+        salvaged.losses
+    );
 }

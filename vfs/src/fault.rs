@@ -27,7 +27,7 @@ use esker_base::{Error, Result};
 pub use plan::{Call, Cause, Effect, Fault, Operation};
 
 use crate::clock::SimClock;
-use crate::fs::{Dir, DirEntry, File, FileLock, Fs, MappedRange, RangeWrites};
+use crate::fs::{Dir, DirEntry, File, FileId, FileLock, Fs, MappedRange, RangeWrites};
 use crate::mem::MemFs;
 use plan::Outcome;
 
@@ -322,6 +322,9 @@ impl File for FaultFile {
 
     fn len(&self) -> Result<u64> {
         self.run(Operation::Len, || self.inner.len())
+    }
+    fn id(&self) -> Result<Option<FileId>> {
+        self.inner.id()
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {

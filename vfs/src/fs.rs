@@ -114,6 +114,11 @@ impl FileLock for Arc<dyn FileLock> {
     }
 }
 
+/// What tells a file from others of its filesystem, whatever their names, as long as it is there: with Unix the device's number and the
+/// inode's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId(pub u64, pub u64);
+
 /// An open file. All methods take `&self`: one thread may sync while another writes behind the
 /// synced range.
 pub trait File: Send + Sync {
@@ -121,6 +126,10 @@ pub trait File: Send + Sync {
     fn path(&self) -> &Path;
     /// Its length in bytes.
     fn len(&self) -> Result<u64>;
+    /// Which file it is, or `None` where that is not known.
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(None)
+    }
     /// Whether it is empty.
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)

@@ -9,19 +9,22 @@
 //! 1. A file stands in the clock exactly while its slot holds it open.
 //! 2. At most `limit` files stand in the clock; a file that was closed under a read stays open until that read ends.
 //!
-//! Whoever opens files here leaves them under their names, with the bytes they have, as long as it reads them.
+//! Whoever opens files here leaves them under their names, with the bytes they have, as long as it reads them. Where another file
+//! has come in the place of one that was closed, a database in a directory of the same name perhaps, a read errs.
 //!
 //! Threads: any. A read of an open file takes no lock. Opening holds the file's own lock, then the clock's, which is
 //! a leaf; nothing is opened or closed under the clock's.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use esker_base::Result;
+use bytes::Bytes;
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwapOption, Mutex};
+use esker_base::{Error, Result};
 
-use crate::fs::{File, Fs};
+use crate::fs::{File, FileId, Fs};
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +55,8 @@ struct Slot {
     scattered: AtomicBool,
     /// Where it stands in the clock; written under the clock's lock.
     at: AtomicUsize,
+    /// Which file it was when it was first opened.
+    first: OnceLock<Option<FileId>>,
 }
 
 /// An open file. (An `Arc` of a trait object is two words, which no atomic swaps.)
@@ -99,6 +104,7 @@ impl OpenFiles {
             read: AtomicBool::new(false),
             scattered: AtomicBool::new(false),
             at: AtomicUsize::new(0),
+            first: OnceLock::new(),
         };
         let file = KeptFile { slot: Arc::new(slot), files: Arc::clone(self) };
         file.reopen()?;
@@ -108,6 +114,25 @@ impl OpenFiles {
     /// How many files are open.
     pub fn open_now(&self) -> usize {
         self.clock.lock().slots.len()
+    }
+
+    /// The whole file at `path`, as [`Fs::map`] has it.
+    ///
+    /// # Errors
+    /// As [`OpenFiles::open`].
+    pub fn map(&self, path: &Path) -> Result<Bytes> {
+        self.giving_up(|| self.fs.map(path))
+    }
+
+    /// Do `open`; where there is no descriptor for it, after files have given up theirs, until there is none to give.
+    fn giving_up<T>(&self, open: impl Fn() -> Result<T>) -> Result<T> {
+        loop {
+            match open() {
+                // One that is being read gives up nothing yet.
+                Err(error) if error.is_no_descriptors() && self.give_up(1) > 0 => {}
+                opened => return opened,
+            }
+        }
     }
 
     /// Close up to `count` files, those first that were not read lately: somebody needs descriptors. How many.
@@ -180,10 +205,12 @@ impl KeptFile {
         if let Some(open) = slot.open.load_full() {
             return Ok(open);
         }
-        let file = match files.fs.open(&slot.path) {
-            Err(error) if error.is_no_descriptors() && files.give_up(1) > 0 => files.fs.open(&slot.path)?,
-            opened => opened?,
-        };
+        let file = files.giving_up(|| files.fs.open(&slot.path))?;
+        let id = file.id()?;
+        if slot.first.get_or_init(|| id) != &id {
+            let replaced = io::Error::other("another file has come in its place since it was first opened");
+            return Err(Error::io("open again", &slot.path, replaced));
+        }
         if slot.scattered.load(Ordering::Relaxed) {
             file.expect_scattered_reads();
         }
@@ -215,6 +242,9 @@ impl File for KeptFile {
     }
     fn len(&self) -> Result<u64> {
         self.with(|file| file.len())
+    }
+    fn id(&self) -> Result<Option<FileId>> {
+        self.with(|file| file.id())
     }
     fn expect_scattered_reads(&self) {
         self.slot.scattered.store(true, Ordering::Relaxed);

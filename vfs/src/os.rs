@@ -49,7 +49,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use esker_base::{Error, Result};
 
-use crate::fs::{Dir, DirEntry, EntryKind, File, FileLock, Fs, MappedRange, RangeWrites};
+use crate::fs::{Dir, DirEntry, EntryKind, File, FileId, FileLock, Fs, MappedRange, RangeWrites};
 
 /// The operating system's filesystem.
 #[derive(Clone, Copy, Debug, Default)]
@@ -256,6 +256,9 @@ impl File for OsFile {
 
     fn len(&self) -> Result<u64> {
         self.check("ask the length of", self.file.metadata().map(|metadata| metadata.len()))
+    }
+    fn id(&self) -> Result<Option<FileId>> {
+        sys::file_id(&self.file).map_err(|source| Error::io("look at", &self.path, source))
     }
 
     fn expect_scattered_reads(&self) {

@@ -189,9 +189,13 @@ impl Work {
         } else {
             now.saturating_sub(self.began)
         };
+        core.note_progress();
+        // What a recovered log of dropped keyspaces alone has held drains nothing.
+        if self.source.memtable.is_empty() {
+            return Ok(());
+        }
         core.pressure.drained(self.source.memtable.bytes(), took);
         core.metrics().count_flush(bytes, took);
-        core.note_progress();
         let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
         core.emit(&Event::Flushed { log: self.source.log, tables, took });
         Ok(())

@@ -10,7 +10,7 @@ use esker_base::filename::FileName;
 use esker_base::range_tombstone::RangeTombstone;
 use esker_base::{DatabaseId, FileNumber, KeyspaceId, Kind, OpCost, SeqNo};
 use esker_sstable::{BlobReader, TableReader};
-use esker_vfs::fs::Fs;
+use esker_vfs::open_files::OpenFiles;
 
 use super::catalog::Catalog;
 use super::{Loss, Salvaged, logs};
@@ -41,15 +41,15 @@ impl PartialOrd for Entry {
 
 /// The values in the directory's blob files, each file opened when a row first refers to it.
 pub(super) struct Values<'a> {
-    fs: &'a dyn Fs,
+    open: &'a Arc<OpenFiles>,
     dir: &'a Path,
     /// `None` for a file that does not open.
     files: BTreeMap<FileNumber, Option<BlobReader>>,
 }
 
 impl<'a> Values<'a> {
-    pub(super) fn new(fs: &'a dyn Fs, dir: &'a Path) -> Self {
-        Values { fs, dir, files: BTreeMap::new() }
+    pub(super) fn new(open: &'a Arc<OpenFiles>, dir: &'a Path) -> Self {
+        Values { open, dir, files: BTreeMap::new() }
     }
 
     /// The value of the row `key` of `keyspace`, which refers to it with `pointer`; `None`, with a loss in `report`,
@@ -67,7 +67,7 @@ impl<'a> Values<'a> {
         };
         let path = self.dir.join(FileName::Blob(pointer.number).to_string());
         let file = self.files.entry(pointer.number).or_insert_with(|| {
-            let opened = BlobReader::open_unlisted(self.fs, &path);
+            let opened = BlobReader::open_unlisted(self.open, &path);
             opened.inspect_err(|error| report.lose(self.dir, FileName::Blob(pointer.number), error)).ok()
         });
         let Some(file) = file else {
@@ -92,7 +92,7 @@ pub(super) struct Source {
 
 /// Everything readable, by keyspace. Damage found on the way goes into `report`.
 pub(super) fn gather(
-    fs: &Arc<dyn Fs>,
+    files: &Arc<OpenFiles>,
     dir: &Path,
     catalog: &Catalog,
     report: &mut Salvaged,
@@ -101,7 +101,7 @@ pub(super) fn gather(
     let mut opened = Vec::new();
     for (&number, meta) in &catalog.tables {
         let name = FileName::Table(number);
-        let reader = match TableReader::open_unlisted(fs, &dir.join(name.to_string())) {
+        let reader = match TableReader::open_unlisted(files, &dir.join(name.to_string())) {
             Ok(reader) => reader,
             Err(error) => {
                 let known = meta.as_ref();
@@ -137,7 +137,7 @@ pub(super) fn gather(
         source.tables.push((number, Arc::new(reader)));
     }
     if let Some(database) = database {
-        logs::read(&**fs, dir, catalog, database, &mut sources, report);
+        logs::read(&**files.fs(), dir, catalog, database, &mut sources, report);
     }
     for source in sources.values_mut() {
         source.logged.sort_unstable();

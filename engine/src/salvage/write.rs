@@ -10,7 +10,7 @@ use std::sync::Arc;
 use esker_base::range_tombstone::Fragments;
 use esker_base::{Kind, MergeOperator, Result, SeqNo};
 use esker_vfs::Env;
-use esker_vfs::fs::Fs;
+use esker_vfs::open_files::OpenFiles;
 
 use super::catalog::Catalog;
 use super::sources::{Entry, Merged, Source, Values, gather};
@@ -19,6 +19,7 @@ use crate::batch::Batch;
 use crate::database::Database;
 use crate::keyspace::Keyspace;
 use crate::new_directory::NewDirectory;
+use crate::options::DatabaseOptions;
 
 /// A batch is committed at this size, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
@@ -35,14 +36,17 @@ pub(super) fn write(
     operators: Vec<Arc<dyn MergeOperator>>,
     report: &mut Salvaged,
 ) -> Result<()> {
-    let sources = gather(&env.fs, from, catalog, report);
+    // The new database has tables of its own to read while it compacts.
+    let limit = DatabaseOptions::default().open_files(env.fs.open_files_max()) / 2;
+    let files = OpenFiles::new(Arc::clone(&env.fs), limit);
+    let sources = gather(&files, from, catalog, report);
     let made = NewDirectory::make(&env.fs, into, SALVAGE)?;
     let mut builder = Database::builder(into).env(env.clone()).locked(made.lock());
     for operator in operators {
         builder = builder.merge_operator(operator);
     }
     let filled = builder.open().and_then(|db| {
-        fill(&*env.fs, &db, from, catalog, sources, report)?;
+        fill(&files, &db, from, catalog, sources, report)?;
         db.close()
     });
     if filled.is_err() {
@@ -52,7 +56,7 @@ pub(super) fn write(
 }
 
 fn fill(
-    fs: &dyn Fs,
+    files: &Arc<OpenFiles>,
     db: &Database,
     from: &Path,
     catalog: &Catalog,
@@ -77,7 +81,7 @@ fn fill(
             batch: db.batch(),
             batch_bytes: 0,
             rows: 0,
-            values: Values::new(fs, from),
+            values: Values::new(files, from),
             unfolded: Unfolded::default(),
         };
         copy.all(merged, report)?;

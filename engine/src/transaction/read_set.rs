@@ -172,7 +172,9 @@ fn range_changed(
             Bound::Excluded(start) => source.seek(InternalKey::new(start, SeqNo::ZERO))?,
         }
         while source.valid() && !bounds.past_end(source.key()) {
-            if source.seqno() > after && !bounds.before_start(source.key()) {
+            // Before the lane, somebody's group may be half applied.
+            let published = source.seqno() > after && source.seqno() <= bound;
+            if published && !bounds.before_start(source.key()) {
                 return Ok(true);
             }
             source.next()?;

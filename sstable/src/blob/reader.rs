@@ -13,7 +13,8 @@ use esker_base::checksum::ChecksumSeed;
 use esker_base::filename::FileName;
 use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::{DatabaseId, Error, FileNumber, OpCost, Result};
-use esker_vfs::fs::{File, Fs, fill_exact_at, read_exact_at};
+use esker_vfs::fs::{File, fill_exact_at, read_exact_at};
+use esker_vfs::open_files::OpenFiles;
 
 use super::cached::{CachedRecords, PLACE_BYTES, pin};
 use super::layout::{
@@ -53,7 +54,7 @@ impl BlobReader {
         match context.source {
             TableSource::Buffered => reader.cached = Some(CachedRecords::new(context, meta)),
             TableSource::Mapped => {
-                let mapped = context.files.fs().map(&path)?;
+                let mapped = context.files.map(&path)?;
                 if mapped.len() as u64 != meta.file_bytes {
                     let what =
                         format!("the file has {} bytes, {} were written", mapped.len(), meta.file_bytes);
@@ -67,8 +68,8 @@ impl BlobReader {
 
     /// Open a blob file that no manifest describes, as salvage and inspection do: the file's own word is taken for
     /// whose it is.
-    pub fn open_unlisted(fs: &dyn Fs, path: &Path) -> Result<BlobReader> {
-        Self::load(fs.open(path)?, None)
+    pub fn open_unlisted(files: &Arc<OpenFiles>, path: &Path) -> Result<BlobReader> {
+        Self::load(files.open(path)?, None)
     }
 
     fn load(file: Arc<dyn File>, expected: Option<(DatabaseId, FileNumber)>) -> Result<BlobReader> {

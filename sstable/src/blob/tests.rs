@@ -6,6 +6,7 @@ use esker_base::checksum::ChecksumSeed;
 use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, OpCost};
 use esker_vfs::fs::Fs;
+use esker_vfs::open_files::OpenFiles;
 use proptest::prelude::*;
 
 use super::{BlobReader, BlobWalk, BlobWriter, inspect_blob};
@@ -81,7 +82,7 @@ fn the_example_is_what_is_written_and_is_read_as_it_says() {
     let pointer = hex(&pointers[0].encode());
     assert!(text.contains(&pointer), "the pointer is {pointer}");
     put(&*fs, &example());
-    let reader = BlobReader::open_unlisted(&*fs, &path()).expect("the example");
+    let reader = BlobReader::open_unlisted(&OpenFiles::new(fs, 1), &path()).expect("the example");
     assert_eq!((reader.identity(), *reader.meta()), (OWN, meta));
     let mut cost = OpCost::default();
     assert_eq!(reader.read(b"plum", &pointers[0], &mut cost).expect("its value"), "purple");

@@ -8,7 +8,7 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, DatabaseId, Error, FileNumber, Kind, OpCost, SeqNo};
 use esker_vfs::fs::Fs;
 
-use crate::testing::{bytes_of, context, entry, memory, overwrite, path, write};
+use crate::testing::{bytes_of, context, entry, memory, open_unlisted, overwrite, path, write};
 use crate::{Compression, CursorOptions, TableOptions, TableReader, TableSource, inspect};
 
 fn small(compression: Compression) -> (Arc<dyn Fs>, TableMeta, Vec<OwnedEntry>) {
@@ -70,7 +70,9 @@ fn look_at(fs: &Arc<dyn Fs>) -> bool {
             assert!(field.is_ok(), "memory does not fail");
         }
     }
-    let Ok(reader) = TableReader::open_unlisted(fs, &path()) else { return true };
+    let Ok(reader) = open_unlisted(fs) else {
+        return true;
+    };
     reader.salvage(|_, _, _, _| {});
     reader.verify(&mut OpCost::default()).is_err()
 }
@@ -196,7 +198,7 @@ fn salvage_gives_what_is_readable_and_names_the_rest() {
     let mut bytes = bytes_of(&*fs, &path());
     bytes[1000] ^= 1;
     overwrite(&*fs, &bytes);
-    let reader = TableReader::open_unlisted(&fs, &path()).expect("the footer is good");
+    let reader = open_unlisted(&fs).expect("the footer is good");
     let mut seen = Vec::new();
     let damage = reader.salvage(|key, seqno, kind, value| seen.push(entry(key, seqno.0, kind, value)));
     let [error] = &damage[..] else { panic!("one block is bad: {damage:?}") };

@@ -7,8 +7,8 @@ use esker_base::{Cursor, Kind, OpCost, SeqNo};
 
 use crate::footer::{Footer, Part};
 use crate::stored::{Codec, TRAILER_BYTES, trailer};
-use crate::testing::{bytes_of, entry, memory, overwrite, path, write};
-use crate::{CursorOptions, TableOptions, TableReader};
+use crate::testing::{bytes_of, entry, memory, open_unlisted, overwrite, path, write};
+use crate::{CursorOptions, TableOptions};
 
 /// The bytes of the example: hex before the `;` of each line of the `hex` block.
 fn example() -> Vec<u8> {
@@ -46,7 +46,7 @@ fn the_example_is_what_is_written() {
 fn a_table_that_does_not_count_hidden_versions_is_whole() {
     let (fs, example) = (memory(), example());
     overwrite(&*fs, &example);
-    let newest = *TableReader::open_unlisted(&fs, &path()).expect("the example").footer();
+    let newest = *open_unlisted(&fs).expect("the example").footer();
     let start = usize::try_from(newest.properties.offset).expect("fits");
     let (before, properties) = (&example[..start], &example[start..][..newest.properties.len as usize]);
     let payload = &properties[..properties.len() - TRAILER_BYTES - 1];
@@ -59,7 +59,7 @@ fn a_table_that_does_not_count_hidden_versions_is_whole() {
         ..newest
     };
     overwrite(&*fs, &[before, payload, &trailer, &footer.encode()].concat());
-    let reader = Arc::new(TableReader::open_unlisted(&fs, &path()).expect("version 3"));
+    let reader = Arc::new(open_unlisted(&fs).expect("version 3"));
     assert_eq!((reader.meta().entries, reader.meta().hidden_versions), (3, 0));
     reader.verify(&mut OpCost::default()).expect("verify");
 }
@@ -68,7 +68,7 @@ fn a_table_that_does_not_count_hidden_versions_is_whole() {
 fn the_example_is_read_as_it_says() {
     let fs = memory();
     overwrite(&*fs, &example());
-    let reader = Arc::new(TableReader::open_unlisted(&fs, &path()).expect("the example"));
+    let reader = Arc::new(open_unlisted(&fs).expect("the example"));
     let (entries, fragment) = content();
     assert_eq!(reader.identity(), crate::testing::IDENTITY);
     assert_eq!(reader.meta().created_millis, 1000);

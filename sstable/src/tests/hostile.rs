@@ -12,12 +12,12 @@ use proptest::sample::Index as Pick;
 use crate::cursor::tests::{entries, options};
 use crate::footer::{FOOTER_BYTES, Footer};
 use crate::stored::TRAILER_BYTES;
-use crate::testing::{IDENTITY, bytes_of, memory, overwrite, path, write};
-use crate::{CursorOptions, TableReader, inspect};
+use crate::testing::{IDENTITY, bytes_of, memory, open_unlisted, overwrite, path, write};
+use crate::{CursorOptions, inspect};
 
 /// Where the stored blocks and parts of a good table lie.
 fn pieces(fs: &Arc<dyn Fs>) -> Vec<std::ops::Range<usize>> {
-    let reader = TableReader::open_unlisted(fs, &path()).expect("a good table");
+    let reader = open_unlisted(fs).expect("a good table");
     let index = reader.index();
     let blocks = (0..index.blocks()).map(|b| (index.offset(b) as usize, index.stored_len(b)));
     let parts =
@@ -48,7 +48,9 @@ fn read_everything(fs: &Arc<dyn Fs>, bytes: usize) {
             let _ = field.expect("memory does not fail");
         }
     }
-    let Ok(reader) = TableReader::open_unlisted(fs, &path()) else { return };
+    let Ok(reader) = open_unlisted(fs) else {
+        return;
+    };
     let reader = Arc::new(reader);
     let _ = reader.verify(&mut OpCost::default());
     let mut keys = Vec::new();
@@ -213,7 +215,7 @@ fn a_bomb_is_refused_before_it_is_allocated() {
     bytes[trailer + 1..trailer + 5].copy_from_slice(&(1u32 << 30).to_le_bytes());
     repair(&mut bytes, piece);
     overwrite(&*fs, &bytes);
-    let reader = TableReader::open_unlisted(&fs, &path()).expect("the parts are good");
+    let reader = open_unlisted(&fs).expect("the parts are good");
     let error = reader.get(b"a", key_hash(b"a"), SeqNo::MAX, &mut OpCost::default()).expect_err("a bomb");
     assert!(error.to_string().contains("claims to hold 1073741824"), "{error}");
 }

@@ -6,7 +6,7 @@ use esker_vfs::fs::Fs;
 
 use crate::TableOptions;
 use crate::reader::TableReader;
-use crate::testing::{IDENTITY, bytes_of, entry, memory, overwrite, path, write};
+use crate::testing::{IDENTITY, bytes_of, entry, memory, open_unlisted, overwrite, path, write};
 
 /// Change a byte of the part that starts at `piece` and make its checksum right again; what
 /// verification says then.
@@ -16,7 +16,7 @@ fn verdict_after(forge: impl Fn(&TableReader, &mut Vec<u8>) -> std::ops::Range<u
         (0..100u32).map(|i| entry(format!("key{i:03}"), 9, Kind::Put, format!("value {i}"))).collect();
     write(&fs, TableOptions { block_bytes: 500, ..TableOptions::default() }, &entries, &[])
         .expect("memory");
-    let reader = TableReader::open_unlisted(&fs, &path()).expect("good");
+    let reader = open_unlisted(&fs).expect("good");
     reader.verify(&mut OpCost::default()).expect("good");
     let mut bytes = bytes_of(&*fs, &path());
     let piece = forge(&reader, &mut bytes);
@@ -25,7 +25,7 @@ fn verdict_after(forge: impl Fn(&TableReader, &mut Vec<u8>) -> std::ops::Range<u
     let crc = seed.checksum(piece.start as u64, &[&bytes[piece.start..end]]);
     bytes[end..piece.end].copy_from_slice(&crc.to_le_bytes());
     overwrite(&*fs as &dyn Fs, &bytes);
-    let forged = TableReader::open_unlisted(&fs, &path()).expect("it opens");
+    let forged = open_unlisted(&fs).expect("it opens");
     forged.verify(&mut OpCost::default()).expect_err("it is wrong").to_string()
 }
 

@@ -13,6 +13,7 @@ use esker_manifest::{Edit, edit};
 use esker_sstable::{BlobReader, BlobWalk, CursorOptions, TableReader};
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
+use esker_vfs::open_files::OpenFiles;
 use esker_vfs::sim::Simulation;
 use esker_wal::{LogIdentity, LogKind, LogReader};
 use fastrand::Rng;
@@ -141,7 +142,9 @@ pub(super) fn read_table(name: &str, mut bytes: Vec<u8>) {
     let disk = files.disk();
     show(&disk, name);
     let fs: Arc<dyn Fs> = Arc::new(disk);
-    let Ok(reader) = TableReader::open_unlisted(&fs, &Path::new(DIR).join(name)) else { return };
+    let Ok(reader) = TableReader::open_unlisted(&OpenFiles::new(fs, 1), &Path::new(DIR).join(name)) else {
+        return;
+    };
     let reader = Arc::new(reader);
     let mut cost = OpCost::default();
     let whole = reader.verify(&mut cost).is_ok();
@@ -223,7 +226,8 @@ pub(super) fn blob_file(data: &[u8]) {
     files.put(&name, bytes.clone());
     let disk = files.disk();
     show(&disk, &name);
-    let reader = BlobReader::open_unlisted(&disk, &Path::new(DIR).join(&name)).expect("its ends are whole");
+    let reader = BlobReader::open_unlisted(&OpenFiles::new(Arc::new(disk), 1), &Path::new(DIR).join(&name))
+        .expect("its ends are whole");
     let reader = Arc::new(reader);
     let mut cost = OpCost::default();
     let whole = records.last().map_or(BLOB_HEADER, |record| record.end) == at;

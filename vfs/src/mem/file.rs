@@ -13,7 +13,7 @@ use super::directory::{InodeId, Node};
 use super::live::Live;
 use super::trace::Action;
 use super::{Disk, device_error, fail};
-use crate::fs::{Dir, File, FileLock, MappedRange, RangeWrites};
+use crate::fs::{Dir, File, FileId, FileLock, MappedRange, RangeWrites};
 
 /// An open file. It lives as long as its handles, whatever becomes of its name.
 pub(super) struct MemFile {
@@ -103,6 +103,10 @@ impl File for MemFile {
 
     fn len(&self) -> Result<u64> {
         self.with_content("ask the length of", Content::len)
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(Some(FileId(0, self.inode)))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::OpenFiles;
 use crate::clock::SimClock;
-use crate::fault::{Cause, Fault, FaultFs, Operation};
+use crate::fault::{Call, Cause, Fault, FaultFs, Operation};
 use crate::fs::{File, Fs, read_exact_at};
 use crate::mem::MemFs;
 
@@ -98,6 +98,24 @@ fn a_lack_of_descriptors_is_made_good_from_ones_own() {
     assert!(error.is_no_descriptors(), "{error}");
     assert_eq!((number_of(&*first), number_of(&*second)), (0, 1));
     assert_eq!(files.open_now(), 2);
+    // A mapping opens a file, too; and where one that gave up its own was not enough, another does.
+    fs.reset();
+    let twice = |call: &Call<'_>| call.operation == Operation::Map && call.nth < 2;
+    fs.plan(Fault::when(twice).cause(Cause::Descriptors).sticky());
+    assert_eq!(files.map("/2".as_ref()).expect("two were given up")[..], 2u64.to_le_bytes());
+    assert_eq!(files.open_now(), 0);
+}
+
+/// A file that was closed is known when it is opened again: what came in its place is not read for it.
+#[test]
+fn another_file_of_the_name_is_not_read() {
+    let fs = disk(2);
+    let files = OpenFiles::new(Arc::new(fs.clone()), 1);
+    let first = open(&files, 0);
+    let _second = open(&files, 1);
+    fs.rename("/1".as_ref(), "/0".as_ref()).expect("renamed");
+    let error = first.read_at(&mut [0; 8], 0).expect_err("it is gone");
+    assert!(error.to_string().contains("another file has come in its place"), "{error}");
 }
 
 /// Files are closed and opened under each other's reads.

@@ -100,6 +100,11 @@ pub(super) fn open_files_max() -> Option<u64> {
     None
 }
 
+/// Not known.
+pub(super) fn file_id(_file: &File) -> io::Result<Option<FileId>> {
+    Ok(None)
+}
+
 /// What identifies a file: its resolved path, since std shows no file number here.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Identity(PathBuf);

@@ -10,6 +10,8 @@ use std::path::Path;
 use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 
+use crate::fs::FileId;
+
 /// Do not follow a link in the last component, and do not wait for the other end of a pipe.
 pub(super) fn harden(options: &mut OpenOptions) {
     // std adds O_CLOEXEC itself.
@@ -153,7 +155,8 @@ pub(super) fn free_space(dir: &Path) -> io::Result<Option<u64>> {
 
 /// The soft limit of the process's descriptors, as it is now.
 pub(super) fn open_files_max() -> Option<u64> {
-    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+    // None is "unlimited".
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.or(Some(u64::MAX))
 }
 
 /// What identifies a file whatever its names.
@@ -161,6 +164,11 @@ pub(super) fn open_files_max() -> Option<u64> {
 pub(super) struct Identity {
     device: u64,
     inode: u64,
+}
+
+/// Which file it is.
+pub(super) fn file_id(file: &File) -> io::Result<Option<FileId>> {
+    file.metadata().map(|metadata| Some(FileId(metadata.dev(), metadata.ino())))
 }
 
 /// The identity of an open file.
