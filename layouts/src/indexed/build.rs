@@ -14,12 +14,11 @@ pub struct Built {
     pub state: State,
 }
 
-/// The function of the index `name` refuses the row with the packed key `packed`.
+/// The row with the packed key `packed` cannot be in the index `name`.
 #[cold]
 fn refused(name: &str, packed: &[u8], error: &Error) -> Error {
     let why = format!(
-        "the function of index {name:?} refuses it ({error}); replace or delete the row and build on, or drop \
-         the index"
+        "index {name:?} cannot have it ({error}); replace or delete the row and build on, or drop the index"
     );
     Error::bad_input("row", &crate::error::show(packed), why)
 }
@@ -28,8 +27,8 @@ impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     /// Build the index `name` from where it stands to the end, `step` rows (at least one) in a
     /// transaction. Several builders of one index do no harm and no good.
     ///
-    /// [`Error::BadInput`] for a row that the index's function refuses, which it names. Such a row can be replaced
-    /// and deleted as any other; the build then goes on where it stood.
+    /// [`Error::BadInput`] for a row that the index's function refuses, or whose entry is too long for the store,
+    /// which it names. Such a row can be replaced and deleted as any other; the build then goes on where it stood.
     pub fn build(&self, name: &str, step: usize) -> Result<State> {
         loop {
             let built = self.build_step(name, step)?.value;
@@ -62,7 +61,11 @@ impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
                 let entries = slot.index.entries(&key, row);
                 let entries = entries.map_err(|error| refused(name, packed, &error))?;
                 for (fields, included) in entries.iter() {
-                    self.link_found(tx, &slot.record, fields, packed, included)?;
+                    let linked = self.link_found(tx, &slot.record, fields, packed, included);
+                    linked.map_err(|error| match error {
+                        Error::BadInput { .. } => refused(name, packed, &error),
+                        other => other,
+                    })?;
                 }
             }
             match rows.last() {

@@ -187,8 +187,11 @@ impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
             match holder(tx, at, row)? {
                 Holder::Other(holder) => {
                     let violations = record.violations(&self.space);
-                    tx.put(&with_row(&violations, fields, row), b"");
-                    tx.put(&with_row(&violations, fields, &holder), b"");
+                    for row in [row, holder.as_slice()] {
+                        let listed = with_row(&violations, fields, row);
+                        self.check_entry(fields, &listed)?;
+                        tx.put(&listed, b"");
+                    }
                 }
                 Holder::This | Holder::Nobody => put_held(tx, at, row, included),
             }
@@ -237,6 +240,10 @@ impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     fn unlink(&self, tx: &mut impl KvTx, slot: &mut Slot<'_, K>, fields: &[u8], row: &[u8]) -> Result<()> {
         let complete = matches!(slot.record.state, State::Ready | State::Disabled);
         let (mine, waited) = self.with_entry(&slot.record, fields, row, |at, excludes| {
+            if at.len() > self.store.caps().key_bytes_max {
+                // A row older than the index may ask for what the store does not take: it has never been there.
+                return Ok((false, false));
+            }
             let mine = !excludes || matches!(holder(tx, at, row)?, Holder::This);
             let waited = excludes && !complete;
             if mine && !waited {
@@ -272,7 +279,7 @@ impl<S: OrderedKv, K: Key> IndexedTable<S, K> {
     ) -> Result<Option<Vec<u8>>> {
         let violations = slot.record.violations(&self.space);
         let listed = with_row(&violations, fields, row);
-        if !tx.contains(&listed)? {
+        if listed.len() > self.store.caps().key_bytes_max || !tx.contains(&listed)? {
             return Ok(None);
         }
         tx.delete(&listed);
