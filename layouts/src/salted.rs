@@ -63,7 +63,7 @@ use std::ops::ControlFlow;
 use crate::kv::{Costed, KvRead, KvTx, Needs, OrderedKv, ScanOptions};
 use crate::scratch::with_buffer;
 use crate::tall::check_length;
-use crate::tuple::{Key, Space};
+use crate::tuple::{Key, Space, pack};
 use crate::{Error, OpCost, Result};
 
 pub use epochs::{BUCKETS_MAX, Salt};
@@ -98,6 +98,16 @@ pub struct Moved {
     pub done: bool,
 }
 
+/// The row of `key`, of an older epoch, has no place in the newest: its key would have `len` bytes of at most `max`.
+#[cold]
+fn stuck(key: &impl Key, len: usize, max: usize) -> Error {
+    let why = format!(
+        "in the newest epoch it has {len} bytes as a key and the store takes {max}; delete it, or rebucket to fewer \
+         buckets, and move on"
+    );
+    Error::bad_input("row", &crate::error::show(&pack(key)), why)
+}
+
 impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
     /// The table in `space`, created with `salt` if absent. An existing table keeps its own salt; see
     /// [`rebucket`](Self::rebucket) and [`salt`](Self::salt). Nothing else may write in `space`.
@@ -122,7 +132,8 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
         Ok(self.known.now(&self.store.read()?, &self.epochs)?.newest().salt.clone())
     }
 
-    /// Call `f` with the places of `key`, newest epoch first, until it says so. Each place lives for its call.
+    /// Call `f` with the places of `key`, newest epoch first, until it says so. Each place lives for its call. Those
+    /// that are too long for the store are among them: see [`fits`](Self::fits).
     fn each_place(
         &self,
         epochs: &epochs::Epochs,
@@ -141,7 +152,6 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
                     place.clear();
                     epoch.rows_into(&self.space, bucket, place);
                     place.extend_from_slice(packed);
-                    check_length(key, place.len(), self.store.caps().key_bytes_max)?;
                     if f(place)?.is_break() {
                         break;
                     }
@@ -149,6 +159,20 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
                 Ok(())
             })
         })
+    }
+
+    /// Whether the store takes a key as long as `place`. Where it does not, no row lies: epochs put more or fewer bytes
+    /// before a key, so a key may fit one alone.
+    fn fits(&self, place: &[u8]) -> bool {
+        place.len() <= self.store.caps().key_bytes_max
+    }
+
+    /// Refuse `key` if an epoch cannot place it, for what writes in several: before the first write.
+    fn check_places(&self, epochs: &epochs::Epochs, key: &K) -> Result<()> {
+        if epochs.oldest().is_some() {
+            self.each_place(epochs, key, |_| Ok(ControlFlow::Continue(())))?;
+        }
+        Ok(())
     }
 
     /// Set the row of `key`. [`Error::BadInput`] if it has no field in one of the salted places, or is too long for the
@@ -160,15 +184,13 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
     /// [`put`](Self::put) in the caller's transaction.
     pub fn put_in(&self, tx: &mut impl KvTx, key: &K, value: &[u8]) -> Result<()> {
         let epochs = self.known.now(tx, &self.epochs)?;
-        if epochs.oldest().is_some() {
-            // What an older epoch cannot place is refused before the first write.
-            self.each_place(&epochs, key, |_| Ok(ControlFlow::Continue(())))?;
-        }
+        self.check_places(&epochs, key)?;
         let mut newest = true;
         self.each_place(&epochs, key, |place| {
             if newest {
+                check_length(key, place.len(), self.store.caps().key_bytes_max)?;
                 tx.put(place, value);
-            } else {
+            } else if self.fits(place) {
                 tx.delete(place);
             }
             newest = false;
@@ -176,7 +198,7 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
         })
     }
 
-    /// Remove the row of `key`, if there is one.
+    /// Remove the row of `key`, if there is one. [`Error::BadInput`] if it has no field in one of the salted places.
     pub fn delete(&self, key: &K) -> Result<OpCost> {
         Ok(self.store.update(|tx| self.delete_in(tx, key))?.cost)
     }
@@ -184,8 +206,11 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
     /// [`delete`](Self::delete) in the caller's transaction.
     pub fn delete_in(&self, tx: &mut impl KvTx, key: &K) -> Result<()> {
         let epochs = self.known.now(tx, &self.epochs)?;
+        self.check_places(&epochs, key)?;
         self.each_place(&epochs, key, |place| {
-            tx.delete(place);
+            if self.fits(place) {
+                tx.delete(place);
+            }
             Ok(ControlFlow::Continue(()))
         })
     }
@@ -218,6 +243,9 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
     /// Carry up to `limit` rows (at least one) of the oldest epoch to the newest, in one transaction, and
     /// drop the epoch once it is empty. Call it until it is done. Small limits conflict less with
     /// writers of the same rows.
+    ///
+    /// [`Error::BadInput`] for a row whose key is too long for the store with the bytes that the newest epoch puts before
+    /// it, which it names. Such a row can be read and deleted where it is.
     pub fn move_rows(&self, limit: usize) -> Result<Costed<Moved>> {
         let limit = limit.max(1);
         self.store.update(|tx| {
@@ -234,6 +262,9 @@ impl<S: OrderedKv, K: Key> SaltedTable<S, K> {
                     .map_err(foreign)?;
                 tx.delete(place);
                 self.each_place(&epochs, &key, |newest| {
+                    if !self.fits(newest) {
+                        return Err(stuck(&key, newest.len(), self.store.caps().key_bytes_max));
+                    }
                     tx.put(newest, value);
                     Ok(ControlFlow::Break(()))
                 })?;

@@ -30,19 +30,23 @@ impl<'t, S: OrderedKv, K: Key, R: KvRead> SaltedView<'t, S, K, R> {
         Ok(SaltedView { table, read, epochs })
     }
 
-    /// The row of `key`: one batched get of its place in each epoch.
+    /// The row of `key`: one batched get of its place in each epoch. A key that is too long for the store has none.
     pub fn get(&self, key: &K) -> Result<Option<Bytes>> {
         if self.epochs.oldest().is_none() {
             let mut found = None;
             self.table.each_place(&self.epochs, key, |place| {
-                found = self.read.get(place)?;
+                if self.table.fits(place) {
+                    found = self.read.get(place)?;
+                }
                 Ok(ControlFlow::Break(()))
             })?;
             return Ok(found);
         }
         let mut places = Vec::new();
         self.table.each_place(&self.epochs, key, |place| {
-            places.push(place.to_vec());
+            if self.table.fits(place) {
+                places.push(place.to_vec());
+            }
             Ok(ControlFlow::Continue(()))
         })?;
         let places: Vec<&[u8]> = places.iter().map(Vec::as_slice).collect();

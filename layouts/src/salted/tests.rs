@@ -130,30 +130,56 @@ fn bad_salts_keys_and_data_are_clear_errors() {
     assert!(matches!(table.rebucket(&Salt::new(9, &[0])), Err(Error::Foreign { .. })), "no number is left");
 }
 
-/// A key that fits in the newest epoch and not in an older one, whose buckets have longer numbers.
 #[test]
 fn a_refused_row_leaves_nothing_in_the_transaction() {
-    let store = MapStore::new();
-    let table = open(&store, 600);
-    table.rebucket(&Salt::new(1, &[0])).expect("rebucket");
+    let store = engine();
+    let table: SaltedTable<_, Point> =
+        SaltedTable::open(&store, &Space::new(&("p",)), &Salt::new(4, &[2])).expect("open");
+    table.rebucket(&Salt::new(4, &[1])).expect("rebucket");
     let before = contents(&store);
+    let done = store.update(|tx| {
+        assert!(table.put_in(tx, &point(1, "a"), b"").is_err(), "the older epoch is salted by field 2");
+        assert!(table.delete_in(tx, &point(1, "a")).is_err());
+        Ok(tx.cost())
+    });
+    let cost = done.expect("commit").cost;
+    assert_eq!((cost.keys_written, cost.tombstones_written), (0, 0));
+    assert_eq!(contents(&store), before);
+}
+
+/// Epochs put more or fewer bytes before a key. Where it would be too long no row can lie.
+#[test]
+fn a_key_may_fit_one_epoch_alone() {
+    let store = engine();
     let max = store.caps().key_bytes_max;
-    let mut refused = 0;
-    for (time, len) in (1..5).flat_map(|time| (max - 20..max).map(move |len| (time, len))) {
-        let key = point(time, &"x".repeat(len));
-        let done = store.update(|tx| {
-            let puts = table.put_in(tx, &key, b"").is_err();
-            if !puts {
-                table.delete_in(tx, &key)?;
-            }
-            Ok(puts)
-        });
-        if done.expect("commit").value {
-            refused += 1;
-            assert_eq!(contents(&store), before, "{len} bytes");
-        }
-    }
-    assert!((1..80).contains(&refused), "{refused}");
+    let table = open(&store, 1);
+    let put_longest = || {
+        let mut keys = (max - 30..=max).rev().map(|len| point(1, &"x".repeat(len)));
+        keys.find(|key| table.put(key, b"v").is_ok()).expect("one is not too long")
+    };
+    let get = |key: &Point| table.view().and_then(|view| view.get(key)).expect("get");
+    let key = put_longest();
+    table.rebucket(&Salt::new(600, &[0])).expect("rebucket");
+    let error = table.move_rows(1).expect_err("too long").to_string();
+    assert!(error.starts_with("row \"(1, ") && error.contains("delete it, or rebucket"), "{error}");
+    assert_eq!(get(&key).as_deref(), Some(&b"v"[..]), "but it is there");
+    assert!(matches!(table.put(&key, b"w"), Err(Error::BadInput { what: "key", .. })));
+    table.delete(&key).expect("delete");
+    assert_eq!(get(&key), None);
+    assert!(table.move_rows(1).expect("nothing is left to move").value.done);
+
+    let shorter = put_longest();
+    table.rebucket(&Salt::new(1, &[0])).expect("rebucket");
+    let longer = put_longest();
+    assert!(shorter.1.len() < longer.1.len() && longer.1.len() < key.1.len());
+    assert_eq!(get(&longer).as_deref(), Some(&b"v"[..]));
+    let nowhere = point(1, &"x".repeat(max));
+    table.delete(&nowhere).expect("no row has it");
+    assert_eq!(get(&nowhere), None);
+    store.update(|tx| table.delete_in(tx, &longer)).expect("delete");
+    assert_eq!((get(&longer), get(&shorter).as_deref()), (None, Some(&b"v"[..])));
+    while !table.move_rows(1).expect("move").value.done {}
+    assert_eq!(contents(&store).len(), 2, "the row and the list of epochs");
 }
 
 /// Lets the threads of a test end, whether it passes or not.
