@@ -34,7 +34,9 @@ use crate::kv::{Bytes, Costed, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::tuple::{Desc, KeyError, Space, pack, unpack};
 use crate::{Error, Result};
 
-/// A family whose columns keep versions. Plain data, to be kept beside the table.
+/// A family whose columns keep versions. Plain data, to be kept beside the table in which it was declared: what takes a
+/// table, or a view of one, errs with [`Error::BadInput`] for one that lies elsewhere or was opened without the family.
+/// Stores are not told apart: a table in the same space of another store passes.
 #[derive(Clone, Debug)]
 pub struct History {
     family: Family,
@@ -81,6 +83,15 @@ impl History {
         Ok(History { family, versions_max })
     }
 
+    /// Refuse a table that this is no history of: its rows would be taken for versions.
+    fn check<S: OrderedKv>(&self, table: &WideTable<S>) -> Result<()> {
+        if table.families.iter().any(|family| family.cells == self.family.cells) {
+            return Ok(());
+        }
+        let why = "its history was declared in another table; declare one in this, or give that";
+        Err(Error::bad_input("family", &self.family.name, why))
+    }
+
     /// `change` and a version of `column` at `time`. The value at the same time, if there is one, is replaced;
     /// a time before the newest is a late version and takes its place in the order.
     #[must_use]
@@ -101,6 +112,7 @@ impl History {
         row: &[u8],
         column: &[u8],
     ) -> Result<Option<Version>> {
+        self.check(view.table)?;
         self.first(&view.read, row, column, 1)?.next().transpose()
     }
 
@@ -111,6 +123,7 @@ impl History {
         row: &[u8],
         column: &[u8],
     ) -> Result<Vec<Version>> {
+        self.check(view.table)?;
         self.first(&view.read, row, column, self.versions_max)?.collect()
     }
 
@@ -123,6 +136,7 @@ impl History {
         column: &[u8],
         time: i64,
     ) -> Result<Option<Version>> {
+        self.check(view.table)?;
         let mut versions = self.first(&view.read, row, column, self.versions_max)?;
         versions.find(|version| version.as_ref().map_or(true, |version| version.time <= time)).transpose()
     }
@@ -161,6 +175,7 @@ impl History {
         view: &WideView<'_, S, impl KvRead>,
         row: &[u8],
     ) -> Result<Vec<(Vec<u8>, Vec<Version>)>> {
+        self.check(view.table)?;
         let mut columns: Vec<(Vec<u8>, Vec<Version>)> = Vec::new();
         let counting = |cell: &(Bytes, Bytes)| {
             let (column, time) = self.open(&cell.0)?;
@@ -179,10 +194,12 @@ impl History {
     /// transaction; how many columns had such versions. It may run at any time or never: reads answer the same. Of
     /// each column the versions that count are read, so a version written meanwhile conflicts.
     pub fn trim<S: OrderedKv>(&self, table: &WideTable<S>, row: &[u8]) -> Result<Costed<usize>> {
+        self.check(table)?;
         table.store.update(|tx| self.trim_in(tx, row))
     }
 
-    /// [`trim`](Self::trim) in the caller's transaction.
+    /// [`trim`](Self::trim) in the caller's transaction, which must be of the store of the table that the history was
+    /// declared in.
     pub fn trim_in(&self, tx: &mut impl KvTx, row: &[u8]) -> Result<usize> {
         let mut surplus = Vec::new();
         self.walk(&*tx, row, |_| Ok(()), |start, end| surplus.push(KeyRange { start, end: Some(end) }))?;

@@ -460,7 +460,7 @@ impl<'a, R: KvRead> Iterator for FamilyScan<'a, R> {
 
 /// A table at one moment, or as a transaction sees it.
 pub struct WideView<'t, S: OrderedKv + 't, R = <S as OrderedKv>::Read<'t>> {
-    table: &'t WideTable<S>,
+    pub(super) table: &'t WideTable<S>,
     pub(super) read: R,
 }
 

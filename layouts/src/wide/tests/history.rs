@@ -87,6 +87,31 @@ fn declarations_and_data_are_checked() {
     assert!(matches!(History::declare(&table, "body", 2), Err(Error::Foreign { .. })));
 }
 
+#[test]
+fn a_history_is_of_one_table() {
+    let store = MapStore::new();
+    let table = open(&store);
+    let history = declare(&table, 1);
+    for time in 0..3 {
+        put(&table, &history, b"a", time, b"");
+    }
+    let before = contents(&store);
+    let others = [(Space::new(&("other",)), "body"), (Space::new(&("m",)), "head")];
+    let others = others.map(|(space, family)| WideTable::open(&store, &space, &[family]).expect("open"));
+    let opened = contents(&store).len();
+    for other in &others {
+        let refused = |error: Error| matches!(error, Error::BadInput { what: "family", .. });
+        assert!(refused(history.trim(other, b"12345").expect_err("trim")), "{other:?}");
+        let view = other.view().expect("view");
+        assert!(refused(history.newest(&view, b"12345", b"a").expect_err("newest")));
+        assert!(refused(history.versions(&view, b"12345", b"a").expect_err("versions")));
+        assert!(refused(history.as_of(&view, b"12345", b"a", 1).expect_err("as of")));
+        assert!(refused(history.row(&view, b"12345").expect_err("row")));
+    }
+    assert_eq!(contents(&store).len(), opened, "nothing was removed from {before:?}");
+    assert_eq!(history.trim(&open(&store), b"12345").expect("a handle like the first").value, 1);
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Put(u8, i64, u8),
