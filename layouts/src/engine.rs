@@ -111,9 +111,15 @@ impl EngineStore {
     /// Run `f` in a transaction of the database's, over this keyspace: so one transaction spans the layouts of
     /// several keyspaces, and keys without a layout. What the reads take is added to `cost`.
     ///
+    /// The layouts that `f` uses must have been opened with this store, or another handle of its keyspace: those of
+    /// another would read and write their keys in this one, which nothing checks.
+    ///
     /// # Errors
     /// Those of `f`, and those of writes that the engine refuses, after which the transaction must be given up: return
     /// the error from its closure.
+    ///
+    /// # Panics
+    /// If `f` reads or writes and `transaction` is of another database.
     ///
     /// ```
     /// use std::sync::Arc;
