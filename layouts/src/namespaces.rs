@@ -143,20 +143,23 @@ impl<S: OrderedKv> Directory<S> {
         Ok(Some(at))
     }
 
-    /// The number of `path`, made with the parents that are missing.
+    /// The number of `path`, made with the parents that are missing. Nothing is written before all that can be refused.
     fn make(&self, tx: &mut impl KvTx, path: &[&str]) -> Result<u64> {
-        let mut at = ROOT;
-        for name in path {
-            let link = self.link(at, name);
-            if let Some(next) = number(tx, &link)? {
-                at = next;
-                continue;
-            }
-            let counter = self.space.key(&(NEXT,));
-            let next = number(tx, &counter)?.unwrap_or(ROOT + 1);
-            let behind = next.checked_add(1).ok_or_else(|| Error::no_next(LAYOUT, &counter))?;
-            tx.put(&counter, &pack(&(behind,)));
-            tx.put(&link, &pack(&(next,)));
+        let (mut at, mut absent) = (ROOT, path);
+        while let [name, rest @ ..] = absent {
+            let Some(next) = number(tx, &self.link(at, name))? else { break };
+            (at, absent) = (next, rest);
+        }
+        if absent.is_empty() {
+            return Ok(at);
+        }
+        let counter = self.space.key(&(NEXT,));
+        let first = number(tx, &counter)?.unwrap_or(ROOT + 1);
+        let behind =
+            first.checked_add(absent.len() as u64).ok_or_else(|| Error::no_next(LAYOUT, &counter))?;
+        tx.put(&counter, &pack(&(behind,)));
+        for (name, next) in absent.iter().zip(first..) {
+            tx.put(&self.link(at, name), &pack(&(next,)));
             Record { generation: 0, parent: at, name: (*name).to_owned() }.save(tx, &self.space, next);
             at = next;
         }
@@ -261,9 +264,11 @@ impl<S: OrderedKv> Directory<S> {
             return Err(Error::bad_input("new path", &to.join("/"), why));
         }
         let mut record = record(tx, &self.space, number)?.ok_or(Error::StaleNamespace { number })?;
-        tx.delete(&self.link(record.parent, &record.name));
         let (name, parents) = to.split_last().ok_or_else(|| Self::missing(to))?;
-        record.parent = self.make(tx, parents)?;
+        // Before the first write: it may be refused.
+        let parent = self.make(tx, parents)?;
+        tx.delete(&self.link(record.parent, &record.name));
+        record.parent = parent;
         (*name).clone_into(&mut record.name);
         tx.put(&self.link(record.parent, name), &pack(&(number,)));
         record.save(tx, &self.space, number);

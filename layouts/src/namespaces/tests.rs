@@ -131,6 +131,26 @@ fn bad_paths_are_refused_with_the_remedy() {
 }
 
 #[test]
+fn what_is_refused_leaves_nothing_in_the_transaction() {
+    let store = engine();
+    let directory = open(&store);
+    directory.create(&["a"]).expect("create");
+    // One number is left, and each of these takes two.
+    store.put(&directory.space.key(&(NEXT,)), &pack(&(u64::MAX - 1,))).expect("put");
+    let before = contents(&store);
+    let done = store.update(|tx| {
+        let renamed = directory.rename_in(tx, &["a"], &["b", "c", "d"]);
+        assert!(matches!(renamed, Err(Error::Foreign { .. })));
+        assert!(matches!(directory.create_in(tx, &["b", "c"]), Err(Error::Foreign { .. })));
+        Ok(directory.find_in(tx, &["a"])?.is_some())
+    });
+    assert!(done.expect("commit").value, "it has its path still");
+    assert_eq!(contents(&store), before);
+    directory.rename(&["a"], &["b", "c"]).expect("one is enough");
+    assert_eq!(directory.list(&["b"]).expect("list"), ["c"]);
+}
+
+#[test]
 #[expect(clippy::disallowed_methods, reason = "the promise is about racing creators")]
 fn racing_creators_agree() {
     let store = engine();
