@@ -28,8 +28,10 @@
 //!   what they hold.
 //!
 //! A handle of a layout owns what it is opened with, a reference to a store, an `Arc` of one, or an
-//! [`EngineStore`](engine::EngineStore) itself. Writes have a form for the caller's transaction (`put_in`), and reads
-//! one that sees what was written there (`view_in`, `get_in`).
+//! [`EngineStore`](engine::EngineStore) itself. Writes of rows, cells, elements and namespaces have a form for the
+//! caller's transaction (`put_in`), and reads one that sees what was written there (`view_in`, `get_in`). Transactions
+//! of their own have the [`followers`], and what works on a whole table: a new salt and the rows that are moved
+//! ([`salted`]), indexes that are built, cleaned, disabled, rebuilt or dropped ([`indexed`]).
 //!
 //! Costs are counted by the store, below the layout; nothing here adds to a counter.
 #![forbid(unsafe_code)]

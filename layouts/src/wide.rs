@@ -262,6 +262,12 @@ impl<S: OrderedKv> WideTable<S> {
         })
     }
 
+    /// [`clear_family`](Self::clear_family) in the caller's transaction.
+    pub fn clear_family_in(&self, tx: &mut impl KvTx, family: &str) -> Result<()> {
+        tx.delete_range(self.family(family)?.cells.under(&()));
+        Ok(())
+    }
+
     /// The table at this moment. Pages read from one view fit together whatever is written meanwhile.
     pub fn view(&self) -> Result<WideView<'_, S>> {
         Ok(self.view_in(self.store.read()?))

@@ -224,6 +224,16 @@ fn wide<S: OrderedKv>(store: &S) {
         Ok((sums, holds, table.view_in(&*tx).exists(b"n", "b", b"five")?))
     });
     assert_eq!(done.expect("a commit").value, ([2, 5], true, true), "conditions see what was written");
+    let done = store.update(|tx| {
+        table.clear_family_in(tx, "b")?;
+        table.apply_in(tx, b"n", &RowChange::new().put("b", b"six", b""))?;
+        let cells = table.view_in(&*tx).page(&Query::all().family("b"))?.cells;
+        Ok(cells.into_iter().map(|cell| cell.column).collect::<Vec<_>>())
+    });
+    assert_eq!(done.expect("a commit").value, [b"six"], "a family is emptied, and goes on");
+    let left = table.view().and_then(|view| view.page(&Query::all())).expect("a page").cells;
+    let left = |family| left.iter().filter(|cell| cell.family == family).count();
+    assert_eq!((left("a"), left("b")), (3, 1), "the other one stays");
 }
 
 fn hashed<S: OrderedKv>(store: &S) {
