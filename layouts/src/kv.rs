@@ -70,6 +70,10 @@ pub trait OrderedKv: Send + Sync {
         Self: 'a;
     /// A transaction. Without a bound, unlike [`Read`](Self::Read): closures take it with any lifetime, for which a
     /// reference to a store would otherwise have to live for ever.
+    ///
+    /// A store that is generic or has a lifetime may therefore not say `where Self: 'a` here, nor have transactions that
+    /// hold `&'a Self`. Let them hold what the store itself refers to, or an [`Arc`](std::sync::Arc) of it; or implement
+    /// this trait for the owner without a lifetime: a reference to it is a store, too.
     type Tx<'a>: KvTx;
 
     /// What the store offers.
