@@ -399,16 +399,49 @@ fn stopped(suite: &str, asked: &Asked, stop: Stop, count: u64) -> Result<(), Str
     report(suite, asked, &outcome, count, "a mount and a recovery each")
 }
 
-/// What `ulimit` leaves a child: descriptors, blocks of a file's length, kilobytes of address space.
-/// A manifest reserves 64 KiB: nobody opens a database with less of a file's length.
-const LIMITS: [&str; 8] = ["-n 10", "-n 16", "-n 24", "-n 64", "-f 128", "-f 256", "-v 60000", "-v 200000"];
+/// What a limit lets a child do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Room {
+    /// It may not even open a database.
+    Nothing,
+    /// Whether it can is the machine's matter.
+    Little,
+    /// It opens a database and works.
+    Enough,
+}
+
+/// What `ulimit` leaves a child (descriptors, blocks of a file's length, kilobytes of address space), and what that has
+/// room for. A manifest reserves 64 KiB: nobody opens a database with less of a file's length.
+const LIMITS: [(&str, Room); 9] = [
+    ("-n 10", Room::Little),
+    ("-n 16", Room::Little),
+    ("-n 24", Room::Little),
+    ("-n 64", Room::Enough),
+    ("-f 8", Room::Nothing),
+    ("-f 128", Room::Little),
+    ("-f 256", Room::Enough),
+    ("-v 60000", Room::Little),
+    ("-v 200000", Room::Enough),
+];
+
+impl Room {
+    /// What is wrong if `children` did this, if anything: a suite whose children did nothing has shown nothing.
+    fn complaint(self, children: kill::Children) -> Option<&'static str> {
+        match self {
+            Room::Nothing if children.opened > 0 => Some("somebody opened it"),
+            Room::Enough if children.opened == 0 => Some("nobody opened it"),
+            Room::Enough if children.acknowledged == 0 => Some("nothing was acknowledged"),
+            _ => None,
+        }
+    }
+}
 
 fn exhausted(asked: &Asked) -> Result<(), String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let (modes, count) = (single_modes(asked), asked.count.unwrap_or(4));
     let each = count * modes.len() as u64;
     let mut total = Outcome::default();
-    for limit in LIMITS {
+    for (limit, room) in LIMITS {
         let mut all = kill::Children::default();
         for mode in &modes {
             let dir = scratch(asked)?;
@@ -422,13 +455,19 @@ fn exhausted(asked: &Asked) -> Result<(), String> {
         println!(
             "under {limit}: {opened} of {each} children opened it, {acknowledged} operations acknowledged"
         );
-        if opened == 0 {
+        if let Some(what) = room.complaint(all) {
             let replay = format!("--seed {} --count {count}", asked.seed);
-            total.failures.push(Failure { replay, what: format!("nobody opened it under {limit}") });
+            total.failures.push(Failure { replay, what: format!("under {limit} {what}") });
         }
     }
     let wanted = each * LIMITS.len() as u64;
-    report("exhaustion", asked, &total, wanted, &format!("children under {LIMITS:?}"))
+    report(
+        "exhaustion",
+        asked,
+        &total,
+        wanted,
+        &format!("children under {:?}", LIMITS.map(|limit| limit.0)),
+    )
 }
 
 fn planted(asked: &Asked) -> Result<(), String> {
@@ -485,6 +524,10 @@ fn killed(asked: &Asked) -> Result<(), String> {
         total.add(outcome);
         all.add(children);
     }
+    if let Some(what) = Room::Enough.complaint(all) {
+        let replay = format!("--seed {} --count {count}", asked.seed);
+        total.failures.push(Failure { replay, what: what.to_owned() });
+    }
     let hits = format!("a kill each, {} operations acknowledged before", all.acknowledged);
     report("kill", asked, &total, count * modes.len() as u64, &hits)
 }
@@ -502,6 +545,23 @@ fn many_rows(asked: &Asked) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_that_did_nothing_have_shown_nothing() {
+        let did = |opened, acknowledged| kill::Children { opened, acknowledged };
+        let nothing = Some("nothing was acknowledged");
+        for (room, children, wanted) in [
+            (Room::Enough, did(0, 0), Some("nobody opened it")),
+            (Room::Enough, did(9, 0), nothing),
+            (Room::Enough, did(9, 1), None),
+            (Room::Little, did(0, 0), None),
+            (Room::Little, did(9, 0), None),
+            (Room::Nothing, did(0, 0), None),
+            (Room::Nothing, did(1, 0), Some("somebody opened it")),
+        ] {
+            assert_eq!(room.complaint(children), wanted, "{room:?} {children:?}");
+        }
+    }
 
     #[test]
     fn fewer_cases_than_were_asked_for_are_no_success() {
