@@ -109,9 +109,6 @@ fn features() -> Outcome {
 /// The workspaces that no other step builds: the other engines, without the one that compiles for many minutes, and
 /// the fuzz targets, which only a nightly compiler links.
 fn inside() -> Outcome {
-    if !succeeds(program("cc", &["--version"])) {
-        return Outcome::Skipped("there is no C compiler (cc) for what they depend on".to_owned());
-    }
     let mut peers =
         cargo(&["clippy", "--manifest-path", "benches/peers/Cargo.toml", "--no-default-features"]);
     peers.args(["--all-targets", "--locked", "--", "-D", "warnings"]);
@@ -119,7 +116,33 @@ fn inside() -> Outcome {
     for command in [&mut peers, &mut fuzz] {
         command.env("CARGO_TARGET_DIR", target_dir().join("inside"));
     }
-    run_all([peers, fuzz])
+    let clippy = ("clippy", succeeds(cargo(&["clippy", "--version"])));
+    let [c, cpp] = ["cc", "c++"].map(|compiler| (compiler, succeeds(program(compiler, &["--version"]))));
+    // LMDB and zstd are C, libFuzzer is C++.
+    possible([("the other engines", [clippy, c], peers), ("the fuzz targets", [c, cpp], fuzz)])
+}
+
+/// Run those commands whose tools are all there until one fails; the others are named, each with what it lacks.
+fn possible<const N: usize>(
+    parts: impl IntoIterator<Item = (&'static str, [(&'static str, bool); N], Command)>,
+) -> Outcome {
+    let mut left_out = Vec::new();
+    for (name, tools, command) in parts {
+        let missing: Vec<&str> =
+            tools.iter().filter(|(_, is_there)| !is_there).map(|(tool, _)| *tool).collect();
+        if !missing.is_empty() {
+            left_out.push(format!("{name} (no {})", missing.join(", no ")));
+            continue;
+        }
+        match run(command) {
+            Outcome::Held(_) => {}
+            other => return other,
+        }
+    }
+    if left_out.is_empty() {
+        return Outcome::Held(String::new());
+    }
+    Outcome::Skipped(format!("left out: {}", left_out.join(", ")))
 }
 
 /// The suites of `tests/` in a release build, larger than `cargo test` runs them: about five minutes on two cores,
@@ -334,6 +357,20 @@ mod tests {
 
     fn ends_with(code: u8) -> Command {
         program("sh", &["-c", &format!("exit {code}")])
+    }
+
+    #[test]
+    fn a_part_whose_tools_are_missing_is_named_and_hides_no_failure() {
+        let parts = |there: [bool; 2], code| {
+            let tools = [("cc", there[0]), ("c++", there[1])];
+            possible([("one", tools, ends_with(9)), ("other", [("cc", true); 2], ends_with(code))])
+        };
+        let Outcome::Skipped(what) = parts([true, false], 0) else { panic!("a part was left out") };
+        assert_eq!(what, "left out: one (no c++)");
+        let Outcome::Skipped(what) = parts([false, false], 0) else { panic!("a part was left out") };
+        assert_eq!(what, "left out: one (no cc, no c++)");
+        assert!(matches!(parts([true, false], 1), Outcome::Failed(_)));
+        assert!(matches!(parts([true, true], 0), Outcome::Failed(_)));
     }
 
     #[test]
