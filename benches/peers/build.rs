@@ -12,7 +12,7 @@ const HINT: &str = "RocksDB is compiled from C++ and its bindings are made by li
     If libclang is somewhere unusual, set LIBCLANG_PATH to its directory. Or leave RocksDB out: --no-default-features";
 
 /// What the program is compiled from, but for crates of a registry.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "../../Cargo.toml",
     "../../base",
     "../../vfs",
@@ -21,16 +21,19 @@ const SOURCES: [&str; 12] = [
     "../../manifest",
     "../../compaction",
     "../../engine",
+    ".cargo",
     "Cargo.lock",
     "Cargo.toml",
     "build.rs",
     "src",
 ];
 
+/// What tells the builds of the engines in C and C++ which compiler to take, and what to tell it.
+const C_SETTINGS: [&str; 4] = ["CC", "CFLAGS", "CXX", "CXXFLAGS"];
+
 fn main() {
     describe();
     println!("cargo::rerun-if-env-changed=LIBCLANG_PATH");
-    println!("cargo::rerun-if-env-changed=CXX");
     if std::env::var_os("CARGO_FEATURE_ROCKSDB").is_none() {
         return;
     }
@@ -41,23 +44,31 @@ fn main() {
     assert!(given || libclang_dirs().iter().any(|dir| has_libclang(dir)), "libclang was not found. {HINT}");
 }
 
-/// What a record says of the build: the commit, marked with a checksum of the changes where sources differ from it (so that
-/// two that do are told apart), the compiler and its flags.
+/// What a record says of the build: the last commit that changed a source, marked with a checksum of what differs from it (so
+/// that two that do are told apart), the compiler and its flags, and those for C.
 fn describe() {
-    let commit = said(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]));
-    let changes = said(Command::new("git").args(["diff", "HEAD", "--"]).args(SOURCES));
-    let mark = changes.filter(|changes| !changes.is_empty()).map(|changes| {
+    let git = |arguments: &[&str]| said(Command::new("git").args(arguments).arg("--").args(SOURCES));
+    let commit = git(&["log", "-1", "--format=%h", "--abbrev=12"]).filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| {
+        let changes = git(&["diff", "HEAD"]).unwrap_or_default();
+        let new = git(&["ls-files", "--others", "--exclude-standard"]).unwrap_or_default();
+        if changes.is_empty() && new.is_empty() {
+            return commit;
+        }
         let mut hasher = DefaultHasher::new();
         changes.hash(&mut hasher);
-        format!("-dirty-{:08x}", hasher.finish() >> 32)
+        for path in new.lines() {
+            (path, std::fs::read(path).ok()).hash(&mut hasher);
+        }
+        format!("{commit}-dirty-{:08x}", hasher.finish() >> 32)
     });
-    let commit = commit.map(|commit| commit + &mark.unwrap_or_default());
     let rustc = std::env::var_os("RUSTC").and_then(|rustc| said(Command::new(rustc).arg("--version")));
     let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").map(|flags| flags.replace('\u{1f}', " "));
     let unknown = || "unknown".to_owned();
     println!("cargo::rustc-env=PEERS_COMMIT={}", commit.unwrap_or_else(unknown));
     println!("cargo::rustc-env=PEERS_RUSTC={}", rustc.unwrap_or_else(unknown));
     println!("cargo::rustc-env=PEERS_RUSTFLAGS={}", flags.unwrap_or_else(|_| unknown()));
+    println!("cargo::rustc-env=PEERS_C_SETTINGS={}", c_settings());
     for path in SOURCES {
         println!("cargo::rerun-if-changed={path}");
     }
@@ -65,6 +76,28 @@ fn describe() {
     if let Some(log) = said(Command::new("git").args(["rev-parse", "--git-path", "logs/HEAD"])) {
         println!("cargo::rerun-if-changed={log}");
     }
+}
+
+/// Those of [`C_SETTINGS`] that are there, also those for this target alone, as `NAME=value`.
+fn c_settings() -> String {
+    let target = std::env::var("TARGET").unwrap_or_default();
+    let forms = |name: &str| {
+        let underscored = target.replace('-', "_");
+        [
+            name.to_owned(),
+            format!("{name}_{target}"),
+            format!("{name}_{underscored}"),
+            format!("TARGET_{name}"),
+        ]
+    };
+    let mut settings = Vec::new();
+    for name in C_SETTINGS.iter().flat_map(|name| forms(name)) {
+        println!("cargo::rerun-if-env-changed={name}");
+        if let Ok(value) = std::env::var(&name) {
+            settings.push(format!("{name}={value}"));
+        }
+    }
+    if settings.is_empty() { "none".to_owned() } else { settings.join(" ") }
 }
 
 /// What `command` prints, if it succeeds.

@@ -60,7 +60,8 @@ pub(crate) struct Record {
     pub(crate) machine: String,
     /// The engines' versions, from the lock file.
     pub(crate) versions: BTreeMap<String, String>,
-    /// What esker and the harness were built from: commit, compiler, flags. Empty in older records, as the next.
+    /// What esker and the harness were built from: commit, compiler, flags, settings for C. Empty in older records, as the
+    /// next.
     #[serde(default)]
     pub(crate) build: BTreeMap<String, String>,
     /// The settings that every engine gets.
@@ -146,6 +147,7 @@ fn build() -> BTreeMap<String, String> {
         ("commit", env!("PEERS_COMMIT")),
         ("rustc", env!("PEERS_RUSTC")),
         ("rustflags", env!("PEERS_RUSTFLAGS")),
+        ("c", env!("PEERS_C_SETTINGS")),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into()
