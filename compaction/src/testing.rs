@@ -9,7 +9,7 @@ use esker_base::blob::{BlobMeta, BlobPointer};
 use esker_base::cursor::OwnedEntry;
 use esker_base::ledger::Ledger;
 use esker_base::range_tombstone::{Fragments, RangeTombstone};
-use esker_base::table_meta::TableMeta;
+use esker_base::table_meta::{KeyBounds, TableMeta};
 use esker_base::{Cursor, DatabaseId, FileNumber, KeyspaceId, Kind, MergeOperator, OpCost, SeqNo};
 use esker_manifest::BlobHandle;
 use esker_sstable::{
@@ -37,6 +37,32 @@ pub(crate) struct Lab {
 pub(crate) struct Content {
     pub(crate) entries: Vec<OwnedEntry>,
     pub(crate) tombstones: Vec<RangeTombstone>,
+}
+
+/// The description of a table with one row of no bytes in the smallest file, for what decides by descriptions alone.
+pub(crate) fn described(
+    number: u64,
+    smallest: impl Into<Vec<u8>>,
+    largest: impl Into<Vec<u8>>,
+) -> TableMeta {
+    TableMeta {
+        number: FileNumber(number),
+        keyspace: KeyspaceId(1),
+        file_bytes: 1,
+        bounds: KeyBounds { smallest: smallest.into(), largest: largest.into(), largest_exclusive: false },
+        smallest_seqno: SeqNo(1),
+        largest_seqno: SeqNo(1),
+        entries: 1,
+        point_tombstones: 0,
+        merge_operands: 0,
+        hidden_versions: 0,
+        range_tombstones: 0,
+        key_bytes: 0,
+        value_bytes: 0,
+        content_hash: 0,
+        created_millis: 0,
+        blobs: Vec::new(),
+    }
 }
 
 pub(crate) fn entry(key: &str, seqno: u64, kind: Kind, value: &str) -> OwnedEntry {

@@ -1,32 +1,14 @@
 use std::sync::Arc;
 
-use esker_base::SeqNo;
-use esker_base::table_meta::TableMeta;
 use esker_manifest::{TableHandle, Tree};
 
 use super::*;
 use crate::plan::Reason;
 use crate::settings::Settings;
+use crate::testing::described;
 
 fn table(number: u64, smallest: &str, largest: &str) -> Arc<TableHandle> {
-    TableHandle::detached(TableMeta {
-        number: FileNumber(number),
-        keyspace: KeyspaceId(1),
-        file_bytes: 1,
-        bounds: KeyBounds { smallest: smallest.into(), largest: largest.into(), largest_exclusive: false },
-        smallest_seqno: SeqNo(1),
-        largest_seqno: SeqNo(1),
-        entries: 1,
-        point_tombstones: 0,
-        merge_operands: 0,
-        hidden_versions: 0,
-        range_tombstones: 0,
-        key_bytes: 0,
-        value_bytes: 0,
-        content_hash: 0,
-        created_millis: 0,
-        blobs: Vec::new(),
-    })
+    TableHandle::detached(described(number, smallest, largest))
 }
 
 fn plan(keyspace: u32, inputs: Vec<(u8, Vec<Arc<TableHandle>>)>, output_level: u8) -> Plan {

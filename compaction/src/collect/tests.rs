@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use esker_base::blob::{BlobMeta, BlobRef};
-use esker_base::table_meta::{KeyBounds, TableMeta};
+use esker_base::table_meta::TableMeta;
 use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use esker_manifest::{BlobHandle, TableHandle, Tree};
 
@@ -10,6 +10,7 @@ use crate::busy::Busy;
 use crate::pick::pick;
 use crate::plan::Reason;
 use crate::settings::{Load, Settings};
+use crate::testing::described;
 
 const KEYSPACE: KeyspaceId = KeyspaceId(1);
 
@@ -27,26 +28,14 @@ fn blobs(numbers: impl IntoIterator<Item = u64>) -> Vec<Arc<BlobHandle>> {
 
 /// A table that refers to this many values of each blob file.
 fn table(number: u64, bounds: (&str, &str), refers: &[(u64, u64)]) -> Arc<TableHandle> {
+    let refer = |&(blob, values)| BlobRef { number: FileNumber(blob), values, value_bytes: values * 10 };
     let meta = TableMeta {
-        number: FileNumber(number),
         keyspace: KEYSPACE,
         file_bytes: 5000,
-        bounds: KeyBounds { smallest: bounds.0.into(), largest: bounds.1.into(), largest_exclusive: false },
-        smallest_seqno: SeqNo(1),
         largest_seqno: SeqNo(9),
         entries: 1000,
-        point_tombstones: 0,
-        merge_operands: 0,
-        hidden_versions: 0,
-        range_tombstones: 0,
-        key_bytes: 0,
-        value_bytes: 0,
-        content_hash: 0,
-        created_millis: 0,
-        blobs: refers
-            .iter()
-            .map(|&(blob, values)| BlobRef { number: FileNumber(blob), values, value_bytes: values * 10 })
-            .collect(),
+        blobs: refers.iter().map(refer).collect(),
+        ..described(number, bounds.0, bounds.1)
     };
     TableHandle::detached_with(meta, blobs(refers.iter().map(|(blob, _)| *blob)))
 }

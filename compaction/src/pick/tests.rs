@@ -1,25 +1,17 @@
 use super::*;
+use crate::testing::described;
 use esker_base::table_meta::TableMeta;
 
 /// A table from a to z of `keyspace`, of whose ten entries so many are tombstones.
 fn table(number: u64, keyspace: KeyspaceId, point_tombstones: u64) -> Arc<TableHandle> {
     TableHandle::detached(TableMeta {
-        number: FileNumber(number),
         keyspace,
         file_bytes: 1000,
-        bounds: KeyBounds { smallest: b"a".to_vec(), largest: b"z".to_vec(), largest_exclusive: false },
         smallest_seqno: SeqNo(number),
         largest_seqno: SeqNo(number),
         entries: 10,
         point_tombstones,
-        merge_operands: 0,
-        hidden_versions: 0,
-        range_tombstones: 0,
-        key_bytes: 0,
-        value_bytes: 0,
-        content_hash: 0,
-        created_millis: 0,
-        blobs: Vec::new(),
+        ..described(number, "a", "z")
     })
 }
 

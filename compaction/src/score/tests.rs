@@ -1,33 +1,22 @@
 use std::sync::Arc;
 
-use esker_base::table_meta::{KeyBounds, TableMeta};
-use esker_base::{FileNumber, KeyspaceId, SeqNo};
+use esker_base::SeqNo;
+use esker_base::table_meta::TableMeta;
 use esker_manifest::TableHandle;
 
 use super::*;
+use crate::testing::described;
 
 const MIB: u64 = 1 << 20;
 
 /// One table of so many MiB in each level, all over the same keys.
 fn tree(levels: &[(u8, u64)]) -> Tree {
     Tree::build(levels.iter().enumerate().map(|(number, &(level, mib))| {
+        let number = number as u64 + 1;
         let meta = TableMeta {
-            number: FileNumber(number as u64 + 1),
-            keyspace: KeyspaceId(1),
             file_bytes: mib * MIB,
-            bounds: KeyBounds { smallest: b"a".to_vec(), largest: b"z".to_vec(), largest_exclusive: false },
-            smallest_seqno: SeqNo(1),
-            largest_seqno: SeqNo(number as u64 + 1),
-            entries: 1,
-            point_tombstones: 0,
-            merge_operands: 0,
-            hidden_versions: 0,
-            range_tombstones: 0,
-            key_bytes: 0,
-            value_bytes: 0,
-            content_hash: 0,
-            created_millis: 0,
-            blobs: Vec::new(),
+            largest_seqno: SeqNo(number),
+            ..described(number, "a", "z")
         };
         (level, Arc::clone(&TableHandle::detached(meta)))
     }))

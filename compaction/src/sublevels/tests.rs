@@ -1,33 +1,22 @@
+use esker_base::SeqNo;
 use esker_base::table_meta::TableMeta;
-use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use esker_manifest::TableHandle;
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::described;
 
 fn level0(tables: &[(u8, u8, bool)]) -> Level {
-    let meta = |number: usize, (smallest, len, exclusive): (u8, u8, bool)| TableMeta {
-        number: FileNumber(number as u64 + 1),
-        keyspace: KeyspaceId(1),
-        file_bytes: 1,
-        bounds: KeyBounds {
-            smallest: vec![smallest],
-            largest: vec![smallest + len],
-            // A range that ends where it begins holds nothing.
-            largest_exclusive: exclusive && len > 0,
-        },
-        smallest_seqno: SeqNo(number as u64 + 1),
-        largest_seqno: SeqNo(number as u64 + 1),
-        entries: 1,
-        point_tombstones: 0,
-        merge_operands: 0,
-        hidden_versions: 0,
-        range_tombstones: 0,
-        key_bytes: 0,
-        value_bytes: 0,
-        content_hash: 0,
-        created_millis: 0,
-        blobs: Vec::new(),
+    let meta = |number: usize, (smallest, len, exclusive): (u8, u8, bool)| {
+        let number = number as u64 + 1;
+        let mut meta = TableMeta {
+            smallest_seqno: SeqNo(number),
+            largest_seqno: SeqNo(number),
+            ..described(number, [smallest], [smallest + len])
+        };
+        // A range that ends where it begins holds nothing.
+        meta.bounds.largest_exclusive = exclusive && len > 0;
+        meta
     };
     let tables =
         tables.iter().enumerate().map(|(number, table)| TableHandle::detached(meta(number, *table)));
