@@ -17,8 +17,8 @@ use crate::block::Label;
 use crate::cache::{Blank, CachedBlock, CachedTable, Fill};
 use crate::reader::TableContext;
 
-/// Longer records are not cached: the cache has places for shorter pieces, and what one of these pushes out is much.
-const RECORD_BYTES_MAX: usize = 128 << 10;
+/// A record that takes more than this share of the cache is not cached: what it pushes out is too much.
+const CACHE_SHARE: u64 = 16;
 
 /// Shorter steps would have slots take more than 0.4 % of what they are for.
 const STEP_BYTES_MIN: u64 = 2 << 10;
@@ -68,7 +68,8 @@ impl CachedRecords {
     /// and there is memory for that.
     pub(super) fn room(&self, offset: u64, len: usize) -> Option<Blank> {
         let whole = PLACE_BYTES + len;
-        let takes = len <= RECORD_BYTES_MAX && self.slots.takes(self.slot(offset), Fill::Yes, whole);
+        let takes = whole as u64 <= self.slots.capacity() / CACHE_SHARE
+            && self.slots.takes(self.slot(offset), Fill::Yes, whole);
         takes.then(|| self.slots.blank(&offset.to_le_bytes(), whole)).and_then(Result::ok)
     }
 

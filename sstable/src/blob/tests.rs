@@ -302,3 +302,25 @@ proptest! {
         prop_assert_eq!((second.blocks_from_cache, second.bytes_from_disk), (rows.len() as u64, 0));
     }
 }
+
+#[test]
+fn a_value_of_a_sixteenth_of_the_cache_is_kept_and_a_longer_one_is_not() {
+    let fs = memory();
+    let cache_bytes = 64 << 20;
+    // What stands around a value is much shorter than this.
+    let most = cache_bytes / 16 - 100;
+    for (len, kept) in [(200 << 10, true), (1 << 20, true), (most, true), (cache_bytes / 16, false)] {
+        let rows = vec![(b"key".to_vec(), vec![7; len])];
+        let (meta, pointers) = write(&fs, &rows);
+        let reader = open_cached(&fs, &meta, cache_bytes as u64).expect("it was written");
+        for pass in 0..3 {
+            let mut cost = OpCost::default();
+            let value = reader.read(b"key", &pointers[0], &mut cost).expect("it is there");
+            assert!(value == rows[0].1, "{len} bytes");
+            let cached = kept && pass > 0;
+            assert_eq!(cost.blocks_from_cache, u64::from(cached), "{len} bytes, pass {pass}");
+            assert_eq!(cost.bytes_from_disk == 0, cached, "{len} bytes, pass {pass}");
+        }
+        fs.remove(&path()).expect("memory");
+    }
+}

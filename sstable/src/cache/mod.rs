@@ -310,6 +310,11 @@ impl CachedTable {
         }
     }
 
+    /// Bytes that the whole cache may hold.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.cache.capacity
+    }
+
     /// Whether all blocks of all open tables would fit into the cache.
     pub(crate) fn has_room_for_all(&self) -> bool {
         self.cache.whole.load(Ordering::Relaxed) <= self.cache.capacity

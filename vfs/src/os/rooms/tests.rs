@@ -81,6 +81,46 @@ fn rooms_of_many_lengths_keep_their_bytes_apart() {
     assert!(all.iter().all(|(byte, room)| room.bytes().iter().all(|other| other == byte)));
 }
 
+/// Rooms that hold two long pieces at a time of lengths drawn at random, each of which is filled.
+#[test]
+fn long_rooms_take_memory_that_was_given_back_and_keep_their_bytes_apart() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    let mut held: Vec<(u8, Room<Counted>)> = Vec::new();
+    for nth in 0u32..100 {
+        let len = PIECE_BYTES_MAX + (nth * 7919 % 500_000) as usize;
+        let byte = nth.to_le_bytes()[0];
+        held.push((byte, filled(&rooms, &left, len, byte)));
+        if held.len() > 6 {
+            let (byte, room) = held.remove((nth % 5) as usize);
+            assert!(room.bytes().iter().all(|&found| found == byte), "another wrote into room {byte}");
+        }
+    }
+    for (byte, room) in held {
+        assert!(room.bytes().iter().all(|&found| found == byte), "another wrote into room {byte}");
+    }
+    assert_eq!(left.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn no_more_than_a_few_long_pieces_are_kept() {
+    let (rooms, left) = (Arc::new(Rooms::default()), Arc::default());
+    let kept = || rooms.long.kept();
+    let several: Vec<_> = (1..=6).map(|mib| filled(&rooms, &left, mib << 20, 1)).collect();
+    assert!(kept().is_empty());
+    drop(several);
+    // The last four that were given back would be 18 MiB.
+    let mib = |bytes: &usize| bytes >> 20;
+    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 5, 6]);
+    // The nearest is taken, and brought to the length that is asked for.
+    let room = filled(&rooms, &left, 5 << 20, 2);
+    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 6]);
+    drop(room);
+    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 6, 5]);
+    // What is longer than all that may be kept is not kept, nor is what was made longer for it.
+    drop(filled(&rooms, &left, 17 << 20, 3));
+    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 5]);
+}
+
 /// Rooms whose memory `steps` bring in, when they are told to.
 fn grown_by(steps: &Arc<Steps>) -> Arc<Rooms> {
     let rooms = Arc::new(Rooms::default());
