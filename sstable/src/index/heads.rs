@@ -1,12 +1,12 @@
 //! The heads of a table's separators, as a static B-tree without pointers.
 //!
-//! The ground floor holds them in order, [`GROUP`] to a group; each floor above holds the last head of every group below
-//! it, so that groups stand in the same order there. A search looks at one group of each floor: two neighbouring cache
-//! lines, which come at the same time. By halves it would wait for one line after the other; where a cache of blocks is
+//! The leaves hold them in order, [`GROUP`] to a group, which is a node of the tree; each level above holds the last head of
+//! every group of the level below it, in the same order. A search looks at one group of each level: two neighbouring cache
+//! lines, which come at the same time. A binary search would wait for one line after the other; where a cache of blocks is
 //! large, none of them is near the processor any more.
 //!
-//! Invariants: what is left of a floor's last group is filled with the largest head, which is before no other. All floors
-//! lie in one piece of memory, the highest, of [`ROOT_GROUPS`] groups at most, first.
+//! Invariants: what is left of a level's last group is filled with the largest head, which is before no other. All levels
+//! lie in one piece of memory, the root, of [`ROOT_GROUPS`] groups at most, first.
 //!
 //! Source: P.-V. Khuong and P. Morin, "Array Layouts for Comparison-Based Searching", 2017, section 4.
 
@@ -22,18 +22,18 @@ pub(crate) const GROUP: usize = 16;
 /// Heads of a quarter of a group.
 const QUARTER: usize = GROUP / 4;
 
-/// Groups of the highest floor, at most: they come at the same time, where one more floor would be one more wait.
+/// Groups of the root, at most: they come at the same time, where one more level would be one more wait.
 const ROOT_GROUPS: usize = 4;
 
-/// Floors over as many heads as a `u32` counts.
-const FLOORS: usize = 8;
+/// Levels over as many heads as a `u32` counts, at most.
+const LEVELS_MAX: usize = 8;
 
-/// Where a search has come to before its last look: a group of the ground floor.
+/// Where a search has come to before its last look: a group of the leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Near(usize);
 
 impl Near {
-    /// The search ends at this head, at one of the [`GROUP`] minus one behind, or behind all.
+    /// The search ends at this head, at one of the [`GROUP`] minus one after it, or after all.
     #[inline]
     pub(crate) fn first(self) -> usize {
         self.0 * GROUP
@@ -61,43 +61,43 @@ impl Group {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
-    /// How many heads the ground floor holds.
+    /// How many heads the leaves hold.
     len: usize,
     groups: Vec<Group>,
-    /// Where each floor begins in `groups`, the highest first. Those behind the ground floor are not there.
-    floors: [u32; FLOORS],
-    /// How many floors lie above the ground.
+    /// Where each level begins in `groups`, the root first. Entries after that of the leaves are not used.
+    levels: [u32; LEVELS_MAX],
+    /// How many levels lie above the leaves.
     above: usize,
-    /// Where the ground floor begins in `groups`.
-    ground: usize,
+    /// Where the leaves begin in `groups`.
+    leaves: usize,
 }
 
 impl Heads {
     /// A tree over `heads`, which ascend and are no more than a `u32` counts.
     pub(super) fn new(heads: &[u64]) -> Heads {
-        // The highest first.
+        // The root first.
         let mut sizes = VecDeque::from([heads.len().div_ceil(GROUP)]);
         while let Some(&below) = sizes.front()
             && below > ROOT_GROUPS
         {
             sizes.push_front(below.div_ceil(GROUP));
         }
-        assert!(sizes.len() <= FLOORS, "an index counts its blocks in 32 bits");
+        assert!(sizes.len() <= LEVELS_MAX, "an index counts its blocks in 32 bits");
         let mut groups = vec![Group([[u64::MAX; QUARTER]; 4]); sizes.iter().sum()];
-        let mut floors = [0; FLOORS];
+        let mut levels = [0; LEVELS_MAX];
         let mut end = groups.len();
         let mut below = heads.to_vec();
-        for (begin, size) in floors.iter_mut().zip(&sizes).rev() {
-            let floor = groups.get_mut(end - size..end).unwrap_or_default();
-            for (group, heads) in floor.iter_mut().zip(below.chunks(GROUP)) {
+        for (begin, size) in levels.iter_mut().zip(&sizes).rev() {
+            let level = groups.get_mut(end - size..end).unwrap_or_default();
+            for (group, heads) in level.iter_mut().zip(below.chunks(GROUP)) {
                 group.0.as_flattened_mut().iter_mut().zip(heads).for_each(|(place, head)| *place = *head);
             }
-            below = floor.iter().map(|Group([.., [.., last]])| *last).collect();
+            below = level.iter().map(|Group([.., [.., last]])| *last).collect();
             end -= size;
             *begin = u32::try_from(end).expect("fewer groups than heads");
         }
-        let ground = groups.len() - sizes.back().copied().unwrap_or_default();
-        Heads { len: heads.len(), groups, floors, above: sizes.len() - 1, ground }
+        let leaves = groups.len() - sizes.back().copied().unwrap_or_default();
+        Heads { len: heads.len(), groups, levels, above: sizes.len() - 1, leaves }
     }
 
     /// How many there are.
@@ -112,14 +112,14 @@ impl Heads {
         if at >= self.len {
             return None;
         }
-        let group = self.groups.get(self.ground + at / GROUP);
+        let group = self.groups.get(self.leaves + at / GROUP);
         group.and_then(|group| group.0.as_flattened().get(at % GROUP)).copied()
     }
 
-    /// Where a floor begins in `groups`.
+    /// Where a level begins in `groups`.
     #[inline]
-    fn begin(&self, floor: usize) -> usize {
-        self.floors.get(floor).map_or(0, |begin| *begin as usize)
+    fn begin(&self, level: usize) -> usize {
+        self.levels.get(level).map_or(0, |begin| *begin as usize)
     }
 
     /// How many heads of a group are before `wanted`.
@@ -128,7 +128,7 @@ impl Heads {
         self.groups.get(group).map_or(0, |group| group.before(wanted))
     }
 
-    /// Where the search for `wanted` ends, but for its look at the ground floor. What that looks at is on its way.
+    /// Where the search for `wanted` ends, but for its look at the leaves. What that looks at is being prefetched.
     #[inline]
     pub(super) fn approach(&self, wanted: u64) -> Near {
         if self.above == 0 {
@@ -136,11 +136,11 @@ impl Heads {
             return Near(found / GROUP);
         }
         let mut group = (0..self.begin(1)).map(|group| self.before(group, wanted)).sum::<usize>();
-        // Behind the last group of a floor the search ends behind the last of each floor below.
-        for floor in 1..self.above {
-            group = group * GROUP + self.before(self.begin(floor) + group, wanted);
+        // After the last group of a level the search ends after the last of each level below.
+        for level in 1..self.above {
+            group = group * GROUP + self.before(self.begin(level) + group, wanted);
         }
-        if let Some(Group([first, _, third, _])) = self.groups.get(self.ground + group) {
+        if let Some(Group([first, _, third, _])) = self.groups.get(self.leaves + group) {
             prefetch(first);
             prefetch(third);
         }
@@ -150,7 +150,7 @@ impl Heads {
     /// The first head that is `wanted` or larger; `len()` if there is none. `near` is what `approach(wanted)` said.
     #[inline]
     pub(super) fn first_from(&self, near: Near, wanted: u64) -> usize {
-        (near.first() + self.before(self.ground + near.0, wanted)).min(self.len)
+        (near.first() + self.before(self.leaves + near.0, wanted)).min(self.len)
     }
 
     /// Start loading where every search begins.

@@ -23,7 +23,7 @@ fn check(sorted: &[u64]) {
 }
 
 #[test]
-fn floors_begin_and_end_where_they_are_full() {
+fn levels_begin_and_end_where_they_are_full() {
     for len in [0, 1, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 1040, 16_384, 16_385, 17_000]
     {
         let ascending: Vec<u64> = (1..=len).map(|i| i * 3).collect();
