@@ -178,16 +178,16 @@ pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
     head(a).cmp(&head(b)).then_with(|| a.cmp(b))
 }
 
-/// `key` behind `prefix`, or `None` if it does not start with it. For prefixes of a few bytes, which all keys
-/// of a block or table share: compared here, not by a call.
+/// `key` without `prefix`, or `None` if it does not start with it. For prefixes of a few bytes, which all keys
+/// of a block or table share: compared here, where `<[u8]>::strip_prefix` calls the system's `memcmp`.
 ///
 /// ```
-/// use esker_base::key::behind;
-/// assert_eq!(behind(b"user/7", b"user/"), Some(&b"7"[..]));
-/// assert_eq!(behind(b"use", b"user/"), None);
+/// use esker_base::key::strip_prefix;
+/// assert_eq!(strip_prefix(b"user/7", b"user/"), Some(&b"7"[..]));
+/// assert_eq!(strip_prefix(b"use", b"user/"), None);
 /// ```
 #[inline]
-pub fn behind<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+pub fn strip_prefix<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (front, rest) = key.split_at_checked(prefix.len())?;
     let same = match prefix.len() {
         0..4 => front.iter().eq(prefix),

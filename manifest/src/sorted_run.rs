@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use esker_base::key::{behind, head, shared_prefix};
+use esker_base::key::{head, shared_prefix, strip_prefix};
 
 use crate::table_handle::TableHandle;
 
@@ -69,7 +69,7 @@ impl SortedRun {
     /// How many tables begin at or before `key`.
     #[inline]
     pub(crate) fn begun(&self, key: &[u8]) -> usize {
-        let Some(rest) = behind(key, &self.prefix) else {
+        let Some(rest) = strip_prefix(key, &self.prefix) else {
             return if key < &*self.prefix { 0 } else { self.tables.len() };
         };
         let wanted = head(rest);

@@ -10,7 +10,7 @@ use std::ops::{Bound, Range, RangeInclusive};
 
 use esker_base::bounds::Bounds;
 use esker_base::coding::{DecodeError, Decoder};
-use esker_base::key::{behind, head, shared_prefix};
+use esker_base::key::{head, shared_prefix, strip_prefix};
 use esker_base::{Error, InternalKey, Result, SeqNo};
 use esker_vfs::os::memory::prefetch;
 
@@ -168,13 +168,13 @@ impl Index {
     /// from the `first` of that on, so that what those are read with may be asked for.
     #[inline]
     pub(crate) fn approach(&self, key: &[u8]) -> Near {
-        behind(key, &self.prefix).map(|rest| self.heads.approach(head(rest))).unwrap_or_default()
+        strip_prefix(key, &self.prefix).map(|rest| self.heads.approach(head(rest))).unwrap_or_default()
     }
 
     /// What `find` finds, from where the search for the same key has come to.
     #[inline]
     pub(crate) fn arrive(&self, near: Near, target: InternalKey<'_>) -> usize {
-        let Some(rest) = behind(target.user, &self.prefix) else {
+        let Some(rest) = strip_prefix(target.user, &self.prefix) else {
             return if target.user < self.prefix.as_slice() { 0 } else { self.blocks() };
         };
         let wanted = head(rest);
@@ -222,7 +222,7 @@ impl Index {
     /// Whether `find` would return `block`.
     #[inline]
     pub(crate) fn is_in(&self, block: usize, target: InternalKey<'_>) -> bool {
-        let Some(rest) = behind(target.user, &self.prefix) else {
+        let Some(rest) = strip_prefix(target.user, &self.prefix) else {
             // Where `find` stops without a search.
             return block == 0 && target.user < self.prefix.as_slice();
         };
@@ -255,7 +255,7 @@ impl Index {
 
     /// How the separator of block `block` compares with `key`.
     fn order(&self, block: usize, key: &[u8]) -> Ordering {
-        match behind(key, &self.prefix) {
+        match strip_prefix(key, &self.prefix) {
             Some(rest) => self.rest(block).cmp(rest),
             None => self.prefix.as_slice().cmp(key),
         }

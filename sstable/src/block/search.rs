@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use esker_base::key::{behind, head, shared_prefix};
+use esker_base::key::{head, shared_prefix, strip_prefix};
 use esker_base::{InternalKey, SeqNo};
 
 use super::{BUNDLE, HEADER_BYTES, Row, View};
@@ -22,7 +22,7 @@ impl<'a> View<'a> {
     /// The first row at or after `target` in internal order; `rows()` if there is none.
     pub(crate) fn lower_bound(self, target: InternalKey<'_>) -> u32 {
         let prefix = self.prefix();
-        let Some(rest) = behind(target.user, prefix) else {
+        let Some(rest) = strip_prefix(target.user, prefix) else {
             return if target.user < prefix { 0 } else { self.rows() };
         };
         // Bundles whose first row is before the target; the answer lies behind the last of those.
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
     /// Compares the tags of eight rows at a time and looks only at rows whose tag agrees: one in 256
     /// of the others.
     pub(crate) fn find(self, key: &[u8], tag: u8, upper: SeqNo) -> Found {
-        let Some(rest) = behind(key, self.prefix()) else { return Found::Absent };
+        let Some(rest) = strip_prefix(key, self.prefix()) else { return Found::Absent };
         let pattern = u64::from(tag) * LOW_BITS;
         for base in (0..self.rows()).step_by(8) {
             // Eight bytes can be read at every tag: records follow.
