@@ -7,7 +7,7 @@ use esker_base::memory::zeroed;
 use esker_base::{Error, Result};
 
 use crate::options::Compression;
-use crate::stored::{Checked, Codec, Place, raw_bytes_max};
+use crate::stored::{Checked, Codec, Location, raw_bytes_max};
 
 /// A compressor with its tables, one a writer.
 pub(crate) struct Compressor {
@@ -85,7 +85,7 @@ impl Compressor {
 }
 
 /// The raw bytes of a compressed block.
-pub(crate) fn decompress(place: Place<'_>, checked: Checked<'_>) -> Result<Vec<u8>> {
+pub(crate) fn decompress(location: Location<'_>, checked: Checked<'_>) -> Result<Vec<u8>> {
     let mut raw = zeroed(checked.raw_len, "a decompressed block")?;
     let produced = match checked.codec {
         Codec::None => {
@@ -93,18 +93,18 @@ pub(crate) fn decompress(place: Place<'_>, checked: Checked<'_>) -> Result<Vec<u
             raw.len()
         }
         Codec::Lz4 => lz4_flex::block::decompress_into(checked.payload, &mut raw)
-            .map_err(|e| place.damaged(0, format!("the block's LZ4 does not decode: {e}")))?,
-        Codec::Zstd => zstd_decompress(place, checked.payload, &mut raw)?,
+            .map_err(|e| location.damaged(0, format!("the block's LZ4 does not decode: {e}")))?,
+        Codec::Zstd => zstd_decompress(location, checked.payload, &mut raw)?,
     };
     if produced != raw.len() {
         let what = format!("the block decompresses to {produced} bytes, {} were written", raw.len());
-        return Err(place.damaged(0, what));
+        return Err(location.damaged(0, what));
     }
     Ok(raw)
 }
 
 #[cfg(feature = "zstd")]
-fn zstd_decompress(place: Place<'_>, payload: &[u8], raw: &mut [u8]) -> Result<usize> {
+fn zstd_decompress(location: Location<'_>, payload: &[u8], raw: &mut [u8]) -> Result<usize> {
     use std::cell::RefCell;
     thread_local! {
         // Setting a context up costs more than a block's decompression.
@@ -118,15 +118,15 @@ fn zstd_decompress(place: Place<'_>, payload: &[u8], raw: &mut [u8]) -> Result<u
             };
             decompressor.decompress_to_buffer(payload, raw)
         })
-        .map_err(|e| place.damaged(0, format!("the block's zstd does not decode: {e}")))
+        .map_err(|e| location.damaged(0, format!("the block's zstd does not decode: {e}")))
 }
 
 #[cfg(not(feature = "zstd"))]
-fn zstd_decompress(place: Place<'_>, _payload: &[u8], _raw: &mut [u8]) -> Result<usize> {
+fn zstd_decompress(location: Location<'_>, _payload: &[u8], _raw: &mut [u8]) -> Result<usize> {
     Err(Error::invalid(format!(
         "{} has a block compressed with zstd at byte {}; this build reads no zstd, build it with the \
          feature `zstd`",
-        place.path.display(),
-        place.offset
+        location.path.display(),
+        location.offset
     )))
 }

@@ -16,15 +16,15 @@ const BODY_BYTES: u32 = 84;
 /// Length, version, checksum, magic: the end of a footer of any version.
 const TAIL_BYTES: usize = 20;
 
-/// Where a part lies; `len` 0 means that the table has none.
+/// Where a part of the table, a stored block, lies; `len` 0 means that the table has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BlockHandle {
     pub(crate) offset: u64,
-    /// Stored length, trailer included.
+    /// Stored length, trailer included (that of LevelDB and RocksDB leaves it out).
     pub(crate) len: u32,
 }
 
-impl Part {
+impl BlockHandle {
     fn end(self) -> Option<u64> {
         self.offset.checked_add(self.len.into())
     }
@@ -37,10 +37,10 @@ pub(crate) struct Footer {
     pub(crate) version: u32,
     pub(crate) identity: TableIdentity,
     pub(crate) file_bytes: u64,
-    pub(crate) tombstones: Part,
-    pub(crate) filter: Part,
-    pub(crate) index: Part,
-    pub(crate) properties: Part,
+    pub(crate) tombstones: BlockHandle,
+    pub(crate) filter: BlockHandle,
+    pub(crate) index: BlockHandle,
+    pub(crate) properties: BlockHandle,
 }
 
 impl Footer {
@@ -55,7 +55,7 @@ impl Footer {
     }
 
     /// The parts with their names, in file order.
-    pub(crate) fn parts(&self) -> [(&'static str, Part); 4] {
+    pub(crate) fn parts(&self) -> [(&'static str, BlockHandle); 4] {
         [
             ("tombstones", self.tombstones),
             ("filter", self.filter),
@@ -140,8 +140,8 @@ impl Footer {
         }
         let keyspace = KeyspaceId(input.u32("keyspace").map_err(decode)?);
         let length = input.u64("file length").map_err(decode)?;
-        let mut part = || -> Result<Part, DecodeError> {
-            Ok(Part { offset: input.u64("offset of a part")?, len: input.u32("length of a part")? })
+        let mut part = || -> Result<BlockHandle, DecodeError> {
+            Ok(BlockHandle { offset: input.u64("offset of a part")?, len: input.u32("length of a part")? })
         };
         let mut next = || part().map_err(decode);
         let footer = Footer {

@@ -19,11 +19,11 @@ use esker_vfs::fs::Fs;
 use crate::block::{Block, View};
 use crate::compression::decompress;
 use crate::filter::Filter;
-use crate::footer::{FOOTER_BYTES, Footer, Part};
+use crate::footer::{BlockHandle, FOOTER_BYTES, Footer};
 use crate::index::Index;
 use crate::properties::Properties;
 use crate::source::Source;
-use crate::stored::{Place, TRAILER_BYTES, check, check_plain};
+use crate::stored::{Location, TRAILER_BYTES, check, check_plain};
 use crate::tombstones;
 
 pub use esker_base::inspect::{Field, Verdict};
@@ -122,31 +122,31 @@ impl Inspection {
         self.at = self.at.saturating_add(len);
     }
 
-    fn read_part(&self, part: Part) -> Result<Vec<u8>> {
+    fn read_part(&self, part: BlockHandle) -> Result<Vec<u8>> {
         self.source.read(part.offset, part.len as usize)
     }
 
     /// Decode an uncompressed part.
     fn plain<T>(
         &self,
-        part: Part,
+        part: BlockHandle,
         name: &'static str,
         stored: &[u8],
         decode: impl FnOnce(&[u8]) -> Result<T, DecodeError>,
     ) -> Result<T> {
         let seed = self.footer.map(|footer| footer.seed());
         let Some(seed) = seed else { return Err(Error::invalid("a part is decoded behind its footer")) };
-        let place = Place { path: self.source.path(), seed, offset: part.offset };
-        decode(check_plain(place, name, stored)?).map_err(|e| place.undecodable(name, e))
+        let location = Location { path: self.source.path(), seed, offset: part.offset };
+        decode(check_plain(location, name, stored)?).map_err(|e| location.undecodable(name, e))
     }
 
     fn data_block(&mut self, footer: &Footer) -> Result<()> {
         let offset = self.index.offset(self.block);
         let stored = self.source.read(offset, self.index.stored_len(self.block))?;
-        let place = Place { path: self.source.path(), seed: footer.seed(), offset };
-        let opened = check(place, "block", &stored).and_then(|checked| {
-            let raw = decompress(place, checked)?;
-            let block = Block::new(raw.into()).map_err(|e| place.undecodable("block", e))?;
+        let location = Location { path: self.source.path(), seed: footer.seed(), offset };
+        let opened = check(location, "block", &stored).and_then(|checked| {
+            let raw = decompress(location, checked)?;
+            let block = Block::new(raw.into()).map_err(|e| location.undecodable("block", e))?;
             Ok((checked.codec, block))
         });
         match opened {

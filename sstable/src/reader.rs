@@ -31,12 +31,12 @@ use crate::block::{Found, tag};
 use crate::cache::{BlockCache, CachedTable};
 use crate::cursor::{CursorOptions, TableCursor};
 use crate::filter::Filter;
-use crate::footer::{Footer, Part};
+use crate::footer::{BlockHandle, Footer};
 use crate::index::{Index, Near};
 use crate::options::TableIdentity;
 use crate::properties::Properties;
 use crate::source::{Source, TableSource};
-use crate::stored::{Place, check_plain};
+use crate::stored::{Location, check_plain};
 use crate::tombstones;
 use crate::totals::disagreement;
 pub(crate) use load::CURSOR_LINES;
@@ -355,8 +355,8 @@ impl Parts {
         let tail = source.read(tail_at, usize::try_from(tail_len).unwrap_or_default())?;
         let footer = Footer::decode(path, &tail, len, expected)?;
         let seed = footer.seed();
-        let place = |part: Part| Place { path, seed, offset: part.offset };
-        let read = |part: Part| -> Result<Vec<u8>> {
+        let location = |part: BlockHandle| Location { path, seed, offset: part.offset };
+        let read = |part: BlockHandle| -> Result<Vec<u8>> {
             let len = part.len as usize;
             // Small tables lie in the tail already.
             let start = part.offset.checked_sub(tail_at).and_then(|at| usize::try_from(at).ok());
@@ -367,25 +367,25 @@ impl Parts {
         };
 
         let stored = read(footer.properties)?;
-        let at = place(footer.properties);
+        let at = location(footer.properties);
         let properties = Properties::decode(check_plain(at, "properties", &stored)?, &footer)
             .map_err(|e| at.undecodable("properties", e))?;
         let stored = read(footer.index)?;
-        let at = place(footer.index);
+        let at = location(footer.index);
         let index = Index::decode(check_plain(at, "index", &stored)?, footer.data_bytes())
             .map_err(|e| at.undecodable("index", e))?;
         let filter = if footer.filter.len == 0 {
             Filter::default()
         } else {
             let stored = read(footer.filter)?;
-            let at = place(footer.filter);
+            let at = location(footer.filter);
             Filter::decode(check_plain(at, "filter", &stored)?).map_err(|e| at.undecodable("filter", e))?
         };
         let tombstones = if footer.tombstones.len == 0 {
             Fragments::default()
         } else {
             let stored = read(footer.tombstones)?;
-            let at = place(footer.tombstones);
+            let at = location(footer.tombstones);
             tombstones::decode(check_plain(at, "tombstones", &stored)?)
                 .map_err(|e| at.undecodable("tombstones", e))?
         };
@@ -394,7 +394,7 @@ impl Parts {
             || tombstones.is_empty() != (properties.meta.range_tombstones == 0)
             || (!has_entries && tombstones.is_empty())
         {
-            return Err(place(footer.properties)
+            return Err(location(footer.properties)
                 .damaged(0, "the properties count other entries than the table holds"));
         }
         Ok(Parts { footer, properties, index, filter, tombstones })

@@ -37,22 +37,22 @@ impl Codec {
     }
 }
 
-/// Where a piece of a table stands: enough to check it and to say where it is damaged.
+/// Where a stored block, or a record of a blob file, lies: enough to check it and to say where it is damaged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Location<'a> {
     pub(crate) path: &'a Path,
     pub(crate) seed: ChecksumSeed,
     pub(crate) offset: u64,
 }
 
-impl Place<'_> {
-    /// Damage `at` bytes into this piece.
+impl Location<'_> {
+    /// Damage `at` bytes into it.
     #[cold]
     pub(crate) fn damaged(&self, at: usize, what: impl Into<String>) -> Error {
         Error::corruption(self.path, self.offset.saturating_add(at as u64), what)
     }
 
-    /// Damage as a decoder reports it; `part` names the piece.
+    /// Damage as a decoder reports it; `part` names what is there.
     #[cold]
     pub(crate) fn undecodable(&self, part: &str, error: DecodeError) -> Error {
         self.damaged(error.at, format!("the {part} does not decode: {}", error.what))
@@ -95,20 +95,21 @@ pub(crate) fn split(stored: &[u8]) -> Option<(&[u8], [u8; TRAILER_BYTES])> {
     Some((payload, *trailer))
 }
 
-/// Check the stored block at `place`; `part` names it in errors.
-pub(crate) fn check<'a>(place: Place<'_>, part: &str, stored: &'a [u8]) -> Result<Checked<'a>> {
+/// Check the stored block at `location`; `part` names it in errors.
+pub(crate) fn check<'a>(location: Location<'_>, part: &str, stored: &'a [u8]) -> Result<Checked<'a>> {
     let Some((payload, trailer)) = split(stored) else {
-        return Err(place.damaged(0, format!("the {part} is {} bytes long, too short", stored.len())));
+        return Err(location.damaged(0, format!("the {part} is {} bytes long, too short", stored.len())));
     };
     let [code, r0, r1, r2, r3, c0, c1, c2, c3] = trailer;
     let raw = [r0, r1, r2, r3];
     let crc = u32::from_le_bytes([c0, c1, c2, c3]);
-    let expected = place.seed.checksum(place.offset, &[payload, &[code], &raw]);
+    let expected = location.seed.checksum(location.offset, &[payload, &[code], &raw]);
     if expected != crc && !planted::is(Planted::UncheckedBlock) {
-        return Err(place.damaged(0, format!("the checksum of the {part} does not match")));
+        return Err(location.damaged(0, format!("the checksum of the {part} does not match")));
     }
-    let codec = Codec::from_byte(code)
-        .ok_or_else(|| place.damaged(payload.len(), format!("the {part} has the unknown codec {code}")))?;
+    let codec = Codec::from_byte(code).ok_or_else(|| {
+        location.damaged(payload.len(), format!("the {part} has the unknown codec {code}"))
+    })?;
     let raw_len = u32::from_le_bytes(raw) as usize;
     let fits = match codec {
         Codec::None => raw_len == payload.len(),
@@ -116,16 +117,16 @@ pub(crate) fn check<'a>(place: Place<'_>, part: &str, stored: &'a [u8]) -> Resul
     };
     if !fits {
         let what = format!("the {part} of {} bytes claims to hold {raw_len}", payload.len());
-        return Err(place.damaged(payload.len(), what));
+        return Err(location.damaged(payload.len(), what));
     }
     Ok(Checked { payload, codec, raw_len })
 }
 
 /// Check a part that is never compressed.
-pub(crate) fn check_plain<'a>(place: Place<'_>, part: &str, stored: &'a [u8]) -> Result<&'a [u8]> {
-    let checked = check(place, part, stored)?;
+pub(crate) fn check_plain<'a>(location: Location<'_>, part: &str, stored: &'a [u8]) -> Result<&'a [u8]> {
+    let checked = check(location, part, stored)?;
     if checked.codec != Codec::None {
-        return Err(place.damaged(checked.payload.len(), format!("the {part} is compressed")));
+        return Err(location.damaged(checked.payload.len(), format!("the {part} is compressed")));
     }
     Ok(checked.payload)
 }

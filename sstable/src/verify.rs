@@ -100,7 +100,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn block(&mut self, block: usize, opened: &Block) -> Result<()> {
-        let place = self.table.place(block);
+        let location = self.table.location(block);
         self.raw_bytes += opened.len() as u64;
         let mut cursor = BlockCursor::default();
         cursor.set(opened.clone(), Known::default());
@@ -109,7 +109,7 @@ impl Walk<'_> {
             let key = InternalKey::new(cursor.key(), cursor.seqno());
             let wrong = |what: &str| {
                 let key = esker_base::error::printable(key.user);
-                place.damaged(0, format!("row {row} of the block, key {key}: {what}"))
+                location.damaged(0, format!("row {row} of the block, key {key}: {what}"))
             };
             let hash = key_hash(key.user);
             let mut same_key = false;

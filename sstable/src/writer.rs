@@ -22,7 +22,7 @@ use esker_vfs::fs::Fs;
 use crate::block::{BlockBuilder, fit_u32, tag};
 use crate::compression::Compressor;
 use crate::filter::Filter;
-use crate::footer::{FOOTER_BYTES, Footer, Part};
+use crate::footer::{BlockHandle, FOOTER_BYTES, Footer};
 use crate::index::IndexBuilder;
 use crate::options::{TableIdentity, TableOptions};
 use crate::output::Output;
@@ -329,7 +329,7 @@ impl Output {
     }
 
     /// A part of the table that is not compressed.
-    fn part(&mut self, payload: &[u8]) -> Result<Part> {
+    fn part(&mut self, payload: &[u8]) -> Result<BlockHandle> {
         let max = u32::MAX - 9;
         let len = u32::try_from(payload.len()).ok().filter(|&len| len <= max).ok_or(Error::TooLarge {
             what: "metadata of a table",
@@ -338,11 +338,11 @@ impl Output {
         })?;
         let offset = self.offset();
         let len = self.stored([payload, &[]], Codec::None, len)?;
-        Ok(Part { offset, len })
+        Ok(BlockHandle { offset, len })
     }
 
     /// A part that the table does not have.
-    fn absent(&self) -> Part {
-        Part { offset: self.offset(), len: 0 }
+    fn absent(&self) -> BlockHandle {
+        BlockHandle { offset: self.offset(), len: 0 }
     }
 }

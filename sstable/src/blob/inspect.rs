@@ -17,7 +17,7 @@ use super::layout::{
     lengths, record_bytes,
 };
 use crate::options::TableIdentity;
-use crate::stored::Place;
+use crate::stored::Location;
 
 /// The fields of the blob file at `path`, from its start to its end. An error of the system ends them.
 pub fn inspect_blob(fs: &dyn Fs, path: &Path) -> Result<BlobInspection> {
@@ -124,8 +124,8 @@ impl BlobInspection {
         };
         let bytes = read_exact_at(&*self.file, self.at, usize::try_from(len).unwrap_or(usize::MAX))?;
         let seed = ChecksumSeed::new(identity.database, identity.number);
-        let place = Place { path: self.file.path(), seed, offset: self.at };
-        Ok(match check(place, &bytes) {
+        let location = Location { path: self.file.path(), seed, offset: self.at };
+        Ok(match check(location, &bytes) {
             Ok(record) => {
                 let value = format!("value of {} bytes of {}", record.value.len(), printable(record.key));
                 self.show(len, "record", value, Verdict::Ok)

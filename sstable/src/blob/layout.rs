@@ -10,7 +10,7 @@ use esker_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, Result};
 
 use crate::options::TableIdentity;
-use crate::stored::Place;
+use crate::stored::Location;
 
 /// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = 44;
@@ -146,25 +146,25 @@ pub(super) fn lengths(start: &[u8]) -> Option<(u16, u32)> {
 }
 
 /// The record that is all of `bytes`, if it checks.
-pub(super) fn check<'a>(place: Place<'_>, bytes: &'a [u8]) -> Result<Record<'a>> {
-    let short = || place.damaged(0, "the record is too short");
+pub(super) fn check<'a>(location: Location<'_>, bytes: &'a [u8]) -> Result<Record<'a>> {
+    let short = || location.damaged(0, "the record is too short");
     let (stored, covered) = bytes.split_first_chunk::<CHECKSUM_BYTES>().ok_or_else(short)?;
     let checksum = u32::from_le_bytes(*stored);
-    if place.seed.checksum(place.offset, &[covered]) != checksum {
-        return Err(place.damaged(0, "the checksum of the value's record does not match"));
+    if location.seed.checksum(location.offset, &[covered]) != checksum {
+        return Err(location.damaged(0, "the checksum of the value's record does not match"));
     }
-    fields(place, bytes)
+    fields(location, bytes)
 }
 
 /// The fields of the record that is all of `bytes`, whose checksum was compared before.
-pub(super) fn fields<'a>(place: Place<'_>, bytes: &'a [u8]) -> Result<Record<'a>> {
-    let short = || place.damaged(0, "the record is too short");
+pub(super) fn fields<'a>(location: Location<'_>, bytes: &'a [u8]) -> Result<Record<'a>> {
+    let short = || location.damaged(0, "the record is too short");
     let checksum = u32::from_le_bytes(*bytes.first_chunk::<CHECKSUM_BYTES>().ok_or_else(short)?);
     let (key_len, value_len) = lengths(bytes).ok_or_else(short)?;
     let rest = bytes.get(RECORD_BYTES..).ok_or_else(short)?;
     let (key, value) = rest.split_at_checked(key_len.into()).ok_or_else(short)?;
     if value.len() != value_len as usize {
-        return Err(place.damaged(4, "the record's length is not the one it says"));
+        return Err(location.damaged(4, "the record's length is not the one it says"));
     }
     Ok(Record { checksum, key, value })
 }

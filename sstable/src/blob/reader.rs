@@ -24,7 +24,7 @@ use super::layout::{
 use crate::options::TableIdentity;
 use crate::reader::TableContext;
 use crate::source::TableSource;
-use crate::stored::Place;
+use crate::stored::Location;
 
 /// Bytes that verification reads at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -104,8 +104,8 @@ impl BlobReader {
         self.meta.file_bytes.saturating_sub(FOOTER_BYTES as u64)
     }
 
-    pub(super) fn place(&self, offset: u64) -> Place<'_> {
-        Place { path: self.file.path(), seed: self.seed, offset }
+    pub(super) fn location(&self, offset: u64) -> Location<'_> {
+        Location { path: self.file.path(), seed: self.seed, offset }
     }
 
     /// How long the record is that `pointer` of `key` leads to, if the file can hold it there.
@@ -118,7 +118,7 @@ impl BlobReader {
         usize::try_from(len)
             .ok()
             .filter(|_| fits)
-            .ok_or_else(|| self.place(pointer.offset).damaged(0, "a row's value is not within the file"))
+            .ok_or_else(|| self.location(pointer.offset).damaged(0, "a row's value is not within the file"))
     }
 
     /// The record of `len` bytes at `offset`, which [`record_len`](Self::record_len) has found within the file, if that
@@ -145,10 +145,10 @@ impl BlobReader {
         pointer: &BlobPointer,
         record: &'a [u8],
     ) -> Result<&'a [u8]> {
-        let place = self.place(pointer.offset);
-        let Record { checksum, key: own, value } = check(place, record)?;
+        let location = self.location(pointer.offset);
+        let Record { checksum, key: own, value } = check(location, record)?;
         if checksum != pointer.checksum || own != key || value.len() != pointer.len as usize {
-            return Err(place.damaged(0, "the record is not that of the row that refers to it"));
+            return Err(location.damaged(0, "the record is not that of the row that refers to it"));
         }
         Ok(value)
     }
@@ -190,7 +190,7 @@ impl BlobReader {
 
     /// Whether `record`, which was checked when it was read from there, is the one that `pointer` of `key` leads to.
     fn is_record_of(&self, key: &[u8], pointer: &BlobPointer, record: &[u8]) -> bool {
-        fields(self.place(pointer.offset), record).is_ok_and(|own| {
+        fields(self.location(pointer.offset), record).is_ok_and(|own| {
             own.checksum == pointer.checksum && own.key == key && own.value.len() == pointer.len as usize
         })
     }
@@ -216,7 +216,7 @@ impl BlobReader {
             let claimed = lengths(rest).map(|(key, value)| record_bytes(key.into(), value));
             let whole = claimed.and_then(|len| rest.get(..usize::try_from(len).ok()?));
             if let Some(bytes) = whole {
-                let record = check(self.place(offset), bytes)?;
+                let record = check(self.location(offset), bytes)?;
                 values += 1;
                 value_bytes += record.value.len() as u64;
                 offset += bytes.len() as u64;
@@ -226,7 +226,7 @@ impl BlobReader {
             let left = self.end() - offset;
             if needed > left || needed > RECORD_BYTES_MAX {
                 return Err(self
-                    .place(offset)
+                    .location(offset)
                     .damaged(0, "a record is longer than any, or reaches beyond the end of the records"));
             }
             let len = needed.max(left.min(PIECE_BYTES as u64));

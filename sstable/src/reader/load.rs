@@ -10,7 +10,7 @@ use crate::block::{Block, Label, Layout, View, view_of};
 use crate::cache::{Blank, Fill};
 use crate::compression::decompress;
 use crate::index::NEAR_BLOCKS;
-use crate::stored::{Codec, Place, check, split};
+use crate::stored::{Codec, Location, check, split};
 
 /// Cache lines of a block's columns and keys, never of its values, that a cursor asks for when it enters the block. A get asks
 /// for more, since it jumps to its row; a walk that is under way has the lines behind these come by themselves. As long as
@@ -29,8 +29,8 @@ const FAMILIAR_BLOCKS: usize = 16;
 
 impl TableReader {
     /// Where data block `block` stands.
-    pub(crate) fn place(&self, block: usize) -> Place<'_> {
-        Place { path: self.source.path(), seed: self.seed, offset: self.index.offset(block) }
+    pub(crate) fn location(&self, block: usize) -> Location<'_> {
+        Location { path: self.source.path(), seed: self.seed, offset: self.index.offset(block) }
     }
 
     /// Lend block `block` to `read`, caching it if it has to be read.
@@ -107,27 +107,29 @@ impl TableReader {
         mapping: &'a Bytes,
         cost: &mut OpCost,
     ) -> Result<Option<(&'a [u8], Layout)>> {
-        let place = self.place(block);
+        let location = self.location(block);
         let Some(stored) = self.stored_in(mapping, block) else {
-            return Err(place.damaged(0, "the block lies outside the file"));
+            return Err(location.damaged(0, "the block lies outside the file"));
         };
         let Some((payload, [codec, ..])) = split(stored) else {
-            return Err(place.damaged(0, "the block is too short"));
+            return Err(location.damaged(0, "the block is too short"));
         };
         // One that was checked is not compressed: what says so, at its end, need not come near.
         if self.source.mapping().is_some_and(|mapping| mapping.is_checked(block)) {
             prefetch_front(payload, MAPPED_LINES);
             cost.blocks_from_cache += 1;
-            let layout = Layout::parse(payload).map_err(|e| place.undecodable("block", e))?;
+            let layout = Layout::parse(payload).map_err(|e| location.undecodable("block", e))?;
             return Ok(Some((payload, layout)));
         }
         // The codec may be damaged as long as the block is unchecked: whoever reads the block then finds it.
         if codec != Codec::None as u8 {
             return Ok(None);
         }
-        check(place, "block", stored)?;
-        let layout = Layout::parse(payload).map_err(|e| place.undecodable("block", e))?;
-        View { bytes: payload, layout: &layout }.validate().map_err(|e| place.undecodable("block", e))?;
+        check(location, "block", stored)?;
+        let layout = Layout::parse(payload).map_err(|e| location.undecodable("block", e))?;
+        View { bytes: payload, layout: &layout }
+            .validate()
+            .map_err(|e| location.undecodable("block", e))?;
         if let Some(mapping) = self.source.mapping() {
             mapping.set_checked(block);
         }
@@ -163,13 +165,13 @@ impl TableReader {
         let mut blank = self.cached.blank(&[], len)?;
         self.source.read_into(offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
-        let place = self.place(block);
-        let checked = check(place, "block", blank.bytes().get(..len).unwrap_or_default())?;
+        let location = self.location(block);
+        let checked = check(location, "block", blank.bytes().get(..len).unwrap_or_default())?;
         if checked.codec == Codec::None {
             let raw_len = checked.raw_len;
             return self.keep(block, blank, raw_len, cost);
         }
-        self.open_raw(block, Bytes::from(decompress(place, checked)?), fill, cost)
+        self.open_raw(block, Bytes::from(decompress(location, checked)?), fill, cost)
     }
 
     /// Read block `block` with its group of the index, and cache what of it is not yet, one behind the other. `None`, and
@@ -210,11 +212,11 @@ impl TableReader {
         fill: Fill,
         cost: &mut OpCost,
     ) -> Result<Block> {
-        let place = self.place(block);
-        let checked = check(place, "block", stored)?;
+        let location = self.location(block);
+        let checked = check(location, "block", stored)?;
         match checked.codec {
             Codec::Lz4 | Codec::Zstd => {
-                self.open_raw(block, Bytes::from(decompress(place, checked)?), fill, cost)
+                self.open_raw(block, Bytes::from(decompress(location, checked)?), fill, cost)
             }
             Codec::None => self.open_raw(block, stored.slice(..checked.raw_len), fill, cost),
         }
@@ -227,7 +229,7 @@ impl TableReader {
         {
             return self.keep(block, blank, raw.len(), cost);
         }
-        let opened = Block::new(raw).map_err(|e| self.place(block).undecodable("block", e))?;
+        let opened = Block::new(raw).map_err(|e| self.location(block).undecodable("block", e))?;
         cost.blocks_from_disk += 1;
         Ok(opened)
     }
@@ -235,7 +237,7 @@ impl TableReader {
     /// Open block `block`, the first `len` bytes in `blank`, and cache it.
     fn keep(&self, block: usize, blank: Blank, len: usize, cost: &mut OpCost) -> Result<Block> {
         let bytes = blank.bytes().get(..len).unwrap_or_default();
-        let mut label = Label::new(bytes).map_err(|e| self.place(block).undecodable("block", e))?;
+        let mut label = Label::new(bytes).map_err(|e| self.location(block).undecodable("block", e))?;
         label.look_for_versions(bytes);
         let opened = blank.finish(label, len);
         cost.blocks_from_disk += 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Kind, OpCost, SeqNo};
 
-use crate::footer::{Footer, Part};
+use crate::footer::{BlockHandle, Footer};
 use crate::stored::{Codec, TRAILER_BYTES, trailer};
 use crate::testing::{bytes_of, entry, memory, open_unlisted, overwrite, path, write};
 use crate::{CursorOptions, TableOptions};
@@ -55,7 +55,7 @@ fn a_table_that_does_not_count_hidden_versions_is_whole() {
     let footer = Footer {
         version: 3,
         file_bytes: newest.file_bytes - 1,
-        properties: Part { len: newest.properties.len - 1, ..newest.properties },
+        properties: BlockHandle { len: newest.properties.len - 1, ..newest.properties },
         ..newest
     };
     overwrite(&*fs, &[before, payload, &trailer, &footer.encode()].concat());

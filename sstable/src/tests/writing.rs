@@ -245,14 +245,14 @@ fn a_build_without_zstd_says_so() {
     let error = write(&memory(), options, &[entry("a", 1, Kind::Put, "")], &[]).expect_err("no zstd");
     assert!(error.to_string().contains("feature `zstd`"), "{error}");
     // And of a block that another build wrote.
-    let place = crate::stored::Place {
+    let location = crate::stored::Location {
         path: std::path::Path::new("db/000007.sst"),
         seed: esker_base::checksum::ChecksumSeed::new(IDENTITY.database, IDENTITY.number),
         offset: 40,
     };
     let checked =
         crate::stored::Checked { payload: b"zstd", codec: crate::stored::Codec::Zstd, raw_len: 10 };
-    let error = crate::compression::decompress(place, checked).expect_err("no zstd");
+    let error = crate::compression::decompress(location, checked).expect_err("no zstd");
     assert!(error.to_string().contains("at byte 40") && !error.is_corruption(), "{error}");
 }
 
