@@ -307,10 +307,10 @@ fn row_before(bytes: &[u8], layout: &Layout, row: u32, after: &Row) -> Row {
 /// and 512 the first was best with values of 100 bytes: scans took a fifth less time, seeks with a hundred rows a sixth.
 const AHEAD_BYTES: u32 = 192;
 
-/// Start loading what lies at offset `at`: a walk will come there, and its values, each looked at once, are mostly what it
+/// Prefetch what lies at offset `at`: a walk will come there, and its values, each looked at once, are mostly what it
 /// waits for.
 #[inline(always)]
-fn expect_values(bytes: &[u8], at: u32) {
+fn prefetch_values(bytes: &[u8], at: u32) {
     prefetch(bytes.as_ptr().wrapping_add(at as usize));
 }
 

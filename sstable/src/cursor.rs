@@ -217,7 +217,7 @@ impl TableCursor {
         self.at = BlockCursor::default();
         let bytes = self.table.source().read_over(index.offset(first), len, self.ahead.take())?;
         let further = self.ahead.further(index, first, end);
-        self.table.source().expect(further.start, further.end - further.start);
+        self.table.source().prefetch_bytes(further.start, further.end - further.start);
         self.cost.bytes_from_disk += len as u64;
         self.ahead.first = first;
         self.ahead.end = end;

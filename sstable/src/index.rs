@@ -117,9 +117,9 @@ impl Index {
         self.offsets.get(block).copied().unwrap_or_default()
     }
 
-    /// Start loading where `count` blocks from `first` on start, of which some need not be there: two lines' worth at most.
+    /// Prefetch the offsets of `count` blocks from `first` on, of which some need not be there: two lines' worth at most.
     #[inline]
-    pub(crate) fn expect_offsets(&self, first: usize, count: usize) {
+    pub(crate) fn prefetch_offsets(&self, first: usize, count: usize) {
         let offset = self.offsets.as_ptr().wrapping_add(first);
         for at in [0, count / 2, count] {
             prefetch(offset.wrapping_add(at));
@@ -158,7 +158,7 @@ impl Index {
         self.arrive(self.approach(target.user), target)
     }
 
-    /// Start loading where every search begins.
+    /// Prefetch the root, where every search begins.
     #[inline]
     pub(crate) fn prefetch_root(&self) {
         self.heads.prefetch_root();

@@ -232,7 +232,7 @@ impl TableReader {
     #[inline]
     pub fn approach(&self, key: &[u8]) -> Near {
         let near = self.index.approach(key);
-        self.expect_blocks(near.first());
+        self.prefetch_block_locations(near.first());
         near
     }
 
@@ -242,8 +242,8 @@ impl TableReader {
         Located(self.index.arrive(self.approach(key), InternalKey::new(key, upper)))
     }
 
-    /// Start loading the block in which an entry was `located`, if it is cached.
-    pub fn expect(&self, located: Located) {
+    /// Prefetch the block in which an entry was `located`, if it is cached.
+    pub fn prefetch_located(&self, located: Located) {
         self.prefetch_block(located.0, 0);
     }
 
@@ -253,13 +253,13 @@ impl TableReader {
         self.filter.may_contain(hash)
     }
 
-    /// Start loading what `may_contain(hash)` will read.
+    /// Prefetch what `may_contain(hash)` will read.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
         self.filter.prefetch(hash);
     }
 
-    /// Start loading where `approach` begins.
+    /// Prefetch the root of the index, where `approach` begins.
     #[inline]
     pub fn prefetch_index(&self) {
         self.index.prefetch_root();

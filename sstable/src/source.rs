@@ -55,14 +55,14 @@ impl Mapping {
 
 impl Source {
     pub(crate) fn new(file: Arc<dyn File>) -> Source {
-        // A get wants one block. Whoever wants more in a row says so: `expect`.
-        file.expect_scattered_reads();
+        // A get wants one block. What reads more in a row calls `prefetch_bytes`.
+        file.advise_random();
         Source { file, mapping: None }
     }
 
-    /// `len` bytes at `offset` will be read before long: the device works on them meanwhile.
-    pub(crate) fn expect(&self, offset: u64, len: u64) {
-        self.file.expect_read(offset, len);
+    /// Have the system begin to read `len` bytes at `offset`, which will be read soon.
+    pub(crate) fn prefetch_bytes(&self, offset: u64, len: u64) {
+        self.file.advise_willneed(offset, len);
     }
 
     /// Map the file too, which has `blocks` data blocks.

@@ -47,7 +47,7 @@ impl TableReader {
             let piece = bytes::Bytes::from(self.source().read(start, len)?);
             cost.bytes_from_disk += len as u64;
             // The device reads the next piece while this one is checked.
-            self.source().expect(
+            self.source().prefetch_bytes(
                 index.offset(end),
                 PIECE_BYTES.min(index.offset(index.blocks()) - index.offset(end)),
             );

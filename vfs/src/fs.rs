@@ -134,11 +134,12 @@ pub trait File: Send + Sync {
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// A word to the system: reads through this handle will be here and there, so what lies behind one of
-    /// them is not to be read with it. Promises nothing.
-    fn expect_scattered_reads(&self) {}
-    /// A word to the system: `len` bytes at `offset` will be read before long, through any handle. Promises nothing.
-    fn expect_read(&self, offset: u64, len: u64) {
+    /// Advise the system that reads through this handle will be random, so that it does no readahead
+    /// (`POSIX_FADV_RANDOM`). A hint: it may have no effect.
+    fn advise_random(&self) {}
+    /// Advise the system that `len` bytes at `offset` will be read soon, through any handle, so that it begins to
+    /// read them (`POSIX_FADV_WILLNEED`). A hint: it may have no effect.
+    fn advise_willneed(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
     /// Read up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.

@@ -51,8 +51,8 @@ struct Slot {
     opening: Mutex<()>,
     /// It was read since the hand came by.
     read: AtomicBool,
-    /// See [`File::expect_scattered_reads`]: what was said of the file holds when it is opened again.
-    scattered: AtomicBool,
+    /// See [`File::advise_random`]: a file that is opened again is advised again.
+    random: AtomicBool,
     /// Where it stands in the clock; written under the clock's lock.
     at: AtomicUsize,
     /// Which file it was when it was first opened.
@@ -102,7 +102,7 @@ impl OpenFiles {
             open: ArcSwapOption::default(),
             opening: Mutex::default(),
             read: AtomicBool::new(false),
-            scattered: AtomicBool::new(false),
+            random: AtomicBool::new(false),
             at: AtomicUsize::new(0),
             first: OnceLock::new(),
         };
@@ -211,8 +211,8 @@ impl KeptFile {
             let replaced = io::Error::other("another file has come in its place since it was first opened");
             return Err(Error::io("open again", &slot.path, replaced));
         }
-        if slot.scattered.load(Ordering::Relaxed) {
-            file.expect_scattered_reads();
+        if slot.random.load(Ordering::Relaxed) {
+            file.advise_random();
         }
         let open = Arc::new(Handle(file));
         let mut clock = files.clock.lock();
@@ -246,16 +246,16 @@ impl File for KeptFile {
     fn id(&self) -> Result<Option<FileId>> {
         self.with(|file| file.id())
     }
-    fn expect_scattered_reads(&self) {
-        self.slot.scattered.store(true, Ordering::Relaxed);
+    fn advise_random(&self) {
+        self.slot.random.store(true, Ordering::Relaxed);
         if let Some(open) = &*self.slot.open.load() {
-            open.0.expect_scattered_reads();
+            open.0.advise_random();
         }
     }
-    fn expect_read(&self, offset: u64, len: u64) {
+    fn advise_willneed(&self, offset: u64, len: u64) {
         // What fails here is for the read to tell.
         let _ = self.with(|file| {
-            file.expect_read(offset, len);
+            file.advise_willneed(offset, len);
             Ok(())
         });
     }

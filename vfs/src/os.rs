@@ -261,12 +261,12 @@ impl File for OsFile {
         sys::file_id(&self.file).map_err(|source| Error::io("look at", &self.path, source))
     }
 
-    fn expect_scattered_reads(&self) {
-        sys::expect_scattered_reads(&self.file);
+    fn advise_random(&self) {
+        sys::advise_random(&self.file);
     }
 
-    fn expect_read(&self, offset: u64, len: u64) {
-        sys::expect_read(&self.file, offset, len);
+    fn advise_willneed(&self, offset: u64, len: u64) {
+        sys::advise_willneed(&self.file, offset, len);
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
 use esker_base::{InternalKey, Kind, SeqNo};
-use esker_vfs::os::memory::{HUGE_PAGE_BYTES, expect_huge_pages, prefetch};
+use esker_vfs::os::memory::{HUGE_PAGE_BYTES, advise_huge_pages, prefetch};
 
 use super::spare::SpareChunks;
 
@@ -80,7 +80,7 @@ impl Chunk {
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         if bytes == CHUNK_BYTES_MAX {
-            expect_huge_pages(start, bytes);
+            advise_huge_pages(start, bytes);
         }
         Chunk { start, layout }
     }

@@ -77,6 +77,6 @@ pub(super) fn expect_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
     let located: Vec<_> =
         asked.into_iter().map(|(key, _, reader)| (reader, reader.locate(key, upper))).collect();
     for (reader, located) in located {
-        reader.expect(located);
+        reader.prefetch_located(located);
     }
 }

@@ -232,7 +232,7 @@ impl BlobReader {
             let len = needed.max(left.min(PIECE_BYTES as u64));
             piece = read_exact_at(&*self.file, offset, usize::try_from(len).unwrap_or(usize::MAX))?;
             // The device reads the next piece while this one is checked.
-            self.file.expect_read(offset + len, (left - len).min(PIECE_BYTES as u64));
+            self.file.advise_willneed(offset + len, (left - len).min(PIECE_BYTES as u64));
             start = offset;
         }
         if (values, value_bytes) != (self.meta.values, self.meta.value_bytes) {

@@ -10,7 +10,7 @@ use esker_vfs::os::memory::prefetch_front;
 
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{
-    AHEAD_BYTES, BUNDLE, Block, Layout, Row, RowRun, expect_values, kind_at, row_after, row_at, row_before,
+    AHEAD_BYTES, BUNDLE, Block, Layout, Row, RowRun, prefetch_values, kind_at, row_after, row_at, row_before,
     seqno_at,
 };
 
@@ -297,7 +297,7 @@ impl Position {
         } else {
             // What is shared with the first row never grows on the way, so the buffer holds it.
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
-            expect_values(bytes, self.here.value_end.saturating_add(AHEAD_BYTES));
+            prefetch_values(bytes, self.here.value_end.saturating_add(AHEAD_BYTES));
         }
         true
     }
@@ -326,7 +326,7 @@ impl Position {
         }
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
-        expect_values(bytes, here.value.saturating_sub(AHEAD_BYTES));
+        prefetch_values(bytes, here.value.saturating_sub(AHEAD_BYTES));
         true
     }
 

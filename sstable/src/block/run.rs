@@ -5,7 +5,7 @@
 //! of the runner-up.
 
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
-use super::{AHEAD_BYTES, Layout, NARROW, expect_values};
+use super::{AHEAD_BYTES, Layout, NARROW, prefetch_values};
 
 /// See the module. The cursor that began the run lends it the key's buffer, and goes to where the run has come when that is
 /// over.
@@ -108,7 +108,7 @@ impl RowRun {
         }
         self.buffer.copy(bytes, at, self.key, own);
         let value = self.value as usize..value_end as usize;
-        expect_values(bytes, value_end.saturating_add(AHEAD_BYTES));
+        prefetch_values(bytes, value_end.saturating_add(AHEAD_BYTES));
         (self.head, self.key, self.value) = (head, key_end, value_end);
         self.next += 1;
         Some((self.buffer.get(len), bytes.get(value).unwrap_or_default()))

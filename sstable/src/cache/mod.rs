@@ -266,9 +266,9 @@ fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
 }
 
 impl CachedTable {
-    /// Start loading the slots of `count` blocks from `first` on, of which some need not be there: two lines' worth at most.
+    /// Prefetch the slots of `count` blocks from `first` on, of which some need not be there: two lines' worth at most.
     #[inline]
-    pub(crate) fn expect(&self, first: usize, count: usize) {
+    pub(crate) fn prefetch_slots(&self, first: usize, count: usize) {
         let slot = self.slots.blocks.as_ptr().wrapping_add(first);
         // They need not begin with a line.
         for at in [0, SLOTS_A_LINE, count - 1] {
@@ -276,8 +276,8 @@ impl CachedTable {
         }
     }
 
-    /// Start loading what [`get`](Self::get) and its caller will look at first, or `lines` cache lines if those are
-    /// more. Counts as nothing.
+    /// Prefetch what [`get`](Self::get) and its caller will look at first of a cached block, or `lines` cache lines if those are
+    /// more. Not counted as a use.
     pub(crate) fn prefetch(&self, block: usize, lines: usize) {
         let slot = self.slots.blocks.get(block).map(|slot| slot.load());
         if let Some(block) = slot.as_ref().and_then(|slot| slot.as_ref()) {

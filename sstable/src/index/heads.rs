@@ -153,7 +153,7 @@ impl Heads {
         (near.first() + self.before(self.leaves + near.0, wanted)).min(self.len)
     }
 
-    /// Start loading where every search begins.
+    /// Prefetch the root's first group, where every search begins.
     #[inline]
     pub(super) fn prefetch_root(&self) {
         if let Some(group) = self.groups.first() {

@@ -55,17 +55,18 @@ impl TableReader {
         Ok(read(self.read_block(block, Fill::Yes, cost)?.view()))
     }
 
-    /// One of [`NEAR_BLOCKS`] blocks from `first` on is looked for: start loading what says where it is cached.
+    /// Prefetch what says where [`NEAR_BLOCKS`] blocks from `first` on lie, of which a get is about to look one up: their
+    /// slots in the cache, and of a mapped table their offsets too.
     #[inline]
-    pub(crate) fn expect_blocks(&self, first: usize) {
+    pub(crate) fn prefetch_block_locations(&self, first: usize) {
         if self.source.mapping().is_some() {
-            self.index.expect_offsets(first, NEAR_BLOCKS);
+            self.index.prefetch_offsets(first, NEAR_BLOCKS);
         }
-        self.cached.expect(first, NEAR_BLOCKS);
+        self.cached.prefetch_slots(first, NEAR_BLOCKS);
     }
 
-    /// Start loading block `block`, if it is cached or lies checked in the mapping, of which the first `lines` cache lines will be looked at, or fewer:
-    /// a walk will come to it.
+    /// Prefetch the first `lines` cache lines of block `block`, or as many as a get looks at if those are more, if it is cached
+    /// or lies checked in the mapping.
     pub(crate) fn prefetch_block(&self, block: usize, lines: usize) {
         match self.source.mapping() {
             Some(mapping) if mapping.is_checked(block) => {

@@ -14,5 +14,5 @@ pub mod memory {
     pub fn make_huge_page(_start: usize) {}
 
     /// As above.
-    pub fn expect_huge_pages(_start: std::ptr::NonNull<u8>, _bytes: usize) {}
+    pub fn advise_huge_pages(_start: std::ptr::NonNull<u8>, _bytes: usize) {}
 }

@@ -29,10 +29,10 @@ pub fn prefetch_front(bytes: &[u8], lines: usize) {
 /// Bytes of a huge page, which one entry of a processor's translation table covers.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Ask the system to back `bytes` bytes at `start`, both multiples of [`HUGE_PAGE_BYTES`], with huge pages when they
-/// are first used. It may refuse, and nothing but speed depends on it: 512 page faults cost about 0.7 ms, one huge
+/// Advise the system to back `bytes` bytes at `start`, both multiples of [`HUGE_PAGE_BYTES`], with huge pages when they
+/// are first used (`MADV_HUGEPAGE`). It may refuse, and nothing but speed depends on it: 512 page faults cost about 0.7 ms, one huge
 /// one 0.1 ms, and an access that misses the processor's caches then finds its translation.
-pub fn expect_huge_pages(start: NonNull<u8>, bytes: usize) {
+pub fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     // SAFETY: this advice changes no byte of the program's memory, whatever lies in the range and whoever uses it.
     unsafe {
@@ -65,7 +65,7 @@ pub fn make_huge_page(start: usize) {
         if unwanted() {
             return;
         }
-        // SAFETY: as in `expect_huge_pages`: the bytes are the same after as before, also for those who use them
+        // SAFETY: as in `advise_huge_pages`: the bytes are the same after as before, also for those who use them
         // meanwhile; a range that is not memory, or not the program's own, is refused.
         let _refused =
             unsafe { libc::madvise(std::ptr::without_provenance_mut(start), HUGE_PAGE_BYTES, COLLAPSE) };

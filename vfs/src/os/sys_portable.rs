@@ -67,10 +67,10 @@ pub(super) fn writes_in_place(_file: &File) -> bool {
 }
 
 /// No such word is known here.
-pub(super) fn expect_scattered_reads(_file: &File) {}
+pub(super) fn advise_random(_file: &File) {}
 
 /// No such word is known here.
-pub(super) fn expect_read(_file: &File, _offset: u64, _len: u64) {}
+pub(super) fn advise_willneed(_file: &File, _offset: u64, _len: u64) {}
 
 /// No such word is known here.
 pub(super) fn start_writeback(_file: &File, _offset: u64, _len: u64) {}

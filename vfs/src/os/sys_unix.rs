@@ -92,16 +92,16 @@ pub(super) fn writes_in_place(_file: &File) -> bool {
     false
 }
 
-/// Have the system read what it is asked for and nothing behind it.
+/// Have the system read what it is asked for and nothing after it.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-pub(super) fn expect_scattered_reads(file: &File) {
+pub(super) fn advise_random(file: &File) {
     // Only speed depends on it.
     let _refused = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
 }
 
 /// Let the system begin to read `len` bytes at `offset`.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-pub(super) fn expect_read(file: &File, offset: u64, len: u64) {
+pub(super) fn advise_willneed(file: &File, offset: u64, len: u64) {
     if let Some(len) = std::num::NonZeroU64::new(len) {
         let _refused = rustix::fs::fadvise(file, offset, Some(len), rustix::fs::Advice::WillNeed);
     }
@@ -109,11 +109,11 @@ pub(super) fn expect_read(file: &File, offset: u64, len: u64) {
 
 /// No such word is known here.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-pub(super) fn expect_scattered_reads(_file: &File) {}
+pub(super) fn advise_random(_file: &File) {}
 
 /// No such word is known here.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-pub(super) fn expect_read(_file: &File, _offset: u64, _len: u64) {}
+pub(super) fn advise_willneed(_file: &File, _offset: u64, _len: u64) {}
 
 /// Let the device begin with what was written at `offset`.
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 
 use super::pages::Pages;
-use crate::os::memory::{HUGE_PAGE_BYTES, expect_huge_pages};
+use crate::os::memory::{HUGE_PAGE_BYTES, advise_huge_pages};
 
 /// A region begins where a huge page may.
 const LAYOUT: Layout = match Layout::from_size_align(HUGE_PAGE_BYTES, HUGE_PAGE_BYTES) {
@@ -26,7 +26,7 @@ impl Region {
     pub(super) fn brought_in() -> Option<Region> {
         let region = Region::map()?;
         let start = region.0.start();
-        expect_huge_pages(start, HUGE_PAGE_BYTES);
+        advise_huge_pages(start, HUGE_PAGE_BYTES);
         // SAFETY: the region is this one's, and no longer than it says.
         unsafe { start.write_volatile(0) };
         Some(region)
