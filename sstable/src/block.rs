@@ -13,13 +13,13 @@ mod cursor;
 mod key_buffer;
 mod run;
 mod search;
+mod validate;
 
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 use esker_base::coding::{DecodeError, Decoder};
-use esker_base::limits::KEY_BYTES_MAX;
 use esker_base::{Kind, SeqNo};
 use esker_vfs::os::memory::{prefetch, prefetch_front};
 
@@ -30,8 +30,9 @@ pub(crate) use cursor::{BlockCursor, Known};
 pub use run::RowRun;
 pub(crate) use search::Found;
 
-/// Rows of a bundle.
-pub(crate) const BUNDLE: u32 = 16;
+/// Rows from one restart point to the next: the key of a restart point is stored whole, but for the block's prefix. Unlike in
+/// LevelDB and RocksDB the rows that follow share with the restart point, not with their predecessor.
+pub(crate) const RESTART_INTERVAL: u32 = 16;
 /// Bytes before the first column.
 const HEADER_BYTES: u32 = 24;
 /// Bytes of a record with narrow and with wide starts.
@@ -90,7 +91,7 @@ impl Layout {
         let records = seqnos + u64::from(rows) * u64::from(seqno_width);
         let record = u64::from(if wide { WIDE } else { NARROW });
         let heads = records + (u64::from(rows) + 1) * record;
-        let prefix = heads + u64::from(rows.div_ceil(BUNDLE)) * 8;
+        let prefix = heads + u64::from(rows.div_ceil(RESTART_INTERVAL)) * 8;
         let keys = prefix + u64::from(prefix_len);
         let values = keys + u64::from(keys_len);
         if values > bytes.len() as u64 {
@@ -122,7 +123,7 @@ fn is_entry_kind(byte: u8) -> bool {
 /// Where one row's bytes lie in its block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    /// Bytes of the bundle's first rest that this key begins with.
+    /// Bytes of the restart point's rest that this row's rest begins with.
     shared: u32,
     key: u32,
     key_end: u32,
@@ -183,123 +184,6 @@ impl<'a> View<'a> {
     #[inline]
     pub(crate) fn tag(self, row: u32) -> u8 {
         self.bytes.get((HEADER_BYTES + row) as usize).copied().unwrap_or_default()
-    }
-
-    /// Check every record, kind and number, so that the accessors may rely on them.
-    pub(crate) fn validate(self) -> Result<(), DecodeError> {
-        let layout = self.layout;
-        let bad = |what, at: u32| DecodeError { what, at: at as usize };
-        let values_end = if layout.wide {
-            self.validate_records::<{ WIDE as usize }>(|[k0, k1, k2, k3, v0, v1, v2, v3, shared]| Record {
-                key: u32::from_le_bytes([*k0, *k1, *k2, *k3]),
-                value: u32::from_le_bytes([*v0, *v1, *v2, *v3]),
-                shared: (*shared).into(),
-            })
-        } else {
-            self.validate_records::<{ NARROW as usize }>(|[k0, k1, v0, v1, shared]| Record {
-                key: u16::from_le_bytes([*k0, *k1]).into(),
-                value: u16::from_le_bytes([*v0, *v1]).into(),
-                shared: (*shared).into(),
-            })
-        }?;
-        let padding = self.bytes.get(values_end as usize..).unwrap_or_default();
-        if padding.iter().any(|&byte| byte != 0) {
-            return Err(bad("padding of the block", values_end));
-        }
-        if layout.kind == 0 {
-            let kinds = self.bytes.get(layout.kinds as usize..layout.seqnos as usize).unwrap_or_default();
-            if !kinds.iter().copied().all(is_entry_kind) {
-                return Err(bad("kind of a row", layout.kinds));
-            }
-        }
-        // Where the width allows for more, some sum of base and difference could pass 56 bits.
-        let widest = (1u64 << (8 * layout.seqno_width)) - 1;
-        let in_range = layout.base.checked_add(widest).is_some_and(|most| most <= SeqNo::MAX.0)
-            || (0..layout.rows).all(|row| {
-                let number = layout.base.checked_add(delta_at(self.bytes, layout, row));
-                number.is_some_and(|number| number <= SeqNo::MAX.0)
-            });
-        if !in_range {
-            return Err(bad("sequence number of a row", layout.seqnos));
-        }
-        Ok(())
-    }
-
-    /// Check the records, of `SIZE` bytes each; where the last value ends. Of each bundle's rows the starts ascend, what they
-    /// share with the first shrinks, and no key is too long. A bundle is judged as a whole: leaving at the
-    /// first row that is wrong took 96 instructions a row where all of a block's checks take 52.
-    fn validate_records<const SIZE: usize>(
-        self,
-        read: impl Fn(&[u8; SIZE]) -> Record,
-    ) -> Result<u32, DecodeError> {
-        let layout = self.layout;
-        let bad = |what, record: usize| DecodeError { what, at: layout.records as usize + record * SIZE };
-        let bytes = self.bytes.get(layout.records as usize..layout.heads as usize).unwrap_or_default();
-        let (records, _) = bytes.as_chunks::<SIZE>();
-        let Some((last, rows)) = records.split_last() else { return Err(bad("records", 0)) };
-        let (keys_len, prefix_len) = (layout.values - layout.keys, layout.keys - layout.prefix);
-        // The sections fit a block's bytes, see `Layout::parse`, and these 32 bits.
-        let values_len = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX).saturating_sub(layout.values);
-        let own_max = u32::try_from(KEY_BYTES_MAX).unwrap_or(u32::MAX).saturating_sub(prefix_len);
-        let last = read(last);
-        let mut start = read(records.first().unwrap_or(&[0; SIZE]));
-        let mut fits = (start.key, start.value) == (0, 0);
-        for (bundle, rows) in rows.chunks(BUNDLE as usize).enumerate() {
-            let behind = records.get(bundle * BUNDLE as usize + 1..).unwrap_or_default();
-            // The first shares nothing, with itself; the second at most all that the first has.
-            let mut shared_max = 0;
-            for (at, next) in behind.iter().take(rows.len()).enumerate() {
-                let next = read(next);
-                // Where starts do not ascend this wraps, and is too long.
-                let own = next.key.wrapping_sub(start.key);
-                fits &= start.key <= next.key && start.value <= next.value;
-                fits &= start.shared <= shared_max && own.saturating_add(start.shared) <= own_max;
-                shared_max = if at == 0 { own } else { start.shared };
-                start = next;
-            }
-            if !fits {
-                return Err(bad("record of a row", bundle * BUNDLE as usize));
-            }
-        }
-        if last.key != keys_len || last.value > values_len {
-            return Err(bad("last record of the block", rows.len()));
-        }
-        Ok(layout.values + last.value)
-    }
-}
-
-/// What stands in a block for a row: where its key's own bytes and its value start, and how much its key shares with the
-/// bundle's first.
-struct Record {
-    key: u32,
-    value: u32,
-    shared: u32,
-}
-
-/// Row `row` of a block with narrow starts, which follows `before`: where its own bytes start is known.
-#[inline(always)]
-fn row_after(bytes: &[u8], layout: &Layout, row: u32, before: &Row) -> Row {
-    // The record's last byte and the starts of the next.
-    let word = word_at(bytes, layout.records + row * NARROW + 4);
-    Row {
-        shared: part(word, 0) & 0xFF,
-        key: before.key_end,
-        key_end: layout.keys.wrapping_add(part(word, 8)),
-        value: before.value_end,
-        value_end: layout.values.wrapping_add(part(word, 24)),
-    }
-}
-
-/// Row `row` of a block with narrow starts, which precedes `after`: where its own bytes end is known.
-#[inline(always)]
-fn row_before(bytes: &[u8], layout: &Layout, row: u32, after: &Row) -> Row {
-    let word = word_at(bytes, layout.records + row * NARROW);
-    Row {
-        shared: part(word, 32) & 0xFF,
-        key: layout.keys.wrapping_add(part(word, 0)),
-        key_end: after.key,
-        value: layout.values.wrapping_add(part(word, 16)),
-        value_end: after.value,
     }
 }
 

@@ -3,7 +3,7 @@
 use esker_base::key::{head, shared_prefix};
 use esker_base::{Kind, SeqNo};
 
-use super::{BUNDLE, FLAG_WIDE, HEADER_BYTES, NARROW, WIDE};
+use super::{FLAG_WIDE, HEADER_BYTES, NARROW, RESTART_INTERVAL, WIDE};
 
 /// What decides how wide the columns of numbers and kinds are.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ struct Pending {
     key_end: u32,
     /// End of the value in `values`.
     value_end: u32,
-    /// Bytes that the whole key shares with the key of the bundle's first row.
+    /// Bytes that the whole key shares with the key of the restart point.
     shared: u16,
     tag: u8,
     kind: Kind,
@@ -69,8 +69,8 @@ pub(crate) struct BlockBuilder {
     /// Whole user keys, one behind the other.
     keys: Vec<u8>,
     values: Vec<u8>,
-    /// Start of the current bundle's first key in `keys`, and its length.
-    first: (usize, usize),
+    /// Start of the last restart point's key in `keys`, and its length.
+    restart: (usize, usize),
     /// Bytes of all keys as they will be stored, but for the block's prefix.
     key_area: usize,
     columns: Columns,
@@ -102,7 +102,7 @@ impl BlockBuilder {
     fn bytes_of(&self, rows: usize, width: usize) -> usize {
         let wide = self.key_area.max(self.values.len()) > u16::MAX as usize;
         let record = if wide { WIDE } else { NARROW } as usize;
-        let heads = rows.div_ceil(BUNDLE as usize) * 8;
+        let heads = rows.div_ceil(RESTART_INTERVAL as usize) * 8;
         let rows = rows * (1 + record + width);
         HEADER_BYTES as usize + record + heads + rows + self.key_area + self.values.len()
     }
@@ -121,10 +121,10 @@ impl BlockBuilder {
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], tag: u8, seqno: SeqNo, kind: Kind, value: &[u8]) {
         let mut shared = 0;
-        if self.rows.len().is_multiple_of(BUNDLE as usize) {
-            self.first = (self.keys.len(), key.len());
+        if self.rows.len().is_multiple_of(RESTART_INTERVAL as usize) {
+            self.restart = (self.keys.len(), key.len());
         } else {
-            let (start, len) = self.first;
+            let (start, len) = self.restart;
             shared = shared_prefix(self.keys.get(start..start + len).unwrap_or_default(), key);
         }
         if !self.columns.cover(seqno, kind) {
@@ -173,7 +173,7 @@ impl BlockBuilder {
             }
         }
         self.encode_records(out, prefix_len, wide);
-        for row in (0..self.rows.len()).step_by(BUNDLE as usize) {
+        for row in (0..self.rows.len()).step_by(RESTART_INTERVAL as usize) {
             let rest = self.key(row).get(prefix_len..).unwrap_or_default();
             out.extend_from_slice(&head(rest).to_le_bytes());
         }
@@ -205,7 +205,7 @@ impl BlockBuilder {
         put(key_at, value_at, 0);
     }
 
-    /// For every row: how much it shares with its bundle's first row behind the prefix, and what
+    /// For every row: how much of its rest, the key without the prefix, it shares with its restart point, and what
     /// remains.
     fn rests(&self, prefix_len: usize) -> impl Iterator<Item = (u8, &[u8])> {
         let mut start = 0;
@@ -213,7 +213,7 @@ impl BlockBuilder {
             let end = row.key_end as usize;
             let whole = self.keys.get(start..end).unwrap_or_default();
             start = end;
-            let shared = if index.is_multiple_of(BUNDLE as usize) {
+            let shared = if index.is_multiple_of(RESTART_INTERVAL as usize) {
                 0
             } else {
                 u8::try_from((row.shared as usize).saturating_sub(prefix_len)).unwrap_or(u8::MAX)
@@ -250,7 +250,7 @@ impl BlockBuilder {
         self.values.shrink_to(1 << 20);
         self.key_area = 0;
         self.columns = Columns::default();
-        self.first = (0, 0);
+        self.restart = (0, 0);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Walking over the rows of one block. The hot path of every scan and merge.
 //!
-//! The current key is kept in a buffer: `prefix ‖ part of the bundle's first rest ‖ remainder`. A step
-//! forward within a bundle only writes the remainder, since shares never grow there; a step back
-//! also restores the bytes of the first rest that are shared again.
+//! The current key is kept in a buffer: `prefix ‖ part of the restart point's rest ‖ remainder`. A step
+//! forward within a restart interval only writes the remainder, since shares never grow there; a step back
+//! also restores the bytes of the restart point's rest that are shared again.
 
 use esker_base::cursor::{EntryView, Stepped};
 use esker_base::{InternalKey, Kind, SeqNo};
@@ -10,8 +10,8 @@ use esker_vfs::os::memory::prefetch_front;
 
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{
-    AHEAD_BYTES, BUNDLE, Block, Layout, Row, RowRun, prefetch_values, kind_at, row_after, row_at, row_before,
-    seqno_at,
+    AHEAD_BYTES, Block, Layout, NARROW, RESTART_INTERVAL, Row, RowRun, kind_at, part, prefetch_values,
+    row_at, seqno_at, word_at,
 };
 
 /// Cache lines of a value that are asked for when a cursor comes to it from elsewhere: one of 100 bytes lies in up to three.
@@ -48,12 +48,12 @@ struct Position {
     prefix_len: u32,
     /// The head of the prefix, in which other bytes may stand behind it.
     prefix_head: u64,
-    /// Where the current bundle's first rest starts in the block.
-    first: u32,
-    /// How many bytes of that rest the buffer holds behind the prefix.
+    /// Where the rest of the current restart point starts in the block.
+    restart: u32,
+    /// How many bytes of that rest the buffer holds after the prefix.
     held: u32,
-    /// The same of the current bundle's first key.
-    first_head: u64,
+    /// The head of the restart point's key, in which other bytes may stand after it.
+    restart_head: u64,
     /// The current row's place in the block.
     here: Row,
 }
@@ -74,9 +74,9 @@ impl Default for Position {
             head: 0,
             prefix_len: 0,
             prefix_head: 0,
-            first: 0,
+            restart: 0,
             held: 0,
-            first_head: 0,
+            restart_head: 0,
             here: Row::default(),
         }
     }
@@ -115,7 +115,7 @@ impl BlockCursor {
         at.known = known;
         at.prefix_len = label.layout.keys - label.layout.prefix;
         at.held = 0;
-        at.first = 0;
+        at.restart = 0;
     }
 
     #[inline]
@@ -292,10 +292,10 @@ impl Position {
         if row >= self.layout.rows {
             return false;
         }
-        if row.is_multiple_of(BUNDLE) {
+        if row.is_multiple_of(RESTART_INTERVAL) {
             self.begin(bytes, row);
         } else {
-            // What is shared with the first row never grows on the way, so the buffer holds it.
+            // What is shared with the restart point never grows on the way, so the buffer holds it.
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
             prefetch_values(bytes, self.here.value_end.saturating_add(AHEAD_BYTES));
         }
@@ -306,8 +306,8 @@ impl Position {
     /// left in the buffer what the row behind it shares.
     #[inline(always)]
     fn come_to(&mut self, bytes: &[u8], row: u32, ends: (u32, u32)) {
-        if row / BUNDLE != self.row / BUNDLE {
-            self.enter(bytes, row - row % BUNDLE);
+        if row / RESTART_INTERVAL != self.row / RESTART_INTERVAL {
+            self.enter(bytes, row - row % RESTART_INTERVAL);
         }
         self.row = row;
         (self.here.key_end, self.here.value_end) = ends;
@@ -321,8 +321,8 @@ impl Position {
             return false;
         }
         let here = row_before(bytes, &self.layout, row, &self.here);
-        if (row + 1).is_multiple_of(BUNDLE) {
-            self.enter(bytes, row + 1 - BUNDLE);
+        if (row + 1).is_multiple_of(RESTART_INTERVAL) {
+            self.enter(bytes, row + 1 - RESTART_INTERVAL);
         }
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
@@ -334,48 +334,48 @@ impl Position {
     /// this one.
     #[inline(never)]
     fn stand(&mut self, bytes: &[u8], row: u32) -> bool {
-        self.enter(bytes, row - row % BUNDLE);
+        self.enter(bytes, row - row % RESTART_INTERVAL);
         let here = row_at(bytes, &self.layout, row);
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
         true
     }
 
-    /// Stand on row `row`, which begins a bundle.
+    /// Stand on row `row`, a restart point.
     #[inline(never)]
     fn begin(&mut self, bytes: &[u8], row: u32) {
-        let first = self.enter(bytes, row);
-        self.load(bytes, row, first);
+        let restart = self.enter(bytes, row);
+        self.load(bytes, row, restart);
         // All of its own bytes, of which the rows that follow share some.
-        self.held = first.key_end.saturating_sub(first.key);
+        self.held = restart.key_end.saturating_sub(restart.key);
     }
 
-    /// Prepare for the bundle that starts with row `start`, which is returned.
+    /// Prepare for the interval that starts with row `start`, a restart point, which is returned.
     fn enter(&mut self, bytes: &[u8], start: u32) -> Row {
-        let first = row_at(bytes, &self.layout, start);
-        self.first = first.key;
-        self.first_head = spliced_head(self.prefix_head, self.prefix_len, head_at(bytes, first.key));
+        let restart = row_at(bytes, &self.layout, start);
+        self.restart = restart.key;
+        self.restart_head = spliced_head(self.prefix_head, self.prefix_len, head_at(bytes, restart.key));
         self.held = 0;
-        first
+        restart
     }
 
-    /// Bring back the bytes of the bundle's first rest of which the buffer holds fewer than `shared`.
+    /// Bring back the bytes of the restart point's rest, if the buffer holds fewer than `shared` of them.
     #[inline(always)]
     fn restore(&mut self, bytes: &[u8], shared: u32) {
         if shared > self.held {
             let missing = shared - self.held;
-            self.key.copy(bytes, self.prefix_len + self.held, self.first + self.held, missing);
+            self.key.copy(bytes, self.prefix_len + self.held, self.restart + self.held, missing);
         }
     }
 
-    /// Stand on row `row` of the current bundle, which is `here`. The buffer holds what it shares with the first.
+    /// Stand on row `row` of the current interval, which is `here`. The buffer holds what it shares with the restart point.
     #[inline(always)]
     fn load(&mut self, bytes: &[u8], row: u32, here: Row) {
         let at = self.prefix_len + here.shared;
         let own = here.key_end.saturating_sub(here.key);
         let own_head = self.key.copy(bytes, at, here.key, own);
         self.key_len = at + own;
-        self.head = spliced_head(self.first_head, at, own_head);
+        self.head = spliced_head(self.restart_head, at, own_head);
         if self.key_len < 8 {
             self.cut_head();
         }
@@ -422,5 +422,32 @@ impl Position {
     fn is_row(&self, bytes: &[u8]) -> bool {
         let Known { in_bounds, upto } = self.known;
         in_bounds && self.kind(bytes) == Kind::Put && self.seqno(bytes) <= upto
+    }
+}
+
+/// Row `row` of a block with narrow starts, which follows `before`: where its own bytes start is known.
+#[inline(always)]
+fn row_after(bytes: &[u8], layout: &Layout, row: u32, before: &Row) -> Row {
+    // The record's last byte and the starts of the next.
+    let word = word_at(bytes, layout.records + row * NARROW + 4);
+    Row {
+        shared: part(word, 0) & 0xFF,
+        key: before.key_end,
+        key_end: layout.keys.wrapping_add(part(word, 8)),
+        value: before.value_end,
+        value_end: layout.values.wrapping_add(part(word, 24)),
+    }
+}
+
+/// Row `row` of a block with narrow starts, which precedes `after`: where its own bytes end is known.
+#[inline(always)]
+fn row_before(bytes: &[u8], layout: &Layout, row: u32, after: &Row) -> Row {
+    let word = word_at(bytes, layout.records + row * NARROW);
+    Row {
+        shared: part(word, 32) & 0xFF,
+        key: layout.keys.wrapping_add(part(word, 0)),
+        key_end: after.key,
+        value: layout.values.wrapping_add(part(word, 16)),
+        value_end: after.value,
     }
 }

@@ -10,8 +10,8 @@ use super::{AHEAD_BYTES, Layout, NARROW, prefetch_values};
 /// See the module. The cursor that began the run lends it the key's buffer, and goes to where the run has come when that is
 /// over.
 ///
-/// Invariant: the buffer holds the block's prefix and all that the next row shares with the first of its bundle, since
-/// shares never grow within one.
+/// Invariant: the buffer holds the block's prefix and all that the next row shares with its restart point, since
+/// shares never grow within a restart interval.
 #[derive(Debug, Default)]
 pub struct RowRun {
     /// The first row, the next, and the end of the block's.

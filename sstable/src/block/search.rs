@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use esker_base::key::{head, shared_prefix, strip_prefix};
 use esker_base::{InternalKey, SeqNo};
 
-use super::{BUNDLE, HEADER_BYTES, Row, View};
+use super::{HEADER_BYTES, RESTART_INTERVAL, View};
 
 /// What a block holds of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ impl<'a> View<'a> {
         let Some(rest) = strip_prefix(target.user, prefix) else {
             return if target.user < prefix { 0 } else { self.rows() };
         };
-        // Bundles whose first row is before the target; the answer lies behind the last of those.
-        let Some(bundle) = self.bundles_before(rest, target.seqno).checked_sub(1) else { return 0 };
-        let start = bundle * BUNDLE;
-        let first = self.remainder(self.row(start));
-        let common = shared_prefix(first, rest);
+        // The answer lies after the last restart point that is before the target.
+        let Some(interval) = self.restarts_before(rest, target.seqno).checked_sub(1) else { return 0 };
+        let start = interval * RESTART_INTERVAL;
+        let restart = self.remainder(self.row(start));
+        let common = shared_prefix(restart, rest);
         let mut low = start + 1;
-        let mut high = (start + BUNDLE).min(self.rows());
+        let mut high = (start + RESTART_INTERVAL).min(self.rows());
         while low < high {
             let middle = low.midpoint(high);
             if self.is_before(middle, common, rest, target.seqno) {
@@ -43,17 +43,17 @@ impl<'a> View<'a> {
         low
     }
 
-    /// How many bundles start before (`rest`, `seqno`).
-    fn bundles_before(self, rest: &[u8], seqno: SeqNo) -> u32 {
+    /// How many restart points are before (`rest`, `seqno`).
+    fn restarts_before(self, rest: &[u8], seqno: SeqNo) -> u32 {
         let wanted = head(rest);
-        let (mut low, mut high) = (0, self.rows().div_ceil(BUNDLE));
+        let (mut low, mut high) = (0, self.rows().div_ceil(RESTART_INTERVAL));
         while low < high {
             let middle = low.midpoint(high);
             let before = match self.head(middle).cmp(&wanted) {
                 Ordering::Less => true,
                 Ordering::Greater => false,
                 Ordering::Equal => {
-                    let row = middle * BUNDLE;
+                    let row = middle * RESTART_INTERVAL;
                     self.order(row, self.remainder(self.row(row)), rest, seqno) == Ordering::Less
                 }
             };
@@ -66,10 +66,10 @@ impl<'a> View<'a> {
         low
     }
 
-    /// The head of a bundle's first rest.
+    /// The head of the rest of restart point number `restart`.
     #[inline]
-    fn head(self, bundle: u32) -> u64 {
-        let at = (self.layout.heads + bundle * 8) as usize;
+    fn head(self, restart: u32) -> u64 {
+        let at = (self.layout.heads + restart * 8) as usize;
         let bytes = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>).copied().unwrap_or_default();
         u64::from_le_bytes(bytes)
     }
@@ -86,12 +86,11 @@ impl<'a> View<'a> {
         bytes.cmp(wanted).then_with(|| seqno.cmp(&self.seqno(row)))
     }
 
-    /// Whether a row behind its bundle's first is before (`rest`, `seqno`), which lies at or behind
-    /// that first row and shares `common` bytes with it.
+    /// Whether a row that is no restart point is before (`rest`, `seqno`), which lies at or after the row's restart
+    /// point and shares `common` bytes with it.
     ///
-    /// A row that shares more with the first row than the target does lies on the first row's side of
-    /// the target, one that shares less lies beyond it; only an equal share needs a comparison. A share
-    /// of 255 may stand for more.
+    /// A row that shares more with the restart point than the target does is before the target, one that shares less is
+    /// after it; only an equal share needs a comparison. A share of 255 may stand for more.
     #[inline]
     fn is_before(self, row: u32, common: usize, rest: &[u8], seqno: SeqNo) -> bool {
         let here = self.row(row);
@@ -133,7 +132,7 @@ impl<'a> View<'a> {
     }
 
     /// The newest version of `key` not after `upper`, given its first row in the block. `rest` is the
-    /// key behind the prefix.
+    /// key without the prefix.
     #[inline]
     fn version(self, row: u32, key: &[u8], rest: &[u8], upper: SeqNo) -> Found {
         if self.seqno(row) <= upper {
@@ -149,47 +148,46 @@ impl<'a> View<'a> {
     fn is_key(self, row: u32, rest: &[u8]) -> bool {
         let here = self.row(row);
         let Some((shared, own)) = rest.split_at_checked(here.shared as usize) else { return false };
-        own == self.remainder(here) && (shared.is_empty() || self.first_of(row).starts_with(shared))
+        own == self.remainder(here) && (shared.is_empty() || self.restart_of(row).starts_with(shared))
     }
 
     /// Whether no two neighbouring rows have the same key.
     pub(crate) fn is_distinct(self) -> bool {
-        let mut first: &[u8] = &[];
+        let mut restart: &[u8] = &[];
         let (mut shared, mut own): (usize, &[u8]) = (0, &[]);
         for row in 0..self.rows() {
             let here = self.row(row);
             let (shares, rest) = (here.shared as usize, self.remainder(here));
-            // The keys are `first[..shared] ‖ own` and `first[..shares] ‖ rest`.
+            // The keys are `restart[..shared] ‖ own` and `restart[..shares] ‖ rest`.
             let same = if shares >= shared {
-                let more = first.get(shared..shares).unwrap_or_default();
+                let more = restart.get(shared..shares).unwrap_or_default();
                 own.strip_prefix(more) == Some(rest)
             } else {
-                let more = first.get(shares..shared).unwrap_or_default();
+                let more = restart.get(shares..shared).unwrap_or_default();
                 rest.strip_prefix(more) == Some(own)
             };
             if row > 0 && same {
                 return false;
             }
-            if row % BUNDLE == 0 {
-                first = rest;
+            if row % RESTART_INTERVAL == 0 {
+                restart = rest;
             }
             (shared, own) = (shares, rest);
         }
         true
     }
 
-    /// The rest of the key that row `row`'s bundle is compressed against.
+    /// The rest of row `row`'s restart point, which the row is compressed against.
     #[inline]
-    fn first_of(self, row: u32) -> &'a [u8] {
-        let first: Row = self.row(row - row % BUNDLE);
-        self.remainder(first)
+    fn restart_of(self, row: u32) -> &'a [u8] {
+        self.remainder(self.row(row - row % RESTART_INTERVAL))
     }
 
     /// Append the user key of row `row` to `out`.
     pub(crate) fn key_into(self, row: u32, out: &mut Vec<u8>) {
         let here = self.row(row);
         out.extend_from_slice(self.prefix());
-        out.extend_from_slice(self.first_of(row).get(..here.shared as usize).unwrap_or_default());
+        out.extend_from_slice(self.restart_of(row).get(..here.shared as usize).unwrap_or_default());
         out.extend_from_slice(self.remainder(here));
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn study(
     study.exhibits.push(key_sizes(layouts, sizes.facts()));
     study.notes.push(
         "Prefix compression cannot be switched off: the table format always stores the start that the keys of a block \
-         have in common once, and in every bundle of 16 keys what a key shares with the first of them (at most 255 \
+         have in common once, and in every restart interval of 16 keys what a key shares with the first (at most 255 \
          bytes). \"If nothing were shared\" is the weight of as many keys of the same lengths, of random bytes."
             .into(),
     );
