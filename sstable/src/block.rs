@@ -268,9 +268,9 @@ fn kind_at(bytes: &[u8], layout: &Layout, row: u32) -> Kind {
     Kind::from_byte(byte).unwrap_or(Kind::Put)
 }
 
-/// How to read a block's bytes.
+/// What is known of a block beside its bytes: how to read them, and what cursors may rely on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Label {
+pub(crate) struct BlockMeta {
     layout: Layout,
     /// No two neighbouring rows have the same key. False where that is not known.
     distinct: bool,
@@ -278,21 +278,21 @@ pub(crate) struct Label {
     newest: SeqNo,
 }
 
-impl Label {
+impl BlockMeta {
     /// Parse and validate the block that `bytes` are.
-    pub(crate) fn new(bytes: &[u8]) -> Result<Label, DecodeError> {
+    pub(crate) fn new(bytes: &[u8]) -> Result<BlockMeta, DecodeError> {
         let layout = Layout::parse(bytes)?;
         View { bytes, layout: &layout }.validate()?;
-        Ok(Label::of_validated(layout))
+        Ok(BlockMeta::of_validated(layout))
     }
 
-    /// The label of bytes that were validated before, with the layout parsed from them.
-    pub(crate) fn of_validated(layout: Layout) -> Label {
+    /// That of bytes that were validated before, with the layout parsed from them.
+    pub(crate) fn of_validated(layout: Layout) -> BlockMeta {
         if layout.seqno_width == 0 {
             // No two entries share key and sequence number.
-            return Label { layout, distinct: true, newest: SeqNo(layout.base) };
+            return BlockMeta { layout, distinct: true, newest: SeqNo(layout.base) };
         }
-        Label { layout, distinct: false, newest: SeqNo::MAX }
+        BlockMeta { layout, distinct: false, newest: SeqNo::MAX }
     }
 
     /// Find out what `bytes` say of versions and numbers, for cursors: worth it for a block that stays.
@@ -304,10 +304,10 @@ impl Label {
     }
 }
 
-/// The rows of a cached block. Its room may be longer than the block: a layout leads to no byte behind that.
+/// The rows of a cached block. Its memory may be longer than the block: a layout leads to no byte after the block.
 #[inline]
 pub(crate) fn view_of(cached: &CachedBlock) -> View<'_> {
-    View { bytes: cached.bytes(), layout: &cached.label.layout }
+    View { bytes: cached.bytes(), layout: &cached.meta.layout }
 }
 
 /// A block to hold on to.
@@ -315,56 +315,56 @@ pub(crate) fn view_of(cached: &CachedBlock) -> View<'_> {
 pub(crate) enum Block {
     /// One that is in the cache, or was.
     Cached(CachedBlock),
-    /// A slice of a mapping, or of a larger read.
-    Lone(Label, Bytes),
+    /// One that is not: a slice of a mapping, or of a larger read.
+    Uncached(BlockMeta, Bytes),
 }
 
 impl Default for Block {
     fn default() -> Self {
-        Block::Lone(Label::default(), Bytes::new())
+        Block::Uncached(BlockMeta::default(), Bytes::new())
     }
 }
 
 impl Block {
     /// Parse and validate `bytes`.
     pub(crate) fn new(bytes: Bytes) -> Result<Block, DecodeError> {
-        Ok(Block::Lone(Label::new(&bytes)?, bytes))
+        Ok(Block::Uncached(BlockMeta::new(&bytes)?, bytes))
     }
 
     #[inline]
-    fn label(&self) -> &Label {
+    fn meta(&self) -> &BlockMeta {
         match self {
-            Block::Cached(block) => &block.label,
-            Block::Lone(label, _) => label,
+            Block::Cached(block) => &block.meta,
+            Block::Uncached(meta, _) => meta,
         }
     }
 
-    /// Its bytes, and what room is left behind them.
+    /// Its bytes, and after them what else was allocated for it.
     #[inline]
-    fn room(&self) -> &[u8] {
+    fn buffer(&self) -> &[u8] {
         match self {
             Block::Cached(block) => block.bytes(),
-            Block::Lone(_, bytes) => bytes,
+            Block::Uncached(_, bytes) => bytes,
         }
     }
 
     #[inline]
     pub(crate) fn view(&self) -> View<'_> {
-        View { bytes: self.room(), layout: &self.label().layout }
+        View { bytes: self.buffer(), layout: &self.meta().layout }
     }
 
     /// Its length in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Block::Cached(block) => block.len,
-            Block::Lone(_, bytes) => bytes.len(),
+            Block::Uncached(_, bytes) => bytes.len(),
         }
     }
 
-    /// Start loading the columns, and of the keys `lines` cache lines in all.
+    /// Prefetch `lines` cache lines from its start, of the columns and keys, never of the values.
     #[inline]
     pub(crate) fn prefetch(&self, lines: usize) {
-        let columns = self.room().get(..self.label().layout.values as usize).unwrap_or_default();
+        let columns = self.buffer().get(..self.meta().layout.values as usize).unwrap_or_default();
         prefetch_front(columns, lines);
     }
 }

@@ -13,8 +13,8 @@ use esker_base::sync::Guard;
 use esker_vfs::os::memory::prefetch_front;
 
 use super::layout::{FOOTER_BYTES, HEADER_BYTES};
-use crate::block::Label;
-use crate::cache::{Blank, CachedBlock, CachedTable, Fill};
+use crate::block::BlockMeta;
+use crate::cache::{BlockBuf, CachedBlock, CachedTable, Fill};
 use crate::reader::TableContext;
 
 /// A record that takes more than this share of the cache is not cached: what it pushes out is too much.
@@ -66,16 +66,16 @@ impl CachedRecords {
 
     /// Room for the record of `len` bytes at `offset`, which was missed, behind its place, if it is to be cached
     /// and there is memory for that.
-    pub(super) fn room(&self, offset: u64, len: usize) -> Option<Blank> {
+    pub(super) fn room(&self, offset: u64, len: usize) -> Option<BlockBuf> {
         let whole = PLACE_BYTES + len;
         let takes = whole as u64 <= self.slots.capacity() / CACHE_SHARE
             && self.slots.takes(self.slot(offset), Fill::Yes, whole);
         takes.then(|| self.slots.blank(&offset.to_le_bytes(), whole)).and_then(Result::ok)
     }
 
-    /// Cache the record of `len` bytes at `offset` that `blank` holds, checked.
-    pub(super) fn insert(&self, offset: u64, blank: Blank, len: usize) -> CachedBlock {
-        let record = blank.finish(Label::default(), PLACE_BYTES + len);
+    /// Cache the record of `len` bytes at `offset` that `buf` holds, checked.
+    pub(super) fn insert(&self, offset: u64, buf: BlockBuf, len: usize) -> CachedBlock {
+        let record = buf.finish(BlockMeta::default(), PLACE_BYTES + len);
         self.slots.insert(self.slot(offset), &record);
         record
     }

@@ -178,14 +178,14 @@ impl BlobReader {
         cost.bytes_from_disk += len as u64;
         let room =
             self.cached.as_ref().and_then(|cached| Some((cached, cached.room(pointer.offset, len)?)));
-        let Some((cached, mut blank)) = room else {
+        let Some((cached, mut buf)) = room else {
             let record = read_exact_at(&*self.file, pointer.offset, len)?;
             self.value_in(key, pointer, &record)?;
             return Ok(Bytes::from(record).slice(value));
         };
-        self.fill(pointer.offset, blank.bytes_mut().get_mut(whole.clone()).unwrap_or_default())?;
-        self.value_in(key, pointer, blank.bytes().get(whole).unwrap_or_default())?;
-        Ok(pin(cached.insert(pointer.offset, blank, len), kept))
+        self.fill(pointer.offset, buf.bytes_mut().get_mut(whole.clone()).unwrap_or_default())?;
+        self.value_in(key, pointer, buf.bytes().get(whole).unwrap_or_default())?;
+        Ok(pin(cached.insert(pointer.offset, buf, len), kept))
     }
 
     /// Whether `record`, which was checked when it was read from there, is the one that `pointer` of `key` leads to.

@@ -106,14 +106,14 @@ impl BlockCursor {
 
     /// Walk over the block that was put there; stands nowhere. Looks at none of its bytes, which may be on their way.
     pub(crate) fn begin(&mut self, known: Known) {
-        let (at, label) = (&mut self.at, self.block.label());
+        let (at, meta) = (&mut self.at, self.block.meta());
         at.row = NOWHERE;
-        at.layout = label.layout;
-        at.strides = label.distinct && !label.layout.wide;
-        let puts = label.layout.kind == Kind::Put as u8 && label.newest <= known.upto;
+        at.layout = meta.layout;
+        at.strides = meta.distinct && !meta.layout.wide;
+        let puts = meta.layout.kind == Kind::Put as u8 && meta.newest <= known.upto;
         at.plain = at.strides && puts && known.in_bounds;
         at.known = known;
-        at.prefix_len = label.layout.keys - label.layout.prefix;
+        at.prefix_len = meta.layout.keys - meta.layout.prefix;
         at.held = 0;
         at.restart = 0;
     }
@@ -141,7 +141,7 @@ impl BlockCursor {
     /// Stand on row `row`, which exists, and ask for its value: it lies apart from its key, and by the time somebody looks at
     /// it, it is there.
     pub(crate) fn stand(&mut self, row: u32) {
-        let bytes = self.block.room();
+        let bytes = self.block.buffer();
         let at = &mut self.at;
         at.prefix_head = at.key.begin(bytes, at.layout.prefix, at.prefix_len);
         at.stand(bytes, row);
@@ -152,19 +152,19 @@ impl BlockCursor {
     /// Step to the following row; false, and nothing changes, if there is none in this block, or it stands nowhere.
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
-        self.at.next(self.block.room())
+        self.at.next(self.block.buffer())
     }
 
     /// Step to the preceding row; false, and nothing changes, if there is none in this block, or it stands nowhere.
     #[inline]
     pub(crate) fn prev(&mut self) -> bool {
-        self.at.prev(self.block.room())
+        self.at.prev(self.block.buffer())
     }
 
     /// Step to the following row if it is known to have another key.
     #[inline(always)]
     pub(crate) fn next_distinct(&mut self) -> Option<Stepped<'_>> {
-        let bytes = self.block.room();
+        let bytes = self.block.buffer();
         if !(self.at.strides && self.at.stride(bytes)) {
             return None;
         }
@@ -174,7 +174,7 @@ impl BlockCursor {
     /// Step to the preceding row if it is known to have another key.
     #[inline(always)]
     pub(crate) fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
-        let bytes = self.block.room();
+        let bytes = self.block.buffer();
         if !(self.at.strides && self.at.stride_back(bytes)) {
             return None;
         }
@@ -198,7 +198,7 @@ impl BlockCursor {
             &mut at.key,
             (at.here.key_end, at.here.value_end),
         );
-        Some(self.block.room())
+        Some(self.block.buffer())
     }
 
     /// End `run`, which began here, and stand on the row taken last, or on the one at which the run has ended, if that is
@@ -206,7 +206,7 @@ impl BlockCursor {
     #[inline]
     pub(crate) fn end_run(&mut self, run: &mut RowRun) -> u64 {
         let (last, key_end, value_end) = run.end(&mut self.at.key);
-        let (at, bytes) = (&mut self.at, self.block.room());
+        let (at, bytes) = (&mut self.at, self.block.buffer());
         if run.is_bounded() {
             at.come_to(bytes, last, (key_end, value_end));
             at.stride(bytes);
@@ -225,7 +225,7 @@ impl BlockCursor {
     /// The current row, if it is known to be one of the scan's.
     #[inline]
     pub(crate) fn known_row(&self) -> Option<Stepped<'_>> {
-        (self.at.plain && self.is_behind_distinct()).then(|| self.at.stepped(self.block.room(), true))
+        (self.at.plain && self.is_behind_distinct()).then(|| self.at.stepped(self.block.buffer(), true))
     }
 
     /// Whether the preceding row is in this block and known to have another key.
@@ -243,26 +243,26 @@ impl BlockCursor {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         assert!(self.valid(), "value() on a cursor that stands nowhere");
-        self.at.value(self.block.room())
+        self.at.value(self.block.buffer())
     }
 
     #[inline]
     pub(crate) fn entry(&self) -> EntryView<'_> {
         assert!(self.valid(), "entry() on a cursor that stands nowhere");
-        let (bytes, at) = (self.block.room(), &self.at);
+        let (bytes, at) = (self.block.buffer(), &self.at);
         EntryView { key: at.key(), seqno: at.seqno(bytes), kind: at.kind(bytes), value: at.value(bytes) }
     }
 
     #[inline]
     pub(crate) fn seqno(&self) -> SeqNo {
         assert!(self.valid(), "seqno() on a cursor that stands nowhere");
-        self.at.seqno(self.block.room())
+        self.at.seqno(self.block.buffer())
     }
 
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         assert!(self.valid(), "kind() on a cursor that stands nowhere");
-        self.at.kind(self.block.room())
+        self.at.kind(self.block.buffer())
     }
 }
 

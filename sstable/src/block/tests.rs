@@ -44,10 +44,10 @@ proptest! {
     #[test]
     fn steps_lead_to_every_row(entries in entries()) {
         let bytes = encode(&entries);
-        let mut label = Label::new(&bytes).expect("what was encoded");
-        label.look_for_versions(&bytes);
+        let mut meta = BlockMeta::new(&bytes).expect("what was encoded");
+        meta.look_for_versions(&bytes);
         let mut cursor = BlockCursor::default();
-        cursor.set(Block::Lone(label, bytes.into()), Known { in_bounds: true, upto: SeqNo(25) });
+        cursor.set(Block::Uncached(meta, bytes.into()), Known { in_bounds: true, upto: SeqNo(25) });
         let is_distinct = entries.windows(2).all(|pair| pair[0].key != pair[1].key);
         let is_row = |e: &OwnedEntry| e.kind == Kind::Put && e.seqno <= SeqNo(25);
         let forward: Vec<_> = entries.iter().enumerate().collect();
@@ -60,7 +60,7 @@ proptest! {
                     prop_assert_eq!((step.key, step.value, step.head), (&e.key[..], &e.value[..], head(&e.key)));
                     prop_assert_eq!(step.is_row, is_row(e) && row > 0);
                 } else {
-                    prop_assert!(!is_distinct || label.layout.wide);
+                    prop_assert!(!is_distinct || meta.layout.wide);
                     let stepped = if start == 0 { cursor.next() } else { cursor.prev() };
                     prop_assert!(stepped);
                 }
@@ -91,10 +91,10 @@ proptest! {
         }
         entries.dedup_by(|a, b| a.key == b.key);
         let bytes = encode(&entries);
-        let mut label = Label::new(&bytes).expect("what was encoded");
-        label.look_for_versions(&bytes);
+        let mut meta = BlockMeta::new(&bytes).expect("what was encoded");
+        meta.look_for_versions(&bytes);
         let mut cursor = BlockCursor::default();
-        cursor.set(Block::Lone(label, bytes.into()), Known { in_bounds: true, upto: SeqNo::MAX });
+        cursor.set(Block::Uncached(meta, bytes.into()), Known { in_bounds: true, upto: SeqNo::MAX });
         let mut run = RowRun::default();
         prop_assert!(cursor.begin_run(u64::MAX, &mut run).is_none(), "from nowhere");
         let from = from.index(entries.len());
@@ -102,7 +102,7 @@ proptest! {
         let expected = entries[from + 1..].iter().take_while(|e| head(&e.key) < below).count();
         cursor.stand(u32::try_from(from).expect("a few rows"));
         let Some(bytes) = cursor.begin_run(below, &mut run).map(<[u8]>::to_vec) else {
-            prop_assert!(label.layout.wide);
+            prop_assert!(meta.layout.wide);
             return Ok(());
         };
         let mut taken = 0;
@@ -212,10 +212,10 @@ fn read_everything(bytes: Vec<u8>) {
         steps -= 1;
     }
     assert_eq!(steps, 1);
-    let mut label = *block.label();
-    label.look_for_versions(block.room());
-    let bytes = Bytes::copy_from_slice(block.room());
-    cursor.set(Block::Lone(label, bytes.clone()), Known { in_bounds: true, upto: SeqNo::MAX });
+    let mut meta = *block.meta();
+    meta.look_for_versions(block.buffer());
+    let bytes = Bytes::copy_from_slice(block.buffer());
+    cursor.set(Block::Uncached(meta, bytes.clone()), Known { in_bounds: true, upto: SeqNo::MAX });
     cursor.stand(0);
     let mut run = RowRun::default();
     if cursor.begin_run(u64::MAX, &mut run).is_some() {

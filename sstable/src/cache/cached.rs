@@ -1,5 +1,5 @@
-//! A cached block: what is known of it and its bytes, in one piece of memory. A get that finds it in its slot can
-//! ask for the bytes at once: it need not wait for a header that says where they are, which lay in another page.
+//! A cached block: a header and the bytes, in one allocation. A get that finds the block in its slot can prefetch the
+//! bytes at once; a header elsewhere, with a pointer to them, would have to be loaded first.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use esker_base::ledger::Held;
 use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_vfs::os::rooms::{Room, Rooms};
 
-use crate::block::Label;
+use crate::block::BlockMeta;
 
 /// A block in the cache, or that was there: a handle, cheap to clone.
-pub(crate) type CachedBlock = Room<Head>;
+pub(crate) type CachedBlock = Room<BlockHeader>;
 
-/// What lies before the bytes.
+/// The header, which lies before the bytes.
 #[derive(Debug)]
-pub(crate) struct Head {
-    /// How to read them.
-    pub(crate) label: Label,
-    /// The block's length; the room for it may be larger.
+pub(crate) struct BlockHeader {
+    /// How to read the bytes.
+    pub(crate) meta: BlockMeta,
+    /// The block's length; more may be allocated for it.
     pub(crate) len: usize,
     /// Used since the clock's hand last passed.
     referenced: AtomicBool,
-    /// The room's debit.
+    /// The allocation's debit.
     _held: Held,
 }
 
-impl Head {
+impl BlockHeader {
     /// Mark as used. Looks before it writes: a hot block's mark stays set and its line stays shared.
     #[inline]
     pub(crate) fn mark(&self) {
@@ -40,23 +40,27 @@ impl Head {
     }
 }
 
-/// Room for a block that nobody has seen yet.
+/// A buffer for a block that is not in the cache yet, and may be written to: it has no other handle.
 #[derive(Debug)]
-pub(crate) struct Blank(CachedBlock);
+pub(crate) struct BlockBuf(CachedBlock);
 
-impl Blank {
-    /// Room for `len` bytes, debited by `held`: first `bytes`, then whatever lies there.
-    pub(super) fn new(rooms: &Arc<Rooms>, bytes: &[u8], len: usize, held: Held) -> Blank {
-        let head =
-            Head { label: Label::default(), len: 0, referenced: AtomicBool::new(false), _held: held };
-        Blank(Room::new(rooms, head, bytes, len))
+impl BlockBuf {
+    /// A buffer of `len` bytes, debited by `held`: first `bytes`, then arbitrary ones.
+    pub(super) fn new(rooms: &Arc<Rooms>, bytes: &[u8], len: usize, held: Held) -> BlockBuf {
+        let header = BlockHeader {
+            meta: BlockMeta::default(),
+            len: 0,
+            referenced: AtomicBool::new(false),
+            _held: held,
+        };
+        BlockBuf(Room::new(rooms, header, bytes, len))
     }
 
-    fn alone(&mut self) -> (&mut Head, &mut [u8]) {
+    fn alone(&mut self) -> (&mut BlockHeader, &mut [u8]) {
         self.0.alone().expect("nobody else has seen it")
     }
 
-    /// All the bytes there is room for.
+    /// All its bytes, those after the block too.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
@@ -66,10 +70,10 @@ impl Blank {
         self.alone().1
     }
 
-    /// The block whose first `len` bytes were written, to be read as `label` says.
-    pub(crate) fn finish(mut self, label: Label, len: usize) -> CachedBlock {
-        let head = self.alone().0;
-        (head.label, head.len) = (label, len);
+    /// The block whose first `len` bytes were written, to be read as `meta` says.
+    pub(crate) fn finish(mut self, meta: BlockMeta, len: usize) -> CachedBlock {
+        let header = self.alone().0;
+        (header.meta, header.len) = (meta, len);
         self.0
     }
 }

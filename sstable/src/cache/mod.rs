@@ -41,7 +41,7 @@ use esker_vfs::os::rooms::Rooms;
 use esker_vfs::scheduler::Scheduler;
 
 use bits::Bits;
-pub(crate) use cached::{Blank, CachedBlock};
+pub(crate) use cached::{BlockBuf, CachedBlock};
 
 /// What a cached block costs beside its room.
 const OVERHEAD_BYTES: u64 = CachedBlock::OVERHEAD_BYTES as u64;
@@ -163,7 +163,7 @@ impl BlockCache {
 
     /// Evict until the cache fits its capacity again.
     #[cold]
-    fn make_room(&self) {
+    fn evict_to_capacity(&self) {
         // Declared before the lock, so that memory goes back when that is free again.
         let mut evicted = Vec::new();
         let mut clock = self.clock.lock();
@@ -335,11 +335,11 @@ impl CachedTable {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](esker_base::Error::OutOfMemory), of a long block.
-    pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Result<Blank> {
+    pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Result<BlockBuf> {
         let room = room_bytes(len);
         probe(room + CachedBlock::OVERHEAD_BYTES, "a block")?;
         let held = self.cache.ledger.hold(Purpose::Cache, room as u64 + OVERHEAD_BYTES);
-        Ok(Blank::new(&self.cache.rooms, bytes, room, held))
+        Ok(BlockBuf::new(&self.cache.rooms, bytes, room, held))
     }
 
     /// Cache block `index`.
@@ -360,7 +360,7 @@ impl CachedTable {
             self.slots.count.fetch_sub(1, Ordering::Relaxed);
         }
         if used > self.cache.capacity {
-            self.cache.make_room();
+            self.cache.evict_to_capacity();
         }
     }
 }

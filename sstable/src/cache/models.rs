@@ -5,13 +5,13 @@
 use loom::thread;
 
 use super::*;
-use crate::block::Label;
+use crate::block::BlockMeta;
 
 /// What a block of the models is charged.
 const CHARGE: u64 = 256 + OVERHEAD_BYTES;
 
 fn block(table: &CachedTable) -> CachedBlock {
-    table.blank(&[], 256).expect("small").finish(Label, 256)
+    table.blank(&[], 256).expect("small").finish(BlockMeta, 256)
 }
 
 /// A cache for `blocks` blocks and a table of two.

@@ -1,7 +1,7 @@
 //! The cache stays within its capacity, keeps what is used, and accounts for every byte.
 
 use super::*;
-use crate::block::{BlockBuilder, Label};
+use crate::block::{BlockBuilder, BlockMeta};
 
 /// A block of about `bytes`, as `table` would cache it.
 fn block(table: &CachedTable, bytes: usize) -> CachedBlock {
@@ -10,7 +10,7 @@ fn block(table: &CachedTable, bytes: usize) -> CachedBlock {
     let mut raw = Vec::new();
     builder.encode(&mut raw);
     raw.extend_from_slice(builder.values());
-    table.blank(&raw, raw.len()).expect("small").finish(Label::new(&raw).expect("ours"), raw.len())
+    table.blank(&raw, raw.len()).expect("small").finish(BlockMeta::new(&raw).expect("ours"), raw.len())
 }
 
 fn cache(capacity: u64) -> (Arc<BlockCache>, Arc<Ledger>) {

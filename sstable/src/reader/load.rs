@@ -6,8 +6,8 @@ use esker_base::{OpCost, Result};
 use esker_vfs::os::memory::prefetch_front;
 
 use super::TableReader;
-use crate::block::{Block, Label, Layout, View, view_of};
-use crate::cache::{Blank, Fill};
+use crate::block::{Block, BlockMeta, Layout, View, view_of};
+use crate::cache::{BlockBuf, Fill};
 use crate::compression::decompress;
 use crate::index::NEAR_BLOCKS;
 use crate::stored::{Codec, Location, check, split};
@@ -89,7 +89,7 @@ impl TableReader {
         if let Some(mapping) = self.source.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
-            *held = Block::Lone(Label::of_validated(layout), mapping.bytes.slice_ref(bytes));
+            *held = Block::Uncached(BlockMeta::of_validated(layout), mapping.bytes.slice_ref(bytes));
             return Ok(true);
         }
         let Some(cached) = self.cached.get(block, mark).and_then(Guard::into_inner) else {
@@ -163,14 +163,14 @@ impl TableReader {
         {
             return Ok(block);
         }
-        let mut blank = self.cached.blank(&[], len)?;
-        self.source.read_into(offset, blank.bytes_mut().get_mut(..len).unwrap_or_default())?;
+        let mut buf = self.cached.blank(&[], len)?;
+        self.source.read_into(offset, buf.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
         let location = self.location(block);
-        let checked = check(location, "block", blank.bytes().get(..len).unwrap_or_default())?;
+        let checked = check(location, "block", buf.bytes().get(..len).unwrap_or_default())?;
         if checked.codec == Codec::None {
             let raw_len = checked.raw_len;
-            return self.keep(block, blank, raw_len, cost);
+            return self.keep(block, buf, raw_len, cost);
         }
         self.open_raw(block, Bytes::from(decompress(location, checked)?), fill, cost)
     }
@@ -226,21 +226,21 @@ impl TableReader {
     /// Open block `block`, whose raw bytes are `raw`, and cache a copy of it as `fill` says, if there is memory for that.
     fn open_raw(&self, block: usize, raw: Bytes, fill: Fill, cost: &mut OpCost) -> Result<Block> {
         if self.cached.takes(block, fill, raw.len())
-            && let Ok(blank) = self.cached.blank(&raw, raw.len())
+            && let Ok(buf) = self.cached.blank(&raw, raw.len())
         {
-            return self.keep(block, blank, raw.len(), cost);
+            return self.keep(block, buf, raw.len(), cost);
         }
         let opened = Block::new(raw).map_err(|e| self.location(block).undecodable("block", e))?;
         cost.blocks_from_disk += 1;
         Ok(opened)
     }
 
-    /// Open block `block`, the first `len` bytes in `blank`, and cache it.
-    fn keep(&self, block: usize, blank: Blank, len: usize, cost: &mut OpCost) -> Result<Block> {
-        let bytes = blank.bytes().get(..len).unwrap_or_default();
-        let mut label = Label::new(bytes).map_err(|e| self.location(block).undecodable("block", e))?;
-        label.look_for_versions(bytes);
-        let opened = blank.finish(label, len);
+    /// Open block `block`, the first `len` bytes in `buf`, and cache it.
+    fn keep(&self, block: usize, buf: BlockBuf, len: usize, cost: &mut OpCost) -> Result<Block> {
+        let bytes = buf.bytes().get(..len).unwrap_or_default();
+        let mut meta = BlockMeta::new(bytes).map_err(|e| self.location(block).undecodable("block", e))?;
+        meta.look_for_versions(bytes);
+        let opened = buf.finish(meta, len);
         cost.blocks_from_disk += 1;
         self.cached.insert(block, &opened);
         Ok(Block::Cached(opened))

@@ -6,7 +6,7 @@ use esker_base::{Cursor, Kind, OpCost, SeqNo};
 use proptest::prelude::*;
 
 use super::*;
-use crate::block::Label;
+use crate::block::BlockMeta;
 use crate::cache::Fill;
 use crate::cursor::tests::{entries, keys, options};
 use crate::testing::{bytes_of, context, entry, memory, overwrite, path, table, write};
@@ -168,8 +168,8 @@ fn a_miss_brings_one_block_where_what_else_is_cached_leaves_no_room() {
     become_familiar(&reader);
     let records = context.cache.open_slots(4_000);
     for record in (0..4_000).take_while(|&record| records.takes(record, Fill::Room, 300)) {
-        let blank = records.blank(&[7; 300], 300).expect("small");
-        records.insert(record, &blank.finish(Label::default(), 300));
+        let buf = records.blank(&[7; 300], 300).expect("small");
+        records.insert(record, &buf.finish(BlockMeta::default(), 300));
     }
     assert!(reader.cached().has_room_for_all(), "all tables' blocks would fit, were there nothing else");
     assert_eq!((reader.cached().count(), context.cache.stats().evictions), (16, 0));

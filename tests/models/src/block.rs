@@ -2,4 +2,4 @@
 
 /// That.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Label;
+pub(crate) struct BlockMeta;
