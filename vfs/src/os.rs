@@ -18,6 +18,7 @@
     reason = "the system's files are touched here and nowhere else"
 )]
 
+pub mod block_pool;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod copier;
 #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -30,7 +31,6 @@ pub mod memory;
 pub(crate) mod own_processor;
 pub(crate) mod priority;
 pub mod process;
-pub mod rooms;
 #[cfg(not(unix))]
 #[path = "os/sys_portable.rs"]
 mod sys;

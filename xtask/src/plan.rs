@@ -266,7 +266,7 @@ fn forget_unpacked() -> Result<(), String> {
     Ok(())
 }
 
-/// The modules with `unsafe` that Miri can run: the memtable's, the rooms of cached blocks, and rows that are lent. The rest of `vfs::os` maps
+/// The modules with `unsafe` that Miri can run: the memtable's, the pool of cached blocks, and rows that are lent. The rest of `vfs::os` maps
 /// files, which it cannot.
 fn miri() -> Outcome {
     if !succeeds(program("rustup", &["run", "nightly", "cargo", "miri", "--version"])) {
@@ -285,7 +285,7 @@ fn miri() -> Outcome {
         command.env("CARGO_TARGET_DIR", target_dir().join("miri"));
         run(command)
     };
-    for (package, module) in [("esker-vfs", "rooms"), ("esker", "memtable")] {
+    for (package, module) in [("esker-vfs", "block_pool"), ("esker", "memtable")] {
         let outcome = tests_of(package, module);
         if !matches!(outcome, Outcome::Held(_)) {
             return outcome;

@@ -64,9 +64,9 @@ impl CachedRecords {
         is_there.then_some(record)
     }
 
-    /// Room for the record of `len` bytes at `offset`, which was missed, behind its place, if it is to be cached
-    /// and there is memory for that.
-    pub(super) fn room(&self, offset: u64, len: usize) -> Option<BlockBuf> {
+    /// A buffer for the record of `len` bytes at `offset`, which was missed, that begins with the record's place, if it is to be
+    /// cached and there is memory for that.
+    pub(super) fn allocate(&self, offset: u64, len: usize) -> Option<BlockBuf> {
         let whole = PLACE_BYTES + len;
         let takes = whole as u64 <= self.slots.capacity() / CACHE_SHARE
             && self.slots.takes(self.slot(offset), Fill::Yes, whole);

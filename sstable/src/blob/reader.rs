@@ -166,7 +166,7 @@ impl BlobReader {
             self.value_in(key, pointer, &record)?;
             return Ok(record.slice(value));
         }
-        // In a room of the cache.
+        // Where value and record lie in the cache's block.
         let whole = PLACE_BYTES..PLACE_BYTES + len;
         let kept = PLACE_BYTES + value.start..whole.end;
         if let Some(record) = self.cached.as_ref().and_then(|cached| cached.get(pointer.offset, len))
@@ -176,9 +176,9 @@ impl BlobReader {
             return Ok(pin(record, kept));
         }
         cost.bytes_from_disk += len as u64;
-        let room =
-            self.cached.as_ref().and_then(|cached| Some((cached, cached.room(pointer.offset, len)?)));
-        let Some((cached, mut buf)) = room else {
+        let buf =
+            self.cached.as_ref().and_then(|cached| Some((cached, cached.allocate(pointer.offset, len)?)));
+        let Some((cached, mut buf)) = buf else {
             let record = read_exact_at(&*self.file, pointer.offset, len)?;
             self.value_in(key, pointer, &record)?;
             return Ok(Bytes::from(record).slice(value));

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use esker_base::ledger::Held;
 use esker_base::sync::atomic::{AtomicBool, Ordering};
-use esker_vfs::os::rooms::{Room, Rooms};
+use esker_vfs::os::block_pool::{BlockPool, ThinArc};
 
 use crate::block::BlockMeta;
 
 /// A block in the cache, or that was there: a handle, cheap to clone.
-pub(crate) type CachedBlock = Room<BlockHeader>;
+pub(crate) type CachedBlock = ThinArc<BlockHeader>;
 
 /// The header, which lies before the bytes.
 #[derive(Debug)]
@@ -46,18 +46,18 @@ pub(crate) struct BlockBuf(CachedBlock);
 
 impl BlockBuf {
     /// A buffer of `len` bytes, debited by `held`: first `bytes`, then arbitrary ones.
-    pub(super) fn new(rooms: &Arc<Rooms>, bytes: &[u8], len: usize, held: Held) -> BlockBuf {
+    pub(super) fn new(pool: &Arc<BlockPool>, bytes: &[u8], len: usize, held: Held) -> BlockBuf {
         let header = BlockHeader {
             meta: BlockMeta::default(),
             len: 0,
             referenced: AtomicBool::new(false),
             _held: held,
         };
-        BlockBuf(Room::new(rooms, header, bytes, len))
+        BlockBuf(ThinArc::new(pool, header, bytes, len))
     }
 
-    fn alone(&mut self) -> (&mut BlockHeader, &mut [u8]) {
-        self.0.alone().expect("nobody else has seen it")
+    fn get_mut(&mut self) -> (&mut BlockHeader, &mut [u8]) {
+        self.0.get_mut().expect("nobody else has seen it")
     }
 
     /// All its bytes, those after the block too.
@@ -67,12 +67,12 @@ impl BlockBuf {
 
     /// Them, to write to.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        self.alone().1
+        self.get_mut().1
     }
 
     /// The block whose first `len` bytes were written, to be read as `meta` says.
     pub(crate) fn finish(mut self, meta: BlockMeta, len: usize) -> CachedBlock {
-        let header = self.alone().0;
+        let header = self.get_mut().0;
         (header.meta, header.len) = (meta, len);
         self.0
     }

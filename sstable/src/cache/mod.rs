@@ -36,20 +36,21 @@ use esker_base::ledger::{Ledger, Purpose};
 use esker_base::memory::probe;
 use esker_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use esker_base::sync::{ArcSwapAny, Guard, Mutex};
+use esker_vfs::os::block_pool::BlockPool;
 use esker_vfs::os::memory::prefetch;
-use esker_vfs::os::rooms::Rooms;
 use esker_vfs::scheduler::Scheduler;
 
 use bits::Bits;
 pub(crate) use cached::{BlockBuf, CachedBlock};
 
-/// What a cached block costs beside its room.
+/// What a cached block costs beside its bytes.
 const OVERHEAD_BYTES: u64 = CachedBlock::OVERHEAD_BYTES as u64;
 
 /// A table counts for no more than this, so that the sum over 2^16 open ones, whatever they claim, does not overflow.
 const WHOLE_BYTES_MAX: u64 = 1 << 48;
 
-/// Rooms are made this much longer at most, so that blocks of about the same length fit into the places that others left.
+/// Allocations are rounded up to a multiple of this, in bytes, to limit fragmentation: blocks of about the same length fit into
+/// the gaps that others left.
 const STEP_BYTES: usize = 256;
 
 /// Cache lines of a block that a get asks for at once, behind the one with its head: columns and keys of some 40 short rows,
@@ -89,7 +90,7 @@ pub struct BlockCache {
     /// What the blocks of all open tables would be charged, about.
     whole: AtomicU64,
     clock: Mutex<Clock>,
-    rooms: Arc<Rooms>,
+    pool: Arc<BlockPool>,
     evictions: AtomicU64,
 }
 
@@ -112,7 +113,7 @@ impl BlockCache {
             used: AtomicU64::new(0),
             whole: AtomicU64::new(0),
             clock: Mutex::new(Clock::default()),
-            rooms: Arc::default(),
+            pool: Arc::default(),
             evictions: AtomicU64::new(0),
         })
     }
@@ -126,9 +127,9 @@ impl BlockCache {
         }
     }
 
-    /// Have jobs of `scheduler` bring memory in ahead from now on: see [`Rooms`].
+    /// Have jobs of `scheduler` bring memory in ahead from now on: see [`BlockPool::grow_by`].
     pub fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
-        self.rooms.grow_by(scheduler);
+        self.pool.grow_by(scheduler);
     }
 
     /// Slots for a table of `blocks` blocks that take `raw_bytes` bytes in all.
@@ -248,8 +249,8 @@ pub(crate) struct CachedTable {
 /// A block that is in the cache, or was when it was looked up.
 pub(crate) type Cached = Guard<Option<CachedBlock>>;
 
-/// Bytes of the room that is made for a block of `len`.
-fn room_bytes(len: usize) -> usize {
+/// Bytes that are allocated for a block of `len`.
+fn allocated_bytes(len: usize) -> usize {
     len.next_multiple_of(STEP_BYTES)
 }
 
@@ -300,7 +301,7 @@ impl CachedTable {
     /// Whether block `block`, of `len` bytes, is to be inserted, now that it was missed; others may take the room there
     /// is meanwhile.
     pub(crate) fn takes(&self, block: usize, fill: Fill, len: usize) -> bool {
-        let added = room_bytes(len) as u64 + OVERHEAD_BYTES;
+        let added = allocated_bytes(len) as u64 + OVERHEAD_BYTES;
         let fits = |used: u64| used + added <= self.cache.capacity;
         let has_room = || fits(self.cache.used.load(Ordering::Relaxed));
         match fill {
@@ -330,16 +331,16 @@ impl CachedTable {
         self.slots.count.load(Ordering::Relaxed)
     }
 
-    /// Room for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
+    /// A buffer for a block of `len` bytes that will be inserted, which begins with `bytes`. It is debited to the cache's
     /// account for as long as anything holds on to it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](esker_base::Error::OutOfMemory), of a long block.
     pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Result<BlockBuf> {
-        let room = room_bytes(len);
-        probe(room + CachedBlock::OVERHEAD_BYTES, "a block")?;
-        let held = self.cache.ledger.hold(Purpose::Cache, room as u64 + OVERHEAD_BYTES);
-        Ok(BlockBuf::new(&self.cache.rooms, bytes, room, held))
+        let allocated = allocated_bytes(len);
+        probe(allocated + CachedBlock::OVERHEAD_BYTES, "a block")?;
+        let held = self.cache.ledger.hold(Purpose::Cache, allocated as u64 + OVERHEAD_BYTES);
+        Ok(BlockBuf::new(&self.cache.pool, bytes, allocated, held))
     }
 
     /// Cache block `index`.

@@ -22,8 +22,8 @@ mod memtable;
 #[cfg(loom)]
 pub mod os;
 #[cfg(loom)]
-#[path = "../../../vfs/src/os/rooms/mod.rs"]
-pub mod rooms;
+#[path = "../../../vfs/src/os/block_pool/mod.rs"]
+pub mod block_pool;
 #[cfg(loom)]
 #[path = "../../../vfs/src/scheduler/seam.rs"]
 pub mod scheduler;

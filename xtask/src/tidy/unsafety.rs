@@ -6,8 +6,8 @@ use super::tree::Tree;
 /// Where `unsafe` may stand (a file, or a directory with its `/`), and what for.
 const ALLOWED: &[(&str, &str)] = &[
     ("vfs/src/os.rs", "mapped files"),
-    ("vfs/src/os/", "mapped files, hints about memory, counted rooms in regions of huge pages"),
-    ("tests/models/src/lib.rs", "includes the modules of the memtable and of the rooms to model them"),
+    ("vfs/src/os/", "mapped files, hints about memory, the pool of cached blocks in regions of huge pages"),
+    ("tests/models/src/lib.rs", "includes the modules of the memtable and of the block pool to model them"),
     ("benches/peers/src/stores/lmdb.rs", "heed opens a mapped file on the caller's word"),
     ("engine/src/memtable/", "the arena and the index that readers walk without a lock"),
     ("engine/src/rows/lent.rs", "where the row lies on which a scan stands"),

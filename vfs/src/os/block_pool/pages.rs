@@ -19,10 +19,9 @@ impl Pages {
         system::map(layout).map(|start| Pages { start, layout })
     }
 
-    /// These, for `layout` (not empty, and aligned as these are): what both have is kept as it is, and only what is new costs
-    /// page faults. `None` if the system cannot do that; then they are gone.
+    /// These, made longer or shorter for `layout` (not empty): what both have is kept, and only new pages have to be cleared.
+    /// `None` if the system cannot do that; then they are gone.
     pub(super) fn resize(self, layout: Layout) -> Option<Pages> {
-        debug_assert_eq!(self.layout.align(), layout.align());
         let start = self.start;
         // SAFETY: these came from `map`, nobody else has them, and behind this nobody has them by their old place.
         let start = unsafe { system::resize(start, self.layout, layout) }?;

@@ -1,6 +1,6 @@
-//! Pieces that are too long for regions. Each has pages of its own, so that what they take is what they hold; a few that were
-//! given back are kept for the next ones, because pages from the system are cleared first: with pieces of 1 MiB that come and
-//! go that took half of a reader's time.
+//! Blocks that are too large for regions. Each has pages of its own, so that it takes no more memory than it holds. A few that
+//! were freed are kept for the next ones, because the system clears pages before it hands them out: with blocks of 1 MiB that
+//! come and go that took half of a reader's time.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -9,20 +9,20 @@ use esker_base::sync::Mutex;
 
 use super::pages::Pages;
 
-/// How many pieces are kept.
+/// How many freed blocks are kept.
 const KEPT_MAX: usize = 4;
 /// Bytes that are kept, in all.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct LongPieces {
-    /// Given back, the oldest first.
+pub(super) struct LargeBlocks {
+    /// Freed blocks, the oldest first.
     kept: Mutex<Vec<Pages>>,
 }
 
-impl LongPieces {
-    /// Memory for `layout` (not empty), initialised, whatever it holds. `None` if the system has none to give.
+impl LargeBlocks {
+    /// Memory for `layout` (not empty). Its bytes are initialised but arbitrary. `None` if the system has none to give.
     pub(super) fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         let kept = self.take_nearest(layout.size());
         kept.and_then(|pages| pages.resize(layout)).or_else(|| Pages::map(layout)).map(Pages::into_memory)
@@ -48,7 +48,7 @@ impl LongPieces {
         }
     }
 
-    /// The kept piece whose length is nearest to `bytes`: what it lacks has to be cleared, what it has too much is lost.
+    /// The kept block whose length is nearest to `bytes`: pages that it lacks have to be cleared, pages beyond `bytes` are lost.
     fn take_nearest(&self, bytes: usize) -> Option<Pages> {
         let mut kept = self.kept.lock();
         let (nearest, _) =
@@ -58,8 +58,8 @@ impl LongPieces {
 }
 
 #[cfg(all(test, not(loom)))]
-impl LongPieces {
-    /// The lengths of the kept pieces, the oldest first.
+impl LargeBlocks {
+    /// The lengths of the kept blocks, the oldest first.
     pub(super) fn kept(&self) -> Vec<usize> {
         self.kept.lock().iter().map(Pages::bytes).collect()
     }

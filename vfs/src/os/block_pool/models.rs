@@ -1,21 +1,21 @@
-//! Rooms under loom: whoever lets go last ends the room, after all that the others did with it.
+//! `ThinArc` under loom: the last handle to go ends what it points to, after all that was done with the others.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::*;
 
-/// A head that everybody looks at, and that its end writes to: loom finds a look that the end does not come after.
-struct Head(UnsafeCell<bool>);
+/// A header that everybody looks at, and that its end writes to: loom finds a look that the end does not come after.
+struct Header(UnsafeCell<bool>);
 
-impl Head {
+impl Header {
     fn look(&self) {
         // SAFETY: nobody writes while there is a handle; that this holds is what the model checks.
         self.0.with(|ended| assert!(!unsafe { *ended }, "ended while it was used"));
     }
 }
 
-impl Drop for Head {
+impl Drop for Header {
     fn drop(&mut self) {
         // SAFETY: as above.
         self.0.with_mut(|ended| assert!(!std::mem::replace(unsafe { &mut *ended }, true), "ended twice"));
@@ -25,17 +25,17 @@ impl Drop for Head {
 #[test]
 fn the_end_comes_after_every_use() {
     loom::model(|| {
-        let rooms = Arc::new(Rooms::default());
-        let room = Room::new(&rooms, Head(UnsafeCell::new(false)), &[], 8);
+        let pool = Arc::new(BlockPool::default());
+        let block = ThinArc::new(&pool, Header(UnsafeCell::new(false)), &[], 8);
         let other = {
-            let room = room.clone();
+            let block = block.clone();
             thread::spawn(move || {
-                room.look();
-                drop(room);
+                block.look();
+                drop(block);
             })
         };
-        room.look();
-        drop(room);
+        block.look();
+        drop(block);
         other.join().expect("looks");
     });
 }
@@ -43,18 +43,18 @@ fn the_end_comes_after_every_use() {
 #[test]
 fn who_is_alone_sees_what_was_done_before() {
     loom::model(|| {
-        let rooms = Arc::new(Rooms::default());
-        let mut room = Room::new(&rooms, UnsafeCell::new(0), &[], 8);
+        let pool = Arc::new(BlockPool::default());
+        let mut block = ThinArc::new(&pool, UnsafeCell::new(0), &[], 8);
         let other = {
-            let room = room.clone();
+            let block = block.clone();
             thread::spawn(move || {
                 // SAFETY: a look, while there is a handle.
-                room.with(|value| assert_eq!(unsafe { *value }, 0, "written while it was shared"));
+                block.with(|value| assert_eq!(unsafe { *value }, 0, "written while it was shared"));
             })
         };
-        if let Some((head, bytes)) = room.alone() {
+        if let Some((header, bytes)) = block.get_mut() {
             // SAFETY: nobody else has a handle; that this holds is what the model checks.
-            head.with_mut(|value| unsafe { *value = 1 });
+            header.with_mut(|value| unsafe { *value = 1 });
             bytes.fill(1);
         }
         other.join().expect("looks");

@@ -2,9 +2,9 @@
 //!
 //! An access that misses the processor's caches waits for the translation of its address too, unless one entry
 //! covers 2 MiB: regions are to lie on huge pages. To bring one in takes 0.1 ms, and 5 ms in a virtual machine whose
-//! memory is found on first use; to use small ones takes 512 page faults. So while rooms grow a job brings regions in
+//! memory is found on first use; to use small ones takes 512 page faults. So while the pool grows a job brings regions in
 //! ahead, in proportion to those in use. Where it does not keep up, a region is filled page by page, and the job has
-//! a huge page put in the place of the small ones once rooms no longer grow: that copies, for which others wait.
+//! a huge page put in the place of the small ones once the pool no longer grows: that copies, for which others wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,7 +23,7 @@ const READY_MAX: usize = 8;
 /// For so many in use one is ready: small caches do not come to large memory.
 const IN_USE_FOR_READY: usize = 4;
 
-/// How often the job looks whether rooms have grown.
+/// How often the job looks whether the pool has grown.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// For so long the job rests after it has put a huge page in the place of small ones, twice as long as that takes at worst:
@@ -39,7 +39,7 @@ const KEPT: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Supply {
+pub(super) struct RegionPool {
     state: Mutex<State>,
     /// Runs the job, if there is one.
     scheduler: OnceLock<Arc<dyn Scheduler>>,
@@ -76,13 +76,13 @@ impl State {
     }
 }
 
-impl fmt::Debug for Supply {
+impl fmt::Debug for RegionPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Supply").finish_non_exhaustive()
+        f.debug_struct("RegionPool").finish_non_exhaustive()
     }
 }
 
-impl Supply {
+impl RegionPool {
     /// Have jobs of `scheduler` bring regions in from now on. The first to say this is heard.
     pub(super) fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
         let _first = self.scheduler.set(scheduler);
@@ -109,7 +109,7 @@ impl Supply {
             drop(state);
             scheduler.spawn(
                 Lane::Upkeep,
-                Box::new(Tend { supply: Arc::downgrade(self), seen: 0, rests: 0, waits: false }),
+                Box::new(Tend { pool: Arc::downgrade(self), seen: 0, rests: 0, waits: false }),
             );
         }
         Some(region)
@@ -144,7 +144,7 @@ impl Supply {
 
 /// Brings regions in, and puts huge pages under those in use, until that is done; then gives back what nobody takes.
 struct Tend {
-    supply: Weak<Supply>,
+    pool: Weak<RegionPool>,
     /// How many regions had been taken when it looked.
     seen: u64,
     /// How many rests it has taken because all processors were busy.
@@ -159,8 +159,8 @@ impl Job for Tend {
     }
 
     fn step(&mut self) -> Progress {
-        let Some(supply) = self.supply.upgrade() else { return Progress::Done };
-        let mut state = supply.state.lock();
+        let Some(pool) = self.pool.upgrade() else { return Progress::Done };
+        let mut state = pool.state.lock();
         if self.waits {
             if self.sees_growth(state.takes) || state.tended {
                 return Progress::After(KEPT);
@@ -173,20 +173,20 @@ impl Job for Tend {
         }
         if state.wants_ready() {
             drop(state);
-            let Some(region) = Region::brought_in() else { return supply.end_tending() };
-            supply.state.lock().ready.push(region);
+            let Some(region) = Region::brought_in() else { return pool.end_tending() };
+            pool.state.lock().ready.push(region);
             return Progress::More;
         }
         if self.sees_growth(state.takes) {
             return Progress::After(LOOK);
         }
-        if state.has_small() && self.rests < RESTS_WHILE_BUSY && supply.is_busy() {
+        if state.has_small() && self.rests < RESTS_WHILE_BUSY && pool.is_busy() {
             self.rests += 1;
             return Progress::After(REST);
         }
         self.rests = 0;
         let Some(small) = state.next_small() else {
-            // Should rooms grow meanwhile, another job comes, and this one waits on.
+            // Should the pool grow meanwhile, another job comes, and this one waits on.
             state.tended = false;
             self.waits = !std::mem::replace(&mut state.waits, true);
             return if self.waits { Progress::After(KEPT) } else { Progress::Done };
@@ -201,8 +201,8 @@ impl Job for Tend {
 
     /// Readers can do without, until this is tried again.
     fn panicked(&mut self, _message: &str) {
-        if let Some(supply) = self.supply.upgrade() {
-            supply.end_tending();
+        if let Some(pool) = self.pool.upgrade() {
+            pool.end_tending();
         }
     }
 }
