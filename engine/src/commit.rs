@@ -637,7 +637,7 @@ fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) 
         }
         return Err(Box::new(failure.into()));
     }
-    if let Some(preparation) = log.preparation() {
+    if let Some(preparation) = log.preallocate_task() {
         core.jobs.prepare_log(preparation);
     }
     Ok(())

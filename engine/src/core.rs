@@ -38,7 +38,7 @@ use esker_manifest::{Edit, Marks, VersionSet};
 use esker_sstable::TableContext;
 use esker_vfs::Env;
 use esker_vfs::fs::{FileLock, RangeWrites};
-use esker_wal::stretch::stretch_bytes;
+use esker_wal::preallocate::extent_bytes;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 
 use crate::commit::{Lane, Turn};
@@ -337,7 +337,7 @@ impl Core {
                 }
                 made => made,
             },
-            None => match create(stretch_bytes(room).max(LOG_ALLOCATION_MIN)) {
+            None => match create(extent_bytes(room).max(LOG_ALLOCATION_MIN)) {
                 // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
                 // space that was not reserved might be that of a deleted log after a crash.
                 Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
@@ -347,7 +347,7 @@ impl Core {
                 made => made,
             },
         }?;
-        log.prepare_ahead(room, mapped);
+        log.preallocate_ahead(room, mapped);
         Ok(log)
     }
 

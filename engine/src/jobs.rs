@@ -40,7 +40,7 @@ use esker_base::sync::thread::{self, ThreadId};
 use esker_base::{Error, Result};
 use esker_compaction::Busy;
 use esker_vfs::scheduler::Lane;
-use esker_wal::Preparation;
+use esker_wal::PreallocateTask;
 
 use crate::core::Core;
 use crate::deletes::Stretch;
@@ -205,7 +205,7 @@ impl Jobs {
     }
 
     /// Have the next part of the log made ready. Called by the leader of the commit lane.
-    pub(crate) fn prepare_log(&self, preparation: Preparation) {
+    pub(crate) fn prepare_log(&self, preparation: PreallocateTask) {
         let Some(core) = self.core() else { return };
         core.env.scheduler.spawn(Lane::Upkeep, Box::new(prepare::Prepare::new(preparation)));
     }

@@ -9,7 +9,7 @@
 //!
 //! What a record holds is its owner's business: to this floor it is a 64-bit tag and bytes.
 //!
-//! The way of a record: [`writer`] → [`record`] → file (by a write, or by a copy into a mapped [`stretch`] of it; the space for both is reserved ahead) →
+//! The way of a record: [`writer`] → [`record`] → file (by a write, or by a copy into mapped memory; the space for both is reserved ahead by [`preallocate`]) →
 //! [`syncer`]; back: [`reader`] over a window of
 //! the file → [`record`]. [`header`] is the start of every log, [`mod@inspect`] shows a log to a person.
 //! FORMAT.md, below, is the format.
@@ -22,10 +22,10 @@
 
 pub mod header;
 pub mod inspect;
+pub mod preallocate;
 pub mod reader;
 pub mod record;
 mod scan;
-pub mod stretch;
 pub mod syncer;
 mod window;
 pub mod writer;
@@ -35,7 +35,7 @@ mod tests;
 
 pub use header::{LogIdentity, LogKind, Predecessor};
 pub use inspect::{Field, Inspection, Verdict, inspect};
+pub use preallocate::{Mapped, PreallocateTask};
 pub use reader::{LogReader, Record, Tail};
-pub use stretch::{Mapped, Preparation};
 pub use syncer::LogSyncer;
 pub use writer::{LogWriter, WriteFailure};

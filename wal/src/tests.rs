@@ -6,9 +6,9 @@ mod disk;
 mod faults;
 mod golden;
 mod inspection;
+mod preallocation;
 mod reuse;
 mod round_trip;
-mod stretches;
 mod syncing;
 mod tails;
 

@@ -1,7 +1,8 @@
 //! Appends records to a log.
 //!
 //! Records are staged in memory and written as one group with one positional write, or with one copy into a
-//! mapped [`stretch`](crate::stretch) of the file. Which bytes of it a power loss spares is up to the device; the checksums and the reader's tail rule sort that out.
+//! [mapped extent](crate::preallocate) of the file. Which bytes of a group survive a power loss is up to the device; the
+//! checksums and the reader's tail rule sort that out.
 //!
 //! Invariants:
 //! 1. `written` is the end of the last good record; nothing before it is ever written again.
@@ -30,7 +31,8 @@
 //! A process kill, as opposed to a power loss, leaves what the system had been handed: the same list
 //! with fewer possibilities.
 //!
-//! Threads and locks: one owner; `write` takes no lock (undoing one takes the syncers' turn). Syncers
+//! Threads and locks: one owner; `write` takes no lock but that of [`crate::preallocate`], where a mapped extent cannot take
+//! the group, and that is held for a write of 64 KiB at most; undoing one takes the syncers' `sync_lock`. Syncers
 //! run beside it, see [`crate::syncer`].
 
 use std::path::Path;
@@ -42,8 +44,8 @@ use esker_base::{Error, FileNumber, Result, memory};
 use esker_vfs::fs::{File, Fs};
 
 use crate::header::{HEADER_LEN, LogHeader, LogIdentity, Predecessor};
+use crate::preallocate::{Mapped, PreallocateTask, Preallocator};
 use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader};
-use crate::stretch::{Mapped, Preparation, Stretches};
 use crate::syncer::{LogSyncer, Shared};
 
 /// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
@@ -67,7 +69,7 @@ pub struct LogWriter {
     /// What was reserved of the file when the log was begun.
     allocated: u64,
     /// `None`: nothing is made ready beforehand.
-    stretches: Option<Stretches>,
+    preallocator: Option<Preallocator>,
     /// [`FRAGMENT_BYTES_MAX`]; smaller in tests.
     pub(crate) fragment_bytes_max: usize,
 }
@@ -143,7 +145,7 @@ impl LogWriter {
     /// brings back: its space and the system's memory for it are there already. It is written over from its start, and what
     /// is not is no record of this log ([`crate::reader`]). As with [`LogWriter::create`] nothing is synced, neither header nor
     /// name; until they are, the file may have either name and either header after a power loss. No
-    /// writer of the old log may be left; a [`Preparation`] of it does no harm.
+    /// writer of the old log may be left; a [`PreallocateTask`] of it does no harm.
     ///
     /// # Errors
     /// [`Error::Io`]. The file is removed then, as far as that goes, under either name.
@@ -181,42 +183,42 @@ impl LogWriter {
             buffer: Vec::new(),
             written,
             allocated,
-            stretches: None,
+            preallocator: None,
             fragment_bytes_max: FRAGMENT_BYTES_MAX,
         }
     }
 
-    /// Have up to `room` bytes of the log reserved a little ahead of what is written, as far as somebody runs what
-    /// [`LogWriter::preparation`] returns; write the part that is to be `mapped` to memory, wherever that has made some
-    /// ready.
-    pub fn prepare_ahead(&mut self, room: u64, mapped: Option<Mapped>) {
-        self.stretches = Some(Stretches::new(self.allocated, room, mapped));
+    /// Have the log reserved a little ahead of what is written, up to `expected_bytes` bytes in all, by the tasks that
+    /// [`LogWriter::preallocate_task`] returns, if the caller runs them. The part that is to be `mapped` is written through
+    /// memory wherever a task has mapped it in time.
+    pub fn preallocate_ahead(&mut self, expected_bytes: u64, mapped: Option<Mapped>) {
+        self.preallocator = Some(Preallocator::new(self.allocated, expected_bytes, mapped));
     }
 
-    /// Cut off what the file has beyond the stretch that is written next: what is left of an older log. For a log that is hardly
+    /// Cut the file off after the extent that is written next: what follows is left of an older log. For a log that is hardly
     /// written any more; nothing else changes.
     ///
     /// # Errors
     /// [`Error::Io`]. The file may be cut off or not, and the log goes on either way.
     pub fn trim(&mut self) -> Result<()> {
-        let Some(stretches) = &mut self.stretches else { return Ok(()) };
-        let end = stretches.end_at_rest(self.written);
+        let Some(preallocator) = &mut self.preallocator else { return Ok(()) };
+        let end = preallocator.end_at_rest(self.written);
         if self.shared.check().is_err() || self.shared.file.len()? <= end {
             return Ok(());
         }
-        stretches.cut(end);
+        preallocator.cut(end);
         self.shared.file.set_len(end)
     }
 
-    /// What somebody else should do now so that coming groups find space, and memory. `None` most of the time.
+    /// A task to be run on another thread now, so that coming groups find space reserved, and mapped. `None` most of the time.
     #[inline]
-    pub fn preparation(&mut self) -> Option<Preparation> {
-        self.stretches.as_mut()?.preparation(&self.shared.file, self.written, self.shared.durable())
+    pub fn preallocate_task(&mut self) -> Option<PreallocateTask> {
+        self.preallocator.as_mut()?.task(&self.shared.file, self.written, self.shared.durable())
     }
 
-    /// Whether groups go by calls, because they are large on the average or no memory is made ready, as where each is synced.
+    /// Whether groups go by `write(2)`, because they are large on the average or nothing is mapped, as where each is synced.
     pub fn goes_by_calls(&self) -> bool {
-        self.stretches.as_ref().is_some_and(|stretches| stretches.goes_by_calls(self.written))
+        self.preallocator.as_ref().is_some_and(|preallocator| preallocator.goes_by_calls(self.written))
     }
 
     /// The log's file number.
@@ -332,7 +334,7 @@ impl LogWriter {
     #[inline]
     fn write_group(&mut self, end: u64) -> Result<()> {
         let group = self.written..end;
-        match self.stretches.as_mut().and_then(|stretches| stretches.holding(&group)) {
+        match self.preallocator.as_mut().and_then(|preallocator| preallocator.holding(&group)) {
             Some(memory) => memory.write_at(&self.buffer, group.start),
             None => self.shared.file.write_at(&self.buffer, group.start),
         }
@@ -342,7 +344,7 @@ impl LogWriter {
     #[cold]
     fn undo(&mut self, end: u64, cause: Error) -> WriteFailure {
         // The file may be cut below, and memory beyond its end must not be touched.
-        self.stretches = None;
+        self.preallocator = None;
         let file = &self.shared.file;
         let blanked = self.blank(end).or_else(|_| file.set_len(self.written));
         if blanked.and_then(|()| self.shared.sync_alone()).is_ok() {

@@ -2,16 +2,16 @@
 //! memory.
 
 use esker_vfs::scheduler::{Job, Progress};
-use esker_wal::Preparation;
+use esker_wal::PreallocateTask;
 
 /// See the module. Whatever becomes of it, writers can do without.
 pub(super) struct Prepare {
-    preparation: Option<Preparation>,
+    preparation: Option<PreallocateTask>,
 }
 
 impl Prepare {
     /// The job that does `preparation`.
-    pub(super) fn new(preparation: Preparation) -> Self {
+    pub(super) fn new(preparation: PreallocateTask) -> Self {
         Prepare { preparation: Some(preparation) }
     }
 }

@@ -10,9 +10,8 @@
 //!    and proves nothing.
 //!
 //! Threads and locks: `write` comes from the writer's one thread, `sync` from any. Syncs of one log
-//! take turns under `turn`, because the system reports an error once: a second sync running beside a
-//! failing one would be told Ok. Nothing else is ever locked while `turn` is held but the failure's
-//! own mutex, a leaf, and nobody else takes `turn`.
+//! take turns under `sync_lock`, because the system reports an error once: a second sync running beside a
+//! failing one would be told Ok. Nothing is locked while `sync_lock` is held but the mutex of `failure`, a leaf.
 //!
 //! Durability: syncing a new log does not make its name durable; its creator syncs the directory.
 
@@ -33,7 +32,7 @@ pub(crate) struct Shared {
     /// Everything before this offset is durable.
     durable: AtomicU64,
     /// Held for the length of a sync.
-    turn: Mutex<()>,
+    sync_lock: Mutex<()>,
     /// Whether `failure` holds something: one load on the path of every write.
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
@@ -45,7 +44,7 @@ impl Shared {
             file,
             written: AtomicU64::new(written),
             durable: AtomicU64::new(0),
-            turn: Mutex::new(()),
+            sync_lock: Mutex::new(()),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         }
@@ -95,7 +94,7 @@ impl Shared {
         if durable >= wanted {
             return Ok(durable);
         }
-        let _turn = self.turn.lock();
+        let _alone = self.sync_lock.lock();
         // The sync waited for may have failed, or have covered what this one is for.
         self.check()?;
         let durable = self.durable();
@@ -122,7 +121,7 @@ impl Shared {
     /// before it are, and those this does not sync.
     pub(crate) fn sync_alone(&self) -> Result<()> {
         self.check()?;
-        let _turn = self.turn.lock();
+        let _alone = self.sync_lock.lock();
         self.check()?;
         self.file.sync_data().inspect_err(|cause| self.poison(cause))
     }

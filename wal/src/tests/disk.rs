@@ -138,7 +138,7 @@ impl MemoryFile {
         self.state().written.clone()
     }
 
-    /// The writes by calls that were not of zeros, with which stretches are cleared.
+    /// The writes by calls that were not of zeros, with which extents are cleared.
     pub(super) fn called(&self) -> Vec<(u64, usize)> {
         self.state().called.clone()
     }

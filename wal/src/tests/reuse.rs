@@ -92,28 +92,28 @@ fn the_header_of_a_log_that_is_needed_is_refused() {
 }
 
 #[test]
-fn at_rest_it_is_cut_off_behind_the_next_stretch() {
+fn at_rest_it_is_cut_off_behind_the_next_extent() {
     let disk = with_old();
     let mut writer = LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
     let len = || disk.file(&path_of(LOG)).bytes().len() as u64;
     let old = len();
     writer.trim().expect("nothing to do where nothing is made ready beforehand");
     assert_eq!(len(), old);
-    // Stretches of 100 bytes.
-    writer.prepare_ahead(800, None);
-    assert!(writer.preparation().is_none(), "all of it is reserved");
+    // Extents of 100 bytes.
+    writer.preallocate_ahead(800, None);
+    assert!(writer.preallocate_task().is_none(), "all of it is reserved");
     let end = write(&mut writer, 900);
     writer.trim().expect("a sound disk");
     assert_eq!(len(), end + 100);
-    // It goes on, with the stretches to come made ready again.
+    // It goes on, with the extents to come made ready again.
     let end = (0..4).map(|tag| write(&mut writer, 901 + tag)).last().expect("four");
-    writer.preparation().expect("less than half a stretch is left").run();
+    writer.preallocate_task().expect("less than half an extent is left").run();
     assert!(len() > end);
     let (records, tail) = read_log(&disk, None).expect("a sound log");
     assert_eq!((records.len(), tail.valid_len), (5, end));
     // A cut that fails changes nothing.
     disk.file(&path_of(LOG)).plan_cuts(&[Outcome::Bad(0)]);
-    writer.prepare_ahead(8, None);
+    writer.preallocate_ahead(8, None);
     assert!(writer.trim().is_err());
     let end = write(&mut writer, 910);
     assert_eq!(read_log(&disk, None).expect("a sound log").1.valid_len, end);
