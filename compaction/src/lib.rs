@@ -20,7 +20,7 @@
 //! | [`outputs`] | where tables are cut |
 //! | [`blobs`], [`collect`] | values in blob files: what becomes of them, and when they are written anew |
 //! | `readback` | proof of what was written |
-//! | [`chain`] | the tables of a level as one cursor |
+//! | [`level_cursor`] | the tables of a level as one cursor |
 //! | [`simulate`] | the schedule on paper, without I/O |
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
@@ -29,10 +29,10 @@
 pub mod below;
 pub mod blobs;
 pub mod busy;
-pub mod chain;
 pub mod collect;
 pub mod drop_rules;
 mod fold;
+pub mod level_cursor;
 pub mod outputs;
 pub mod pick;
 pub mod plan;
@@ -53,7 +53,7 @@ mod versions;
 pub use below::Below;
 pub use blobs::{BlobRules, MakeBlobWriter};
 pub use busy::{Busy, JobId};
-pub use chain::Chain;
+pub use level_cursor::LevelCursor;
 pub use outputs::{Cut, MakeWriter};
 pub use pick::{pick, pick_among};
 pub use plan::{Plan, Reason};

@@ -34,8 +34,8 @@ use esker_sstable::{CursorOptions, TableContext, TableCursor, TableReader};
 
 use crate::below::Below;
 use crate::blobs::{BlobRules, Blobs};
-use crate::chain::Chain;
 use crate::drop_rules::{RangeDeletes, Stripes};
+use crate::level_cursor::LevelCursor;
 use crate::outputs::{Cut, MakeWriter, Outputs};
 use crate::plan::Plan;
 use crate::readback::Readback;
@@ -55,7 +55,7 @@ pub struct RunSource<C> {
     pub tables: Vec<TableMeta>,
 }
 
-impl RunSource<Chain<TableCursor>> {
+impl RunSource<LevelCursor<TableCursor>> {
     /// The inputs of `plan`: one source for each level-0 table, one for each other level. `open` hands
     /// out a table's reader, as `|table| table.reader().cloned()` does. Nothing that is read goes into the block cache.
     pub fn of_plan(
@@ -78,7 +78,7 @@ impl RunSource<Chain<TableCursor>> {
     pub fn of_tables(readers: &[Arc<TableReader>], tables: Vec<TableMeta>) -> Self {
         let options = CursorOptions { fill_cache: false, readahead: true };
         RunSource {
-            cursor: Chain::new(readers.iter().map(|reader| reader.cursor(options)).collect()),
+            cursor: LevelCursor::new(readers.iter().map(|reader| reader.cursor(options)).collect()),
             tombstones: readers.iter().map(|reader| Arc::clone(reader.tombstones())).collect(),
             tables,
         }

@@ -18,7 +18,7 @@ use crate::collect::to_collect;
 use crate::run::RunOutput;
 use crate::testing::{Append, Content, Lab, cover, drive, entry};
 use crate::{
-    Below, Busy, Chain, JobId, Load, MergeRun, Plan, RangeRequest, RangeStep, RunInput, RunSource,
+    Below, Busy, JobId, LevelCursor, Load, MergeRun, Plan, RangeRequest, RangeStep, RunInput, RunSource,
     Settings, flush_cut, pick, plan_range,
 };
 
@@ -49,7 +49,7 @@ struct Job {
     plan: Plan,
     id: JobId,
     /// None for a trivial move.
-    run: Option<MergeRun<Chain<TableCursor>>>,
+    run: Option<MergeRun<LevelCursor<TableCursor>>>,
 }
 
 struct World {

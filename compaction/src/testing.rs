@@ -21,7 +21,7 @@ use esker_vfs::mem::MemFs;
 use esker_vfs::open_files::OpenFiles;
 
 use crate::blobs::BlobRules;
-use crate::chain::Chain;
+use crate::level_cursor::LevelCursor;
 use crate::outputs::MakeWriter;
 use crate::run::{MergeRun, RemoveFile, RunSource};
 
@@ -171,7 +171,7 @@ impl Lab {
         Arc::new(TableReader::open(&self.context, meta).expect("it was written"))
     }
 
-    pub(crate) fn source(&self, tables: &[TableMeta]) -> RunSource<Chain<TableCursor>> {
+    pub(crate) fn source(&self, tables: &[TableMeta]) -> RunSource<LevelCursor<TableCursor>> {
         let readers: Vec<Arc<TableReader>> = tables.iter().map(|meta| self.reader(meta)).collect();
         RunSource::of_tables(&readers, tables.to_vec())
     }

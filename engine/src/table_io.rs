@@ -7,7 +7,7 @@ use std::sync::Arc;
 use esker_base::blob::BlobPointer;
 use esker_base::{Error, FileNumber, KeyspaceId, MergeOperator, Result, SeqNo};
 use esker_compaction::{
-    Below, BlobRules, Chain, Cut, MergeRun, Part, Plan, RemoveFile, RunInput, RunSource, Settings,
+    Below, BlobRules, Cut, LevelCursor, MergeRun, Part, Plan, RemoveFile, RunInput, RunSource, Settings,
     flush_cut, subcompaction,
 };
 use esker_manifest::{BlobHandle, TableHandle, Tree};
@@ -98,7 +98,7 @@ impl Output {
     }
 
     /// The runs that carry out `plan` together: one, or one for each part that is worth having.
-    pub(crate) fn compaction_runs(&self, plan: &Plan) -> Result<Vec<MergeRun<Chain<TableCursor>>>> {
+    pub(crate) fn compaction_runs(&self, plan: &Plan) -> Result<Vec<MergeRun<LevelCursor<TableCursor>>>> {
         let open = |table: &Arc<TableHandle>| table.reader().cloned();
         let readers = plan.tables().map(|(_, table)| open(table)).collect::<Result<Vec<_>>>()?;
         let below = Below::plan(plan, &self.tree);

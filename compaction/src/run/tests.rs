@@ -12,7 +12,7 @@ use esker_base::range_tombstone::RangeTombstone;
 use esker_base::table_meta::KeyBounds;
 
 /// A run over one source a content, each of one table, with nothing below.
-fn input(lab: &Lab, contents: &[Content], snapshots: &[u64]) -> RunInput<Chain<TableCursor>> {
+fn input(lab: &Lab, contents: &[Content], snapshots: &[u64]) -> RunInput<LevelCursor<TableCursor>> {
     over(lab, contents.iter().map(|content| lab.source(&[lab.table(content)])).collect(), snapshots)
 }
 
@@ -37,7 +37,7 @@ fn of(entries: Vec<OwnedEntry>) -> Content {
     Content { entries, tombstones: Vec::new() }
 }
 
-fn merged(lab: &Lab, input: RunInput<Chain<TableCursor>>) -> (RunOutput, Content) {
+fn merged(lab: &Lab, input: RunInput<LevelCursor<TableCursor>>) -> (RunOutput, Content) {
     let mut run = MergeRun::new(input);
     drive(&mut run, 100).expect("nothing to fail");
     let output = run.finish().expect("the inputs are as described");

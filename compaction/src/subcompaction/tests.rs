@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::below::Below;
 use crate::blobs::BlobRules;
-use crate::chain::Chain;
+use crate::level_cursor::LevelCursor;
 use crate::outputs::Cut;
 use crate::run::tests::{below, check_outputs, history, key, op};
 use crate::run::{MergeRun, RunInput, RunOutput};
 use crate::testing::{Append, Content, Lab, cover, entry};
 
-type Run = MergeRun<Chain<TableCursor>>;
+type Run = MergeRun<LevelCursor<TableCursor>>;
 
 /// What all parts are told alike.
 struct Told {

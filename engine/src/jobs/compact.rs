@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, Result, SeqNo};
-use esker_compaction::{Chain, JobId, Load, MergeRun, Plan, RunOutput};
+use esker_compaction::{JobId, LevelCursor, Load, MergeRun, Plan, RunOutput};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
@@ -32,7 +32,7 @@ pub(crate) struct Carrying {
     /// Its claim on inputs and key range; given back when this is dropped.
     claim: JobId,
     began: Duration,
-    parts: Option<Arc<Parts<Chain<TableCursor>>>>,
+    parts: Option<Arc<Parts<LevelCursor<TableCursor>>>>,
     /// Tables that are to be cached like those that they replace.
     warm: Vec<Weak<TableHandle>>,
 }

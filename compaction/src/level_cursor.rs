@@ -1,24 +1,28 @@
-//! Sorted sources that follow one another: the tables of one level as one cursor.
+//! Sorted sources that follow one another, as the tables of one level do, as one cursor (RocksDB's `LevelIterator`).
 //!
-//! Every source lies wholly before the next, so no comparison between them is ever needed: the chain
+//! Every source lies wholly before the next, so no comparison between them is ever needed: the cursor
 //! stands on the entry its current source stands on. At most one source is valid.
+//!
+//! A compaction's: it is made of a cursor for each table, all open from the start, since a compaction reads every one of
+//! them. The engine's `RunCursor`, which scans walk over a level with, opens a table only when it comes there, moves one
+//! cursor from table to table, and knows the scan's bounds.
 
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 /// Cursors over ascending, separate ranges, as one. See [`Cursor`] for the contract.
 #[derive(Debug)]
-pub struct Chain<C> {
+pub struct LevelCursor<C> {
     sources: Vec<C>,
     /// The source that stands on the current entry; `sources.len()` if none does.
     at: usize,
     error: Option<Error>,
 }
 
-impl<C: Cursor> Chain<C> {
-    /// A chain of `sources`, each wholly before the next, standing nowhere.
+impl<C: Cursor> LevelCursor<C> {
+    /// A cursor over `sources`, each wholly before the next, standing nowhere.
     pub fn new(sources: Vec<C>) -> Self {
         let at = sources.len();
-        Chain { sources, at, error: None }
+        LevelCursor { sources, at, error: None }
     }
 
     /// Try `seek` on one source after the other until one stands somewhere.
@@ -44,7 +48,7 @@ impl<C: Cursor> Chain<C> {
         Ok(())
     }
 
-    /// Keep the first error; from it on the chain stands nowhere.
+    /// Keep the first error; from it on the cursor stands nowhere.
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
         self.at = self.sources.len();
@@ -57,7 +61,7 @@ impl<C: Cursor> Chain<C> {
     }
 }
 
-impl<C: Cursor> Cursor for Chain<C> {
+impl<C: Cursor> Cursor for LevelCursor<C> {
     fn seek_first(&mut self) -> Result<()> {
         self.first_valid(0..self.sources.len(), C::seek_first)
     }

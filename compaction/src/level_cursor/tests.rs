@@ -17,12 +17,12 @@ proptest! {
         let mut rest = all.as_slice();
         let mut sources = Vec::new();
         for len in lens {
-            let (source, behind) = rest.split_at(len);
+            let (source, following) = rest.split_at(len);
             sources.push(VecCursor::new(source.to_vec()));
-            rest = behind;
+            rest = following;
         }
         let mut expected = VecCursor::new(all);
-        let mut chain = Chain::new(sources);
+        let mut cursor = LevelCursor::new(sources);
         for (step, at) in moves {
             let key = format!("{at:02}");
             let target = InternalKey::new(key.as_bytes(), SeqNo(at % 3 * 5));
@@ -37,12 +37,12 @@ proptest! {
                     _ => Ok(()),
                 }
             };
-            apply(&mut chain).expect("memory");
+            apply(&mut cursor).expect("memory");
             apply(&mut expected).expect("memory");
-            prop_assert_eq!(chain.valid(), expected.valid());
-            if chain.valid() {
-                prop_assert_eq!(chain.internal_key(), expected.internal_key());
-                prop_assert_eq!((chain.kind(), chain.value()), (expected.kind(), expected.value()));
+            prop_assert_eq!(cursor.valid(), expected.valid());
+            if cursor.valid() {
+                prop_assert_eq!(cursor.internal_key(), expected.internal_key());
+                prop_assert_eq!((cursor.kind(), cursor.value()), (expected.kind(), expected.value()));
             }
         }
     }
@@ -93,14 +93,14 @@ impl Cursor for Broken {
 #[test]
 fn an_error_is_final() {
     let source = |key: &str| Broken(VecCursor::new(vec![entry(key, 1, Kind::Put, "")]));
-    let mut chain = Chain::new(vec![source("a"), source("b")]);
-    chain.seek_first().expect("the first entry is good");
-    let first = chain.next().expect_err("the second is not").to_string();
-    assert!(!chain.valid());
-    for again in [chain.next(), chain.prev(), chain.seek_first(), chain.seek_last()] {
+    let mut cursor = LevelCursor::new(vec![source("a"), source("b")]);
+    cursor.seek_first().expect("the first entry is good");
+    let first = cursor.next().expect_err("the second is not").to_string();
+    assert!(!cursor.valid());
+    for again in [cursor.next(), cursor.prev(), cursor.seek_first(), cursor.seek_last()] {
         assert_eq!(again.expect_err("for ever").to_string(), first);
     }
     let mut cost = OpCost::default();
-    chain.drain_cost(&mut cost);
+    cursor.drain_cost(&mut cost);
     assert_eq!(cost.seeks, 2);
 }
