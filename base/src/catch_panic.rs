@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A panic's text.
 ///
 /// ```
-/// use esker_base::contained;
-/// assert_eq!(contained(|| 7), Ok(7));
-/// assert_eq!(contained(|| panic!("not {}", 8)), Err::<(), _>("not 8".to_owned()));
+/// use esker_base::catch_panic;
+/// assert_eq!(catch_panic(|| 7), Ok(7));
+/// assert_eq!(catch_panic(|| panic!("not {}", 8)), Err::<(), _>("not 8".to_owned()));
 /// ```
-pub fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
         let message = payload
             .downcast_ref::<&str>()

@@ -11,9 +11,9 @@
 
 pub mod blob;
 pub mod bounds;
+mod catch_panic;
 pub mod checksum;
 pub mod coding;
-mod contained;
 pub mod cost;
 pub mod cursor;
 pub mod error;
@@ -33,7 +33,7 @@ pub mod range_tombstone;
 pub mod sync;
 pub mod table_meta;
 
-pub use contained::contained;
+pub use catch_panic::catch_panic;
 pub use cost::OpCost;
 pub use cursor::Cursor;
 pub use error::{Error, Result};

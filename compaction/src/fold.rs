@@ -7,7 +7,7 @@
 //! reports the refusal, and nothing is lost. An operator that panics ends the run.
 
 use esker_base::limits::VALUE_BYTES_MAX;
-use esker_base::{Error, MergeOperator, Result, SeqNo, contained};
+use esker_base::{Error, MergeOperator, Result, SeqNo, catch_panic};
 
 #[cfg(test)]
 mod tests;
@@ -102,5 +102,5 @@ impl Operands {
 
 /// Call the operator; a panic becomes an error.
 fn called<T>(call: impl FnOnce() -> T) -> Result<T> {
-    contained(call).map_err(|message| Error::CallbackPanicked { callback: "the merge operator", message })
+    catch_panic(call).map_err(|message| Error::CallbackPanicked { callback: "the merge operator", message })
 }

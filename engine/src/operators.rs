@@ -170,5 +170,5 @@ pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
             "dropped".to_owned()
         });
     }
-    esker_base::contained(call)
+    esker_base::catch_panic(call)
 }
