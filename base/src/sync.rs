@@ -48,8 +48,8 @@ pub use whole::{
     Instant, ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, TimedOut,
 };
 
-/// Let others have this processor for a moment, if any want it: for a wait that is awake and soon over. Longer ones wait
-/// at a gate.
+/// Let others have this processor for a moment, if any want it: for a wait that is awake and soon over. Longer waits are
+/// for an [`EventCount`](crate::event_count::EventCount).
 #[expect(clippy::disallowed_methods, reason = "the one place: nothing else polls")]
 pub fn give_way() {
     thread::yield_now();

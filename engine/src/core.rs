@@ -26,8 +26,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use esker_base::event::{Event, Listener, SealReason};
+use esker_base::event_count::EventCount;
 use esker_base::filename::FileName;
-use esker_base::gate::Gate;
 use esker_base::key::after;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ pub(crate) struct Core {
     pub(crate) tables: TableContext,
     pub(crate) jobs: Jobs,
     /// Opened whenever a flush or compaction has made progress or writes have been stopped.
-    pub(crate) progress: Gate,
+    pub(crate) progress: EventCount,
     pub(crate) backlog: SharedBacklog,
     /// The log begun at open. Without a log it stays, empty, as the first one needed.
     pub(crate) open_log: FileNumber,
@@ -142,7 +142,7 @@ impl Core {
     pub(crate) fn pressure(&self) -> &Pressure {
         &self.pressure
     }
-    pub(crate) fn progress(&self) -> &Gate {
+    pub(crate) fn progress(&self) -> &EventCount {
         &self.progress
     }
 
@@ -164,7 +164,7 @@ impl Core {
         self.backlog.sealed.store(current.sealed.len(), Ordering::Relaxed);
         self.backlog.l0_depth.store(deepest.unwrap_or(0), Ordering::Relaxed);
         drop(noting);
-        self.progress.open();
+        self.progress.notify_all();
     }
 
     /// A foreground call passes: step mode may run background steps now.
@@ -191,14 +191,14 @@ impl Core {
 
     /// For whoever has stopped writes, once nobody waits for it any more: a listener may call back.
     fn tell_that_writes_stopped(&self, cause: &Error) {
-        self.progress.open();
+        self.progress.notify_all();
         self.emit(&Event::WritesStopped { error: cause.clone() });
     }
 
     /// [`Core::stop_writes`] for a caller that holds a lock: it tells the event, if there is one, later.
     pub(crate) fn stop_writes_quietly(&self, cause: &Error) -> Option<Event> {
         let first = self.health.poison(cause);
-        self.progress.open();
+        self.progress.notify_all();
         first.then(|| Event::WritesStopped { error: cause.clone() })
     }
 

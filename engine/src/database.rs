@@ -468,14 +468,14 @@ impl Core {
         self.jobs.close();
         self.env.scheduler.stop();
         self.health.close();
-        self.progress.open();
+        self.progress.notify_all();
         self.wait_for_hands();
         // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
         self.versions
             .close(self.health.check().err().unwrap_or(Error::Closed { why: "close() was called" }));
         collect_garbage_now(self);
         *self.lock.lock() = None;
-        self.progress.open();
+        self.progress.notify_all();
         // Two may close at the same time, and the one that is ahead closes what the other still wants to write
         // to. Nothing was taken since that began: what one of them has flushed is all there is.
         if self.flushed_to_close.load(Ordering::Acquire) { Ok(()) } else { outcome }

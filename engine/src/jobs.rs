@@ -102,7 +102,7 @@ impl Drop for ByHand<'_> {
                 state.by_hand.remove(place);
             }
         }
-        self.core.progress.open();
+        self.core.progress.notify_all();
     }
 }
 
@@ -263,7 +263,7 @@ impl Jobs {
             ends
         };
         // Whoever waits for idleness looks again: the last flush was reported while this job still ran.
-        core.progress.open();
+        core.progress.notify_all();
         if ends {
             self.start_helpers();
         }
@@ -314,7 +314,7 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
         core.stop_writes(error);
         return AfterFailure::GiveUp;
     }
-    core.progress().open();
+    core.progress().notify_all();
     let doubled = RETRY_PAUSE.saturating_mul(1 << attempts.min(10));
     AfterFailure::Retry(doubled.min(RETRY_PAUSE_MAX))
 }

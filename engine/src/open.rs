@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_base::event::Listener;
+use esker_base::event_count::EventCount;
 use esker_base::filename::{self, FileName};
-use esker_base::gate::Gate;
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::AtomicBool;
@@ -465,7 +465,7 @@ impl Opening {
             pressure: Pressure::default(),
             metrics: Metrics::default(),
             jobs: Jobs::default(),
-            progress: Gate::new(),
+            progress: EventCount::new(),
             backlog: SharedBacklog::default(),
             open_log: log_number,
             keyspace_changes: Mutex::new(()),

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::{AtomicUsize, Ordering};
 use esker_base::sync::{Mutex, give_way};
@@ -68,7 +68,7 @@ pub(crate) struct SyncLane {
     /// How many have come since the last sync began. Whoever comes counts under the lock of `state`; whoever syncs, one at a
     /// time, takes them all without it.
     waiting: AtomicUsize,
-    synced: Gate,
+    synced: EventCount,
     /// How long syncs took.
     pub(crate) times: Histogram,
 }
@@ -97,7 +97,7 @@ impl SyncLane {
             health,
             state: Mutex::new(state),
             waiting: AtomicUsize::new(0),
-            synced: Gate::new(),
+            synced: EventCount::new(),
             times: Histogram::default(),
         }
     }
@@ -174,7 +174,7 @@ impl SyncLane {
                 _ => false,
             };
             if planted::is(Planted::WokenEarly) {
-                self.synced.open();
+                self.synced.notify_all();
             }
             {
                 let mut state = self.state.lock();
@@ -183,7 +183,7 @@ impl SyncLane {
                 state.took = took;
             }
             if !planted::is(Planted::WokenEarly) {
-                self.synced.open();
+                self.synced.notify_all();
             }
             outcome.map_err(|error| SyncFailed { error, stopped_writes })?;
             syncs += 1;

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use esker_base::sync::{ReentrantMutex, ReentrantMutexGuard};
 use esker_vfs::scheduler::Scheduler;
 
@@ -23,7 +23,7 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 pub(crate) struct Turns {
     taken: ReentrantMutex<()>,
     /// Opened when a turn has ended, and nobody has it.
-    over: Gate,
+    over: EventCount,
 }
 
 /// The turn; it ends when this is dropped.
@@ -34,7 +34,7 @@ pub(crate) struct Turn<'a> {
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        Turns { taken: ReentrantMutex::new(()), over: Gate::new() }
+        Turns { taken: ReentrantMutex::new(()), over: EventCount::new() }
     }
 
     /// The turn, once those end that others have; `None` if one of these takes too long.
@@ -64,7 +64,7 @@ impl Drop for Turn<'_> {
         self.held = None;
         // One within another's closure goes on with that.
         if !self.turns.taken.is_owned_by_current_thread() {
-            self.turns.over.open();
+            self.turns.over.notify_all();
         }
     }
 }

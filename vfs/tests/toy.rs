@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use esker_vfs::scheduler::steps::Steps;
 use esker_vfs::scheduler::threads::Threads;
 use esker_vfs::scheduler::{Job, Lane, Progress, Scheduler};
@@ -39,7 +39,7 @@ struct State {
 struct Store {
     state: Mutex<State>,
     /// Opened after every change that a writer or a flush may wait for.
-    changed: Gate,
+    changed: EventCount,
     scheduler: Arc<dyn Scheduler>,
     stalls: AtomicU64,
     compactions: AtomicU64,
@@ -49,7 +49,7 @@ impl Store {
     fn new(scheduler: Arc<dyn Scheduler>) -> Arc<Store> {
         Arc::new(Store {
             state: Mutex::default(),
-            changed: Gate::new(),
+            changed: EventCount::new(),
             scheduler,
             stalls: AtomicU64::new(0),
             compactions: AtomicU64::new(0),
@@ -129,7 +129,7 @@ impl Flush {
                 Compaction { store: Arc::clone(&self.store), inputs: Vec::new(), output: Entries::new() };
             self.store.scheduler.spawn(Lane::Compaction, Box::new(job));
         }
-        self.store.changed.open();
+        self.store.changed.notify_all();
         progress
     }
 }
@@ -186,7 +186,7 @@ impl Job for Compaction {
         state.compacting = false;
         drop(state);
         self.store.compactions.fetch_add(1, Ordering::Relaxed);
-        self.store.changed.open();
+        self.store.changed.notify_all();
         Progress::Done
     }
 

@@ -235,7 +235,7 @@ impl Job for Compaction {
             AfterFailure::Retry(pause) => Progress::After(pause),
             AfterFailure::GiveUp => {
                 core.jobs.compaction_ends();
-                core.progress.open();
+                core.progress.notify_all();
                 Progress::Done
             }
         }

@@ -277,7 +277,7 @@ impl Job for Flush {
                 let next = after_failure(&core, "flush", &error, self.attempts);
                 let ends = matches!(next, AfterFailure::GiveUp);
                 core.jobs.flush_failed(error, ends);
-                core.progress().open();
+                core.progress().notify_all();
                 match next {
                     AfterFailure::Retry(pause) => Progress::After(pause),
                     AfterFailure::GiveUp => Progress::Done,

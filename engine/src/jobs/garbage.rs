@@ -115,7 +115,7 @@ impl Job for Garbage {
         let Some(core) = self.core.upgrade() else { return Progress::Done };
         let Some(name) = core.jobs.next_garbage() else {
             // Whoever waits for idleness looks again.
-            core.progress.open();
+            core.progress.notify_all();
             return Progress::Done;
         };
         remove_files(&core, [name]);
@@ -126,6 +126,6 @@ impl Job for Garbage {
     fn panicked(&mut self, _message: &str) {
         let Some(core) = self.core.upgrade() else { return };
         core.jobs.state.lock().waste.removing = false;
-        core.progress.open();
+        core.progress.notify_all();
     }
 }

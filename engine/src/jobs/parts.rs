@@ -10,7 +10,7 @@
 //!
 //! Lock: `places`, held to exchange what lies in one of them, never across a step.
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use esker_base::sync::Mutex;
 use esker_base::{Cursor, Error, Result};
 use esker_compaction::MergeRun;
@@ -25,7 +25,7 @@ pub(crate) struct Parts<C: Cursor> {
     job: &'static str,
     places: Mutex<Vec<Place<C>>>,
     /// Opened when a part was put back.
-    returned: Gate,
+    returned: EventCount,
 }
 
 /// What helpers see of parts.
@@ -60,7 +60,7 @@ impl<C: Cursor> Parts<C> {
     /// The parts that these runs of `job` merge, ascending.
     pub(super) fn new(job: &'static str, runs: Vec<MergeRun<C>>) -> Self {
         let places = runs.into_iter().map(|run| Place::Waiting(Box::new(run))).collect();
-        Parts { job, places: Mutex::new(places), returned: Gate::new() }
+        Parts { job, places: Mutex::new(places), returned: EventCount::new() }
     }
 
     /// The job itself does a step; whether all parts are done.
@@ -205,6 +205,6 @@ impl<C: Cursor> Drop for Back<'_, C> {
         };
         let place = self.place.take().unwrap_or_else(lost);
         self.parts.places.lock()[self.at] = place;
-        self.parts.returned.open();
+        self.parts.returned.notify_all();
     }
 }

@@ -14,8 +14,8 @@ mod cache;
 #[cfg(loom)]
 pub mod fs;
 #[cfg(loom)]
-#[path = "../../../base/src/gate/mod.rs"]
-mod gate;
+#[path = "../../../base/src/event_count/mod.rs"]
+mod event_count;
 #[cfg(loom)]
 #[path = "../../../engine/src/memtable/mod.rs"]
 mod memtable;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 
 /// What kind of work a job is; each lane has threads of its own so that a flush never queues behind a
 /// compaction.
@@ -44,9 +44,9 @@ pub trait Scheduler: Send + Sync {
     fn spawn(&self, lane: Lane, job: Box<dyn Job>);
     /// A foreground call passes here, holding nothing: step mode may run steps now.
     fn breathe(&self);
-    /// Wait until `gate` is opened past the epoch `seen`, or until `timeout` has passed; whether it
-    /// was opened. Step mode runs steps meanwhile.
-    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool;
+    /// Wait until `event` is notified past the epoch `seen`, or until `timeout` has passed; whether it
+    /// was notified. Step mode runs steps meanwhile.
+    fn wait(&self, event: &EventCount, seen: u64, timeout: Option<Duration>) -> bool;
     /// Finish the steps under way, drop all jobs, and return when none runs any more. Idempotent.
     fn stop(&self);
     /// How many jobs of `lane` may make progress at the same time.

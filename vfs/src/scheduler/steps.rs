@@ -20,7 +20,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use esker_base::sync::Mutex;
 
 use super::contain::{discard, step};
@@ -298,10 +298,10 @@ impl Scheduler for Steps {
         }
     }
 
-    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool {
+    fn wait(&self, event: &EventCount, seen: u64, timeout: Option<Duration>) -> bool {
         let deadline = timeout.map(|timeout| self.clock.monotonic().saturating_add(timeout));
         loop {
-            if gate.epoch() != seen {
+            if event.epoch() != seen {
                 return true;
             }
             if deadline.is_some_and(|deadline| self.clock.monotonic() >= deadline) {

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use parking_lot::Mutex;
 
 use super::steps::Steps;
 use super::threads::Threads;
 use super::*;
 
-/// A job out of a closure; opens its gate when it is dropped.
+/// A job out of a closure; notifies its event when it is dropped.
 struct Closure<F> {
     name: &'static str,
     step: F,
-    gate: Arc<Gate>,
+    event: Arc<EventCount>,
     panics: Arc<Mutex<Vec<String>>>,
 }
 
@@ -33,20 +33,20 @@ impl<F: FnMut() -> Progress + Send> Job for Closure<F> {
 
 impl<F> Drop for Closure<F> {
     fn drop(&mut self) {
-        self.gate.open();
+        self.event.notify_all();
     }
 }
 
 #[derive(Default)]
 struct Rig {
-    gate: Arc<Gate>,
+    event: Arc<EventCount>,
     panics: Arc<Mutex<Vec<String>>>,
 }
 
 impl Rig {
     fn job(&self, name: &'static str, step: impl FnMut() -> Progress + Send + 'static) -> Box<dyn Job> {
-        let (gate, panics) = (Arc::clone(&self.gate), Arc::clone(&self.panics));
-        Box::new(Closure { name, step, gate, panics })
+        let (event, panics) = (Arc::clone(&self.event), Arc::clone(&self.panics));
+        Box::new(Closure { name, step, event, panics })
     }
 }
 
@@ -63,14 +63,14 @@ fn a_job_runs_until_done_and_is_dropped() {
         let rig = Rig::default();
         let steps = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&steps);
-        let seen = rig.gate.epoch();
+        let seen = rig.event.epoch();
         scheduler.spawn(
             Lane::Flush,
             rig.job("counter", move || {
                 if counted.fetch_add(1, Ordering::SeqCst) < 4 { Progress::More } else { Progress::Done }
             }),
         );
-        assert!(scheduler.wait(&rig.gate, seen, None));
+        assert!(scheduler.wait(&rig.event, seen, None));
         assert_eq!(steps.load(Ordering::SeqCst), 5);
     });
 }
@@ -79,20 +79,20 @@ fn a_job_runs_until_done_and_is_dropped() {
 fn a_panicking_step_ends_its_job_alone() {
     on_both(|scheduler| {
         let rig = Rig::default();
-        let seen = rig.gate.epoch();
+        let seen = rig.event.epoch();
         scheduler.spawn(Lane::Compaction, rig.job("broken", || panic!("at step {}", 1)));
-        assert!(scheduler.wait(&rig.gate, seen, None));
+        assert!(scheduler.wait(&rig.event, seen, None));
         assert_eq!(*rig.panics.lock(), ["at step 1"]);
-        let seen = rig.gate.epoch();
+        let seen = rig.event.epoch();
         scheduler.spawn(Lane::Compaction, rig.job("sound", || Progress::Done));
-        assert!(scheduler.wait(&rig.gate, seen, None), "the lane still works");
+        assert!(scheduler.wait(&rig.event, seen, None), "the lane still works");
     });
 }
 
 /// A job that panics in the place of that number, each time with a payload that panics when it is dropped.
 struct Bomber {
     place: u32,
-    gate: Arc<Gate>,
+    event: Arc<EventCount>,
 }
 
 /// What it panics with, as does what that gives.
@@ -128,7 +128,7 @@ impl Job for Bomber {
 
 impl Drop for Bomber {
     fn drop(&mut self) {
-        self.gate.open();
+        self.event.notify_all();
         self.panic_in(2);
     }
 }
@@ -138,14 +138,14 @@ fn a_payload_that_panics_in_its_drop_ends_no_worker() {
     on_both(|scheduler| {
         let rig = Rig::default();
         for place in 0..3 {
-            let seen = rig.gate.epoch();
+            let seen = rig.event.epoch();
             // This lane has one worker.
-            scheduler.spawn(Lane::Flush, Box::new(Bomber { place, gate: Arc::clone(&rig.gate) }));
-            assert!(scheduler.wait(&rig.gate, seen, None));
-            let seen = rig.gate.epoch();
+            scheduler.spawn(Lane::Flush, Box::new(Bomber { place, event: Arc::clone(&rig.event) }));
+            assert!(scheduler.wait(&rig.event, seen, None));
+            let seen = rig.event.epoch();
             scheduler.spawn(Lane::Flush, rig.job("sound", || Progress::Done));
             let minute = Some(Duration::from_mins(1));
-            assert!(scheduler.wait(&rig.gate, seen, minute), "the lane still works after place {place}");
+            assert!(scheduler.wait(&rig.event, seen, minute), "the lane still works after place {place}");
         }
         scheduler.stop();
     });
@@ -156,7 +156,7 @@ fn a_job_that_asks_for_a_pause_runs_again_after_it_and_lets_others_by() {
     on_both(|scheduler| {
         let rig = Arc::new(Rig::default());
         let order = Arc::new(Mutex::new(Vec::new()));
-        let seen = rig.gate.epoch();
+        let seen = rig.event.epoch();
         let (mine, spawner, both) = (Arc::clone(&order), Arc::clone(&scheduler), Arc::clone(&rig));
         let timed = move || {
             mine.lock().push("timed");
@@ -172,11 +172,11 @@ fn a_job_that_asks_for_a_pause_runs_again_after_it_and_lets_others_by() {
             Progress::After(Duration::from_millis(2))
         };
         scheduler.spawn(Lane::Upkeep, rig.job("timed", timed));
-        // Both jobs' drops open the gate.
-        let mut now = rig.gate.epoch();
+        // Both jobs' drops notify the event.
+        let mut now = rig.event.epoch();
         while now < seen + 2 {
-            scheduler.wait(&rig.gate, now, None);
-            now = rig.gate.epoch();
+            scheduler.wait(&rig.event, now, None);
+            now = rig.event.epoch();
         }
         assert_eq!(*order.lock(), ["timed", "other", "timed"]);
     });
@@ -185,11 +185,11 @@ fn a_job_that_asks_for_a_pause_runs_again_after_it_and_lets_others_by() {
 #[test]
 fn a_wait_ends_at_its_timeout() {
     on_both(|scheduler| {
-        let gate = Gate::new();
-        assert!(!scheduler.wait(&gate, gate.epoch(), Some(Duration::from_millis(2))));
-        let seen = gate.epoch();
-        gate.open();
-        assert!(scheduler.wait(&gate, seen, Some(Duration::ZERO)), "an open gate is seen first");
+        let event = EventCount::new();
+        assert!(!scheduler.wait(&event, event.epoch(), Some(Duration::from_millis(2))));
+        let seen = event.epoch();
+        event.notify_all();
+        assert!(scheduler.wait(&event, seen, Some(Duration::ZERO)), "a notification is seen first");
     });
 }
 
@@ -203,10 +203,10 @@ fn stopping_drops_every_job_and_takes_no_more() {
         }
         scheduler.breathe();
         scheduler.stop();
-        assert_eq!(rig.gate.epoch(), 6);
+        assert_eq!(rig.event.epoch(), 6);
         scheduler.stop();
         scheduler.spawn(Lane::Flush, rig.job("late", || panic!("it must not run")));
-        assert_eq!(rig.gate.epoch(), 7);
+        assert_eq!(rig.event.epoch(), 7);
         assert!(rig.panics.lock().is_empty());
     });
 }
@@ -216,7 +216,7 @@ fn a_step_may_stop_the_scheduler_it_runs_on() {
     on_both(|scheduler| {
         let rig = Rig::default();
         let inner = Arc::clone(&scheduler);
-        let seen = rig.gate.epoch();
+        let seen = rig.event.epoch();
         scheduler.spawn(
             Lane::Upkeep,
             rig.job("closing", move || {
@@ -224,7 +224,7 @@ fn a_step_may_stop_the_scheduler_it_runs_on() {
                 Progress::More
             }),
         );
-        assert!(scheduler.wait(&rig.gate, seen, None), "the job is dropped all the same");
+        assert!(scheduler.wait(&rig.event, seen, None), "the job is dropped all the same");
         scheduler.stop();
     });
 }
@@ -232,7 +232,7 @@ fn a_step_may_stop_the_scheduler_it_runs_on() {
 #[test]
 fn steps_report_a_deadlock_also_from_within_a_step() {
     let steps = Arc::new(Steps::new(3));
-    let (rig, never) = (Rig::default(), Arc::new(Gate::new()));
+    let (rig, never) = (Rig::default(), Arc::new(EventCount::new()));
     let inner = Arc::clone(&steps);
     steps.spawn(
         Lane::Flush,
@@ -259,8 +259,8 @@ fn steps_of_a_step_stay_within_the_lanes_width() {
     for seed in 0..50 {
         let steps = Arc::new(Steps::with_width(seed, 1));
         let rig = Rig::default();
-        let (inner, opened) = (Arc::clone(&steps), Arc::new(Gate::new()));
-        let waited = Arc::clone(&opened);
+        let (inner, event) = (Arc::clone(&steps), Arc::new(EventCount::new()));
+        let waited = Arc::clone(&event);
         steps.spawn(
             Lane::Compaction,
             rig.job("waits", move || {
@@ -271,7 +271,7 @@ fn steps_of_a_step_stay_within_the_lanes_width() {
         steps.spawn(
             Lane::Flush,
             rig.job("opens", move || {
-                opened.open();
+                event.notify_all();
                 Progress::Done
             }),
         );

@@ -13,7 +13,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 use esker_base::sync::thread::{self, JoinHandle, ThreadId};
 use esker_base::sync::{Condvar, Instant, Mutex};
 use esker_base::{Error, Result};
@@ -220,12 +220,12 @@ impl Scheduler for Threads {
 
     fn breathe(&self) {}
 
-    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool {
+    fn wait(&self, event: &EventCount, seen: u64, timeout: Option<Duration>) -> bool {
         self.own_processor.note_waiting();
         if let Some(timeout) = timeout {
-            return gate.wait_for(seen, timeout);
+            return event.wait_for(seen, timeout);
         }
-        gate.wait(seen);
+        event.wait(seen);
         true
     }
 

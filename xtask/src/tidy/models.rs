@@ -23,9 +23,9 @@ mod tests {
 
     #[test]
     fn models_are_included() {
-        let models = (MODELS, "#[path = \"../../../base/src/gate/mod.rs\"]\nmod gate;");
+        let models = (MODELS, "#[path = \"../../../base/src/event_count/mod.rs\"]\nmod event_count;");
         let with = "#[cfg(all(test, loom))]\nmod models;";
-        assert!(check(&Tree::of(&[models, ("base/src/gate/mod.rs", with)])).is_empty());
+        assert!(check(&Tree::of(&[models, ("base/src/event_count/mod.rs", with)])).is_empty());
         assert!(check(&Tree::of(&[models, ("wal/src/log.rs", "// #[cfg(all(test, loom))]")])).is_empty());
         assert_eq!(check(&Tree::of(&[models, ("wal/src/log.rs", with)])).len(), 1);
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use esker_base::gate::Gate;
+use esker_base::event_count::EventCount;
 
 use super::*;
 use crate::scheduler::steps::Steps;
@@ -139,8 +139,8 @@ impl Scheduler for Busy {
         self.0.breathe();
     }
 
-    fn wait(&self, gate: &Gate, seen: u64, timeout: Option<Duration>) -> bool {
-        self.0.wait(gate, seen, timeout)
+    fn wait(&self, event: &EventCount, seen: u64, timeout: Option<Duration>) -> bool {
+        self.0.wait(event, seen, timeout)
     }
 
     fn stop(&self) {

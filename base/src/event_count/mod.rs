@@ -1,11 +1,11 @@
 //! An event count: how one part waits for another without polling and without missing a wake-up.
 //!
-//! The waiter reads [`Gate::epoch`], checks its condition, and only then waits for the epoch to move
-//! on; whoever makes the condition true calls [`Gate::open`] afterwards. A wake-up between the check
-//! and the wait moves the epoch, so the wait returns at once.
+//! The waiter reads [`EventCount::epoch`], checks its condition, and only then waits for the epoch to move
+//! on; the thread that makes the condition true calls [`EventCount::notify_all`] afterwards. A notification between the
+//! check and the wait moves the epoch, so the wait returns at once.
 //!
-//! Epoch and number of waiters share one atomic word, so every opening and every arrival of a waiter
-//! stand in one order: an opener either sees the waiter, or the waiter sees the opening. No fence and no
+//! Epoch and number of waiters share one atomic word, so every notification and every arrival of a waiter
+//! stand in one order: a notifier either sees the waiter, or the waiter sees the notification. No fence and no
 //! sequential consistency is needed, and loom checks it (`models.rs`).
 
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -20,40 +20,40 @@ const WAITERS: u64 = (1 << EPOCH_SHIFT) - 1;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Gate {
-    /// Epoch, then [`EPOCH_SHIFT`] bits of waiters: `open` skips the lock when there are none. The epoch
-    /// wraps after 2^44 openings, which only a wait that lasts exactly so many could mistake.
+pub struct EventCount {
+    /// Epoch, then [`EPOCH_SHIFT`] bits of waiters: `notify_all` skips the lock when there are none. The epoch
+    /// wraps after 2^44 notifications, which only a wait that lasts exactly so many could mistake.
     word: AtomicU64,
     lock: Mutex<()>,
-    opened: Condvar,
+    notified: Condvar,
 }
 
-impl Default for Gate {
+impl Default for EventCount {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Gate {
-    /// A gate nobody waits at.
+impl EventCount {
+    /// An event count nobody waits for.
     pub fn new() -> Self {
-        Gate { word: AtomicU64::new(0), lock: Mutex::new(()), opened: Condvar::new() }
+        EventCount { word: AtomicU64::new(0), lock: Mutex::new(()), notified: Condvar::new() }
     }
 
-    /// How often the gate was opened. Read it before checking the condition to wait for.
+    /// How many notifications there were. Read it before checking the condition to wait for.
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.word.load(Ordering::Acquire) >> EPOCH_SHIFT
     }
 
-    /// Wake everybody who waits. What the caller did before is seen by whoever sees the new epoch.
+    /// Wake all waiters. What the caller did before is seen by every thread that sees the new epoch.
     #[inline]
-    pub fn open(&self) {
+    pub fn notify_all(&self) {
         let before = self.word.fetch_add(1 << EPOCH_SHIFT, Ordering::AcqRel);
         if before & WAITERS > 0 {
             // A waiter between its look at the epoch and its sleep holds the lock: let it fall asleep.
             drop(self.lock.lock());
-            self.opened.notify_all();
+            self.notified.notify_all();
         }
     }
 
@@ -62,13 +62,13 @@ impl Gate {
         self.word.fetch_add(1, Ordering::AcqRel);
         let mut guard = self.lock.lock();
         while self.epoch() == seen {
-            self.opened.wait(&mut guard);
+            self.notified.wait(&mut guard);
         }
         drop(guard);
         self.word.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Wait until the epoch differs from `seen` or `timeout` has passed; whether the gate opened.
+    /// Wait until the epoch differs from `seen` or `timeout` has passed; whether there was a notification.
     #[cfg(not(loom))]
     #[cfg_attr(
         not(shuttle),
@@ -82,7 +82,7 @@ impl Gate {
         let mut guard = self.lock.lock();
         let mut timed_out = false;
         while self.epoch() == seen && !timed_out {
-            timed_out = self.opened.wait_for(&mut guard, timeout).timed_out();
+            timed_out = self.notified.wait_for(&mut guard, timeout).timed_out();
         }
         drop(guard);
         self.word.fetch_sub(1, Ordering::AcqRel);
