@@ -14,7 +14,7 @@
 //!
 //! - The commit lane's `turn` is held over its `queue` and over the `outcome` of each who waits; over the dead ranges' lock
 //!   and the memtable's; over what a transaction has `seen`, while that is checked, with reads of tables. And for a rotation over `current`'s install lock, the
-//!   sync lane's state lock, the spare log's, the backlog's and the jobs'; over `lock`, for a look whether the directory is still
+//!   sync lane's state lock, the recycled log's, the backlog's and the jobs'; over `lock`, for a look whether the directory is still
 //!   in place; and, where the new log's number is the first that is not reserved, over the manifest's `committer`, with a sync. A
 //!   scan only tries for `turn`: a callback within a commit may scan.
 //! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
@@ -50,8 +50,8 @@ use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
 use crate::pressure::Pressure;
+use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
-use crate::spare_log::SpareLog;
 use crate::superversion::{Current, MemtableAndLog};
 use crate::sync_lane::{LogPosition, SyncLane};
 use crate::turns::Turns;
@@ -71,7 +71,7 @@ pub(crate) struct Core {
     /// For the next memtables.
     pub(crate) spare: Arc<SpareChunks>,
     /// For the next log.
-    pub(crate) spare_log: SpareLog,
+    pub(crate) recycled_log: RecycledLog,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) dead_ranges: DeadRanges,
     pub(crate) lane: Lane,
@@ -280,7 +280,7 @@ impl Core {
             let old = if full.is_some() && by_calls {
                 self.reusable_log()
             } else {
-                self.jobs.remove_later(self.spare_log.give_up().map(FileName::Log));
+                self.jobs.remove_later(self.recycled_log.give_up().map(FileName::Log));
                 None
             };
             let log = self.create_log(number, Some(predecessor), full, old);
@@ -331,7 +331,7 @@ impl Core {
         let (fs, dir) = (&*self.env.fs, self.dir.as_path());
         let create = |allocated| LogWriter::create(fs, dir, identity, predecessor, allocated);
         let mut log = match old {
-            Some(old) => match LogWriter::reuse(fs, dir, identity, predecessor, old) {
+            Some(old) => match LogWriter::recycle(fs, dir, identity, predecessor, old) {
                 Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => {
                     create(LOG_ALLOCATION_MIN)
                 }
@@ -366,7 +366,7 @@ impl Core {
 
     /// Give back the space that is kept for logs to come: memtables hardly fill up any more. As far as that goes.
     pub(crate) fn give_log_space_back(&self) {
-        remove_files(self, self.spare_log.give_up().map(FileName::Log));
+        remove_files(self, self.recycled_log.give_up().map(FileName::Log));
         if let Some(log) = &mut self.lane.turn().log {
             let _ = log.trim();
         }
@@ -377,7 +377,7 @@ impl Core {
         if planted::is(Planted::LiveLogReused) {
             return self.current.load_full().sealed.last().map(|oldest| oldest.log);
         }
-        self.spare_log.take()
+        self.recycled_log.take()
     }
 
     /// Make everything acknowledged so far durable.
@@ -463,7 +463,7 @@ impl Core {
         let (waiting_for, events) = {
             let mut turn = self.lane.turn();
             let rotated = self.rotate(&mut turn, reason);
-            self.jobs.remove_later(self.spare_log.give_up().map(FileName::Log));
+            self.jobs.remove_later(self.recycled_log.give_up().map(FileName::Log));
             (rotated.map(|()| turn.log_number), std::mem::take(&mut turn.events))
         };
         for event in &events {

@@ -308,7 +308,7 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
         core.give_up_descriptors();
     }
     if scarce {
-        remove_files(core, core.spare_log.give_up().map(FileName::Log));
+        remove_files(core, core.recycled_log.give_up().map(FileName::Log));
     }
     if !will_retry {
         core.stop_writes(error);

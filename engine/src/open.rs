@@ -38,8 +38,8 @@ use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
 use crate::pressure::Pressure;
 use crate::recovery::{RecoveredLogs, read_logs};
+use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
-use crate::spare_log::SpareLog;
 use crate::superversion::{Current, MemtableAndLog, SuperVersion};
 use crate::sync_lane::SyncLane;
 use crate::turns::Turns;
@@ -456,7 +456,7 @@ impl Opening {
             versions,
             current: Current::new(first),
             spare,
-            spare_log: SpareLog::default(),
+            recycled_log: RecycledLog::default(),
             snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),
             dead_ranges: DeadRanges::default(),
             lane: Lane::new(turn),

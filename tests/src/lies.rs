@@ -119,7 +119,7 @@ impl LyingFs {
         let Some(FileName::Log(number)) = kind_of(path) else { return None };
         let database = database_of(&*self.inner, path)?;
         let identity = LogIdentity { database, number, kind: LogKind::WriteAhead };
-        let mut reader = match LogReader::open_reused(&*self.inner, path, identity, None, number) {
+        let mut reader = match LogReader::open_recycled(&*self.inner, path, identity, None, number) {
             Ok(reader) => reader,
             Err(error) => return offset_of(&error),
         };

@@ -1,7 +1,7 @@
 //! Floor 2 of the `esker` storage engine: opaque records, in order, durable.
 //!
-//! A log only grows while it is in use; when nobody needs it any more, its file may be written over by another
-//! ([`LogWriter::reuse`]). One [`LogWriter`] appends to it: records are staged, then one
+//! A log only grows while it is in use; when nobody needs it any more, its file may be recycled as another
+//! ([`LogWriter::recycle`]). One [`LogWriter`] appends to it: records are staged, then one
 //! `write` hands a whole group to the file. A [`LogSyncer`], used from other threads meanwhile, makes
 //! what was written durable. A [`LogReader`] reads a log back after a crash and tells a torn tail
 //! (dropped, as it was never durable) from damage (an error). The manifest is a log of the same

@@ -11,7 +11,7 @@
 //! of damage, and reading ends with [`Error::Corruption`]. Without one it is a torn tail: see
 //! [`LogReader::tail`]. The same goes for the log's header, as if it were a record at offset 0.
 //!
-//! A log may have been written over an older one ([`LogWriter::reuse`](crate::LogWriter::reuse)). What is left of that
+//! A log may have been written over an older one ([`LogWriter::recycle`](crate::LogWriter::recycle)). What is left of that
 //! stands behind its end: no record of it checks under this log's number, so it looks like a torn tail, and
 //! proves nothing.
 //!
@@ -119,13 +119,13 @@ impl LogReader {
         identity: LogIdentity,
         closed_len: Option<u64>,
     ) -> Result<LogReader> {
-        LogReader::open_reused(fs, path, identity, closed_len, FileNumber(0))
+        LogReader::open_recycled(fs, path, identity, closed_len, FileNumber(0))
     }
 
-    /// The same for a log that may have been made of the file of one before `forgotten`: nobody needs any of those, which
-    /// was durable before the first of their files was used again. If it has the header of one, its own was never durable, and
-    /// the log is blank unless there is proof that it was not.
-    pub fn open_reused(
+    /// The same for a log that may have been made of the recycled file of a log before `forgotten`. That those are not needed
+    /// was durable before the first of their files was recycled. If the file has the header of one of them, this log's own was
+    /// never durable, and the log is blank unless there is proof that it was not.
+    pub fn open_recycled(
         fs: &dyn Fs,
         path: &Path,
         identity: LogIdentity,

@@ -7,7 +7,7 @@ mod faults;
 mod golden;
 mod inspection;
 mod preallocation;
-mod reuse;
+mod recycle;
 mod round_trip;
 mod syncing;
 mod tails;
@@ -58,7 +58,7 @@ fn read_log(disk: &Disk, closed_len: Option<u64>) -> Result<(Vec<Read>, Tail)> {
 fn read_reused_bytes(bytes: &[u8]) -> Result<(Vec<Read>, Tail)> {
     let disk = Disk::default();
     disk.create(&path_of(LOG))?.write_at(bytes, 0)?;
-    read_all(LogReader::open_reused(&disk, &path_of(LOG), LOG, None, LOG.number)?)
+    read_all(LogReader::open_recycled(&disk, &path_of(LOG), LOG, None, LOG.number)?)
 }
 
 fn read_all(mut reader: LogReader) -> Result<(Vec<Read>, Tail)> {

@@ -141,15 +141,15 @@ impl LogWriter {
         Ok(LogWriter::behind_header(file, &identity, allocate_bytes))
     }
 
-    /// Make the log `identity` in `dir` of the file of log `old`, which nobody needs any more, whatever a power loss
-    /// brings back: its space and the system's memory for it are there already. It is written over from its start, and what
-    /// is not is no record of this log ([`crate::reader`]). As with [`LogWriter::create`] nothing is synced, neither header nor
-    /// name; until they are, the file may have either name and either header after a power loss. No
+    /// Recycle the file of log `old` as the log `identity` in `dir`: its space and the system's memory for it are there
+    /// already. `old` must not be needed any more, whatever a power loss brings back. The file is written over from its start;
+    /// what is left of the old log is no record of this one ([`crate::reader`]). As with [`LogWriter::create`] nothing is
+    /// synced, neither header nor name; until they are, the file may have either name and either header after a power loss. No
     /// writer of the old log may be left; a [`PreallocateTask`] of it does no harm.
     ///
     /// # Errors
     /// [`Error::Io`]. The file is removed then, as far as that goes, under either name.
-    pub fn reuse(
+    pub fn recycle(
         fs: &dyn Fs,
         dir: &Path,
         identity: LogIdentity,

@@ -206,7 +206,7 @@ impl Work {
         // One huge batch is not to hold its space for good.
         let longest = core.options.memtable_bytes_max.saturating_mul(2);
         let len = self.source.sealed_log_bytes();
-        len.is_some_and(|len| len <= longest) && core.spare_log.keep(self.source.log)
+        len.is_some_and(|len| len <= longest) && core.recycled_log.keep(self.source.log)
     }
 
     /// Install the first keyspace's tables ahead of the others': a bug for the crash suite to find.

@@ -93,7 +93,7 @@ impl Job for Upkeep {
         if now.saturating_sub(self.spare_since) >= SPARE {
             self.spare_since = now;
             core.spare.rest();
-            if core.spare_log.rests() {
+            if core.recycled_log.rests() {
                 core.give_log_space_back();
             }
         }

@@ -51,7 +51,7 @@ impl Chain<'_> {
     pub(crate) fn open(&self, number: FileNumber) -> Result<LogReader> {
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
         let (closed_len, forgotten) = (self.closed_len(number), self.marks.first_log);
-        LogReader::open_reused(self.fs, &self.path(number), identity, closed_len, forgotten)
+        LogReader::open_recycled(self.fs, &self.path(number), identity, closed_len, forgotten)
     }
 
     /// The length of log `number` in bytes, if the manifest knows it: then it was durable before.

@@ -59,7 +59,7 @@ pub(super) fn read(
                 let identity = LogIdentity { database, number, kind: LogKind::WriteAhead };
                 let path = dir.join(FileName::Log(number).to_string());
                 // Which logs were forgotten nobody may know any more.
-                logs.log(number, LogReader::open_reused(fs, &path, identity, None, number));
+                logs.log(number, LogReader::open_recycled(fs, &path, identity, None, number));
             }
         }
     }

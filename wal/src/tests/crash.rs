@@ -61,7 +61,7 @@ proptest! {
                     writer.syncer().sync().expect("a sound disk");
                 }
                 disk.file(&path_of(OLD)).remember_versions();
-                LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).expect("a sound disk")
+                LogWriter::recycle(&disk, dir(), LOG, None, OLD.number).expect("a sound disk")
             }
         };
         writer.fragment_bytes_max = fragment_bytes_max;

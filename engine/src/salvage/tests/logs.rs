@@ -55,7 +55,7 @@ fn ends(disk: &MemFs, name: &str) -> Vec<u64> {
     let current = esker_manifest::current_file::read(disk, Path::new(DIR)).expect("read");
     let identity = LogIdentity { database: current.database, number, kind: LogKind::WriteAhead };
     let mut reader =
-        LogReader::open_reused(disk, &path(name), identity, None, FileNumber(number.0)).expect("opened");
+        LogReader::open_recycled(disk, &path(name), identity, None, FileNumber(number.0)).expect("opened");
     let mut ends = Vec::new();
     while let Some(record) = reader.next().expect("a record") {
         ends.push(record.end);

@@ -31,7 +31,7 @@ fn it_has_the_new_name_and_the_new_records_and_the_old_length() {
     let before = disk.file(&path_of(OLD)).bytes();
     let predecessor = Predecessor { number: FileNumber(1), len: 64 };
     let mut writer =
-        LogWriter::reuse(&disk, dir(), LOG, Some(predecessor), OLD.number).expect("a sound disk");
+        LogWriter::recycle(&disk, dir(), LOG, Some(predecessor), OLD.number).expect("a sound disk");
     assert_eq!((writer.number(), writer.written()), (LOG.number, HEADER_LEN as u64));
     assert!(disk.stat(&path_of(OLD)).expect("a sound disk").is_none());
     // Nothing of the old one counts, from the first moment on.
@@ -60,7 +60,7 @@ fn an_old_header_is_that_of_a_blank_log() {
     let (records, tail) = read_reused_bytes(&old).expect("its own header was never durable");
     assert_eq!((records.len(), tail.valid_len, tail.torn), (0, 0, true));
     // With proof that the new log was durable once, it is damage.
-    let mut writer = LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
+    let mut writer = LogWriter::recycle(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
     write(&mut writer, 900);
     writer.syncer().sync().expect("a sound disk");
     write(&mut writer, 901);
@@ -78,7 +78,8 @@ fn the_header_of_a_log_that_is_needed_is_refused() {
     let disk = with_old();
     disk.rename(&path_of(OLD), &path_of(LOG)).expect("a sound disk");
     let opened = |identity, forgotten| {
-        LogReader::open_reused(&disk, &path_of(LOG), identity, None, forgotten).map(|reader| reader.tail())
+        LogReader::open_recycled(&disk, &path_of(LOG), identity, None, forgotten)
+            .map(|reader| reader.tail())
     };
     assert_eq!(opened(LOG, FileNumber(3)).expect("blank").valid_len, 0);
     for forgotten in [FileNumber(0), FileNumber(2)] {
@@ -94,7 +95,7 @@ fn the_header_of_a_log_that_is_needed_is_refused() {
 #[test]
 fn at_rest_it_is_cut_off_behind_the_next_extent() {
     let disk = with_old();
-    let mut writer = LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
+    let mut writer = LogWriter::recycle(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
     let len = || disk.file(&path_of(LOG)).bytes().len() as u64;
     let old = len();
     writer.trim().expect("nothing to do where nothing is made ready beforehand");
@@ -123,17 +124,17 @@ fn at_rest_it_is_cut_off_behind_the_next_extent() {
 fn a_file_that_cannot_be_made_the_new_log_is_removed() {
     let disk = with_old();
     disk.file(&path_of(OLD)).plan_writes(&[Outcome::Bad(7)]);
-    assert!(LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).is_err());
+    assert!(LogWriter::recycle(&disk, dir(), LOG, None, OLD.number).is_err());
     for identity in [OLD, LOG] {
         assert!(disk.stat(&path_of(identity)).expect("a sound disk").is_none());
     }
-    assert!(LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).is_err(), "there is none");
+    assert!(LogWriter::recycle(&disk, dir(), LOG, None, OLD.number).is_err(), "there is none");
 }
 
 #[test]
 fn what_is_left_of_the_old_one_is_shown_as_no_record_and_not_as_damage() {
     let disk = with_old();
-    let mut writer = LogWriter::reuse(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
+    let mut writer = LogWriter::recycle(&disk, dir(), LOG, None, OLD.number).expect("a sound disk");
     let end = write(&mut writer, 900);
     let fields: Vec<_> =
         inspect(&disk, &path_of(LOG)).expect("a log").collect::<Result<_, _>>().expect("a sound disk");

@@ -1,4 +1,4 @@
-//! The file of a log that nobody needs any more, for the next log to be written over.
+//! The file of a log that nobody needs any more, for the next log to be written over (RocksDB's `recycle_log_file_num`).
 //!
 //! To the system a new file is dear: it looks for pages, clears them, finds them a place on the device, and undoes all of it when
 //! the file goes. Of a file that is there it has all that, and a write is a copy: 9 µs for 126 KB where one into reserved
@@ -13,14 +13,14 @@
 //! any log whose removal it has undone.
 //!
 //! Order: a log comes here when the manifest has forgotten it, durably. So whatever a power loss leaves of the change of names
-//! and of the new header, nothing that counts was in the file ([`LogReader::open_reused`](esker_wal::LogReader::open_reused)).
+//! and of the new header, nothing that counts was in the file ([`LogReader::open_recycled`](esker_wal::LogReader::open_recycled)).
 
 use esker_base::FileNumber;
 use esker_base::sync::Mutex;
 
 /// See the module. Its lock is taken last.
 #[derive(Debug, Default)]
-pub(crate) struct SpareLog(Mutex<State>);
+pub(crate) struct RecycledLog(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -31,7 +31,7 @@ struct State {
     taken: bool,
 }
 
-impl SpareLog {
+impl RecycledLog {
     /// The log to write over, now that a memtable is full; from now on one is kept.
     pub(crate) fn take(&self) -> Option<FileNumber> {
         let mut state = self.0.lock();
@@ -73,24 +73,24 @@ mod tests {
 
     #[test]
     fn one_is_kept_while_memtables_fill_up() {
-        let spare = SpareLog::default();
-        assert!(!spare.keep(LOG), "nothing says that there will be another full one");
-        assert_eq!(spare.take(), None);
-        assert!(spare.keep(LOG));
-        assert!(!spare.keep(FileNumber(8)), "one is enough");
-        assert_eq!((spare.take(), spare.take()), (Some(LOG), None));
-        assert!(spare.keep(LOG));
-        assert_eq!((spare.give_up(), spare.give_up()), (Some(LOG), None));
-        assert!(!spare.keep(LOG));
+        let recycled = RecycledLog::default();
+        assert!(!recycled.keep(LOG), "nothing says that there will be another full one");
+        assert_eq!(recycled.take(), None);
+        assert!(recycled.keep(LOG));
+        assert!(!recycled.keep(FileNumber(8)), "one is enough");
+        assert_eq!((recycled.take(), recycled.take()), (Some(LOG), None));
+        assert!(recycled.keep(LOG));
+        assert_eq!((recycled.give_up(), recycled.give_up()), (Some(LOG), None));
+        assert!(!recycled.keep(LOG));
     }
 
     #[test]
     fn it_rests_when_none_has_filled_up_for_a_while() {
-        let spare = SpareLog::default();
-        assert!(!spare.rests(), "nobody has anything to give back");
-        spare.take();
-        assert_eq!((spare.rests(), spare.rests()), (false, true));
-        spare.give_up();
-        assert!(!spare.rests());
+        let recycled = RecycledLog::default();
+        assert!(!recycled.rests(), "nobody has anything to give back");
+        recycled.take();
+        assert_eq!((recycled.rests(), recycled.rests()), (false, true));
+        recycled.give_up();
+        assert!(!recycled.rests());
     }
 }
