@@ -40,12 +40,6 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// How many bytes [`put_varint`] writes for `value`.
-#[inline]
-pub fn varint_len(value: u64) -> usize {
-    (70 - (value | 1).leading_zeros() as usize) / 7
-}
-
 /// Reads integers and byte strings from a slice, refusing whatever does not fit.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {

@@ -113,11 +113,6 @@ impl<C: Cursor> Merge<C> {
         &mut self.sources
     }
 
-    /// The sources again.
-    pub fn into_sources(self) -> Vec<C> {
-        self.sources
-    }
-
     /// The index of the source that holds the current entry.
     #[inline]
     pub fn leader(&self) -> Option<usize> {

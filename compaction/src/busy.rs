@@ -47,11 +47,6 @@ impl Busy {
         self.jobs.len()
     }
 
-    /// How many jobs of `keyspace` run.
-    pub fn jobs_of(&self, keyspace: KeyspaceId) -> usize {
-        self.jobs.iter().filter(|job| job.keyspace == keyspace).count()
-    }
-
     /// Whether a running job reads or moves this table.
     #[inline]
     pub fn uses(&self, table: FileNumber) -> bool {

@@ -12,7 +12,7 @@
 //! Then [`MergeRun::finish`] hands the tables out, if each input gave as many entries, with the same content
 //! hash, as its description says: to this run, or to it and the runs over other parts of the keys
 //! ([`subcompaction`](crate::subcompaction)) together. On any error the inputs are untouched and the
-//! outputs are worthless: drop the run (or [`MergeRun::abandon`] it), and it has what it wrote removed ([`RunInput::remove`]).
+//! outputs are worthless: drop the run, and it has what it wrote removed ([`RunInput::remove`]).
 //!
 //! Durability order: each output is synced before it is read back; its name becomes durable with the
 //! manifest commit that installs it; only after that commit may inputs or logs go.
@@ -267,11 +267,6 @@ impl<C: Cursor> MergeRun<C> {
     #[cfg(test)]
     pub(crate) fn describe_anew(&mut self, source: usize, tables: Vec<TableMeta>) {
         self.promised[source] = tables;
-    }
-
-    /// Remove everything that was written. Dropping the run does the same.
-    pub fn abandon(self) {
-        drop(self);
     }
 
     /// Add what reading the sources has cost since the last call to `cost`.

@@ -139,7 +139,7 @@ impl World {
             Action::Abandon(n) if !self.jobs.is_empty() => {
                 let job = self.jobs.swap_remove(n % self.jobs.len());
                 self.busy.end(job.id);
-                job.run.into_iter().for_each(MergeRun::abandon);
+                drop(job.run);
             }
             Action::Load(load) => self.load = load,
             Action::TakeSnapshot => self.snapshots.push(self.last),

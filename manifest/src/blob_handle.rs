@@ -43,7 +43,7 @@ impl BlobHandle {
         Arc::new(BlobHandle::build(meta, None))
     }
 
-    /// A handle of an open blob file that no version set knows: nobody is told of its end.
+    /// A handle of an open blob file that no version set knows: for tests of compactions, whose blob files are read.
     pub fn of_reader(reader: Arc<BlobReader>) -> Arc<BlobHandle> {
         let handle = BlobHandle::build(*reader.meta(), None);
         handle.reader.get_or_init(|| reader);

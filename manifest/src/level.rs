@@ -108,14 +108,6 @@ impl Level {
         &self.runs
     }
 
-    /// Of a sorted level: the one table whose bounds hold `key`. In level 0 each of its [`runs`](Level::runs) is asked;
-    /// asking the level is a programmer's mistake and panics.
-    #[inline]
-    pub fn find(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
-        assert!(self.sorted, "tables of level 0 overlap: any of them may hold the key");
-        self.runs.first()?.find(key)
-    }
-
     /// Of a sorted level: the index of the first table that does not end before `key` (the one that holds
     /// it, or else the first behind it); [`len`](Level::len) if every table does. A walk forward from `key`
     /// begins there. Panics for level 0.

@@ -123,11 +123,6 @@ impl Tree {
         self.levels.iter().all(Level::is_empty)
     }
 
-    /// The level that table `number` is in.
-    pub fn level_of(&self, number: FileNumber) -> Option<u8> {
-        self.tables().find(|(_, table)| table.number() == number).map(|(level, _)| level)
-    }
-
     /// The handle of table `number`.
     pub fn table(&self, number: FileNumber) -> Option<&Arc<TableHandle>> {
         self.tables().map(|(_, table)| table).find(|table| table.number() == number)

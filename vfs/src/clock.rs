@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the system's clocks are read here and nowhere else")]
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time, monotonic and of the calendar.
@@ -48,8 +48,6 @@ impl Clock for OsClock {
 pub struct SimClock {
     /// Nanoseconds since the start; enough for 584 years.
     nanos: AtomicU64,
-    /// What the calendar showed at the start, plus every jump since.
-    wall_start_millis: AtomicI64,
 }
 
 impl SimClock {
@@ -58,7 +56,7 @@ impl SimClock {
 
     /// A clock at zero.
     pub fn new() -> Self {
-        SimClock { nanos: AtomicU64::new(0), wall_start_millis: AtomicI64::new(Self::WALL_START_MILLIS) }
+        SimClock { nanos: AtomicU64::new(0) }
     }
 
     /// Let `time` pass, on both clocks.
@@ -82,12 +80,6 @@ impl SimClock {
         let nanos = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
         self.nanos.fetch_max(nanos, Ordering::SeqCst);
     }
-
-    /// Move the calendar by `millis`, either way, as an operator or a time server does. The monotonic
-    /// clock does not move.
-    pub fn jump_wall(&self, millis: i64) {
-        self.wall_start_millis.fetch_add(millis, Ordering::SeqCst);
-    }
 }
 
 impl Default for SimClock {
@@ -103,7 +95,7 @@ impl Clock for SimClock {
 
     fn wall_millis(&self) -> u64 {
         let passed = i64::try_from(self.nanos.load(Ordering::SeqCst) / 1_000_000).unwrap_or(i64::MAX);
-        let wall = self.wall_start_millis.load(Ordering::SeqCst).saturating_add(passed);
+        let wall = Self::WALL_START_MILLIS.saturating_add(passed);
         u64::try_from(wall).unwrap_or(0)
     }
 }

@@ -305,7 +305,8 @@ impl LogWriter {
     }
 
     /// Bytes staged and not yet written, headers included.
-    pub fn staged_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn staged_bytes(&self) -> usize {
         self.buffer.len()
     }
 

@@ -14,8 +14,7 @@ fn a_tree_knows_where_its_tables_are() {
     ]);
     let order: Vec<(u8, u64)> = tree.tables().map(|(level, table)| (level, table.number().0)).collect();
     assert_eq!(order, [(0, 9), (0, 7), (2, 3), (2, 4)]);
-    assert_eq!(tree.level_of(FileNumber(4)), Some(2));
-    assert_eq!(tree.level_of(FileNumber(5)), None);
+    assert!(tree.table(FileNumber(5)).is_none());
     assert_eq!(tree.table(FileNumber(3)).map(|table| table.meta.file_bytes), Some(1003));
     assert_eq!((tree.table_count(), tree.bytes(), tree.deepest()), (4, 4023, Some(2)));
     assert!(tree.level(7).is_none());

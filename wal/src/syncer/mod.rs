@@ -156,12 +156,14 @@ impl LogSyncer {
     }
 
     /// The end of what was written, in bytes: what a `sync` now would make durable.
-    pub fn written(&self) -> u64 {
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn written(&self) -> u64 {
         self.shared.written.load(Ordering::Acquire)
     }
 
     /// Ok while the log takes writes; the error that `sync` would return once it does not.
-    pub fn check(&self) -> Result<()> {
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn check(&self) -> Result<()> {
         self.shared.check()
     }
 }
