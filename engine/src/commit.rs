@@ -15,641 +15,21 @@
 //! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under `turn`, and by one that
 //! leaves; `turn` for the length of one group, including its write but no sync of the log. What else is taken under `turn` stands in `core`.
 
+mod group;
+mod queue;
+
 use std::sync::Arc;
 
-use esker_base::event::Event;
-use esker_base::memory::{self, SMALL_BYTES};
-use esker_base::planted::{self, Planted};
-use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
-use esker_base::{Error, FileNumber, Kind, OpCost, Result, SeqNo};
-use esker_vfs::os::memory::prefetch_front;
-use esker_wal::{LogWriter, WriteFailure};
+use esker_base::sync::atomic::Ordering;
+use esker_base::{Error, OpCost, Result};
 
 use crate::batch::{Op, Ops};
 use crate::core::Core;
-use crate::deletes::Deletes;
-use crate::memtable::{MemtableWriter, Writes};
-use crate::operators::contained;
 use crate::options::Durability;
 use crate::sync_lane::LogPosition;
 use crate::transaction::read_set::ReadSet;
-
-/// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
-/// and the size of one write.
-const GROUP_BYTES_MAX: usize = 1 << 20;
-/// How many groups a leader commits before it hands the lead to somebody else: bounds what its own caller
-/// waits for others.
-const GROUPS_MAX: usize = 8;
-/// How often a writer looks for its outcome before it lets others have its processor: for 7 µs where a pause takes 55 ns.
-/// A group takes one or two.
-const SPINS: u32 = 128;
-/// How often it lets them before it sleeps. An outcome that is late is mostly one whose leader has no processor: that gets one
-/// sooner so, and falling asleep and being woken takes 14 µs.
-const YIELDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 16 };
-
-/// How often a leader looks whether as many have queued as were in the group before, until it goes without them: whoever
-/// was in that needs about a microsecond to come back, and every group costs a call of the system.
-const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 24 };
-
-/// How many numbers [`Turn::firsts`] keeps room for: more than a group of threads that wait mostly has.
-const FIRSTS_KEPT_MAX: usize = 64;
-
-/// Cache lines of a lone put's value that are asked for before anything is done with it; the processor asks for the rest
-/// once it is read.
-const LONE_VALUE_LINES: usize = 4;
-
-const CLOSING: &str = "close() was called on this handle or a clone of it";
-
-/// The state only the leader touches.
-pub(crate) struct Turn {
-    /// `None` without a log.
-    pub(crate) log: Option<LogWriter>,
-    pub(crate) log_number: FileNumber,
-    pub(crate) memtable: MemtableWriter,
-    pub(crate) last_seqno: SeqNo,
-    /// How many had queued for the last group.
-    pub(crate) followers: usize,
-    /// Room for a group's first numbers, kept from group to group.
-    pub(crate) firsts: Vec<Option<SeqNo>>,
-    /// The rows that were deleted one by one lately.
-    pub(crate) deletes: Deletes,
-    /// The database is being closed: what is written by now is the last of it.
-    pub(crate) closing: bool,
-    /// To be told to the listeners once the turn is over: they may call back.
-    pub(crate) events: Vec<Event>,
-}
-
-impl Turn {
-    /// Where the log ends; none without a log.
-    #[inline]
-    pub(crate) fn position(&self) -> Option<LogPosition> {
-        self.log.as_ref().map(|log| LogPosition { log: self.log_number, offset: log.written() })
-    }
-}
-
-/// One commit's content, borrowed from whoever waits for it.
-#[derive(Clone, Copy)]
-pub(crate) enum Work<'a> {
-    /// A single operation: no batch is encoded for it.
-    One(Op<'a>),
-    /// A batch.
-    Batch(&'a Ops),
-    /// A transaction's writes, to be committed only if nothing it read has changed.
-    Transaction(&'a Ops, &'a ReadSet),
-}
-
-/// The same, owned: what a writer leaves in the queue when somebody else leads.
-enum OwnedWork {
-    Batch(Ops),
-    Transaction(Ops, Arc<ReadSet>),
-}
-
-impl OwnedWork {
-    fn as_work(&self) -> Work<'_> {
-        match self {
-            OwnedWork::Batch(ops) => Work::Batch(ops),
-            OwnedWork::Transaction(ops, reads) => Work::Transaction(ops, reads),
-        }
-    }
-}
-
-/// A writer in the queue.
-struct Request {
-    work: OwnedWork,
-    /// Set with the outcome: what the writer looks at before it sleeps.
-    answered: AtomicBool,
-    outcome: Mutex<Outcome>,
-    woken: Condvar,
-}
-
-enum Outcome {
-    Waiting,
-    /// The leader before has left: this writer leads now.
-    Lead,
-    Done(Answer),
-}
-
-/// Where a commit went.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Committed {
-    /// The end of its log record; `None` without a log.
-    pub(crate) position: Option<LogPosition>,
-}
-
-/// What the lane answers a commit. The error is boxed: an answer is handed on a few times.
-type Answer = Result<Committed, Box<Error>>;
-
-/// See the module.
-pub(crate) struct Lane {
-    queue: Mutex<Vec<Arc<Request>>>,
-    /// How many wait in `queue`, for whoever only looks: changed under its lock.
-    waiting: AtomicUsize,
-    /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
-    /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
-    led: AtomicBool,
-    turn: Mutex<Turn>,
-}
-
-impl Work<'_> {
-    fn ops(&self) -> u64 {
-        match self {
-            Work::One(_) => 1,
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.count(),
-        }
-    }
-
-    /// How many operations delete a key or a range of them.
-    fn deletes(&self) -> u64 {
-        match self {
-            Work::One(op) => u64::from(op.is_delete()),
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.deletes(),
-        }
-    }
-
-    fn range_deletes(&self) -> u64 {
-        match self {
-            // One of those may be two operations, so it is a batch.
-            Work::One(_) => 0,
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.range_deletes(),
-        }
-    }
-
-    /// Bytes of keys and values.
-    fn user_bytes(&self) -> u64 {
-        match self {
-            Work::One(op) => (op.key.len() + op.value.len()) as u64,
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.user_bytes(),
-        }
-    }
-
-    /// About as many as its part of a log record has.
-    fn bytes(&self) -> usize {
-        match self {
-            Work::One(op) => op.key.len() + op.value.len(),
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
-        }
-    }
-
-    fn to_owned(self, reads: Option<&Arc<ReadSet>>) -> Result<OwnedWork> {
-        Ok(match (self, reads) {
-            (Work::One(op), _) => {
-                let mut ops = Ops::default();
-                ops.push(op)?;
-                OwnedWork::Batch(ops)
-            }
-            (Work::Batch(ops), _) => OwnedWork::Batch(ops.copied()?),
-            (Work::Transaction(ops, _), Some(reads)) => {
-                OwnedWork::Transaction(ops.copied()?, Arc::clone(reads))
-            }
-            (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
-        })
-    }
-
-    pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
-        match self {
-            Work::One(op) => each(*op),
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.iter().for_each(each),
-        }
-    }
-}
-
-impl Lane {
-    pub(crate) fn new(turn: Turn) -> Self {
-        Lane {
-            queue: Mutex::new(Vec::new()),
-            waiting: AtomicUsize::new(0),
-            led: AtomicBool::new(false),
-            turn: Mutex::new(turn),
-        }
-    }
-
-    /// The leader's state, for rotation and closing.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock()
-    }
-
-    /// The leader's state, if nobody leads just now.
-    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, Turn>> {
-        self.turn.try_lock()
-    }
-
-    /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
-    #[inline]
-    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
-        if self.begin_lead() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
-    }
-
-    /// Whether nobody led: now the caller does.
-    #[inline]
-    fn begin_lead(&self) -> bool {
-        !self.led.swap(true, Ordering::Acquire)
-    }
-
-    /// Wait behind a leader; should it go meanwhile, lead.
-    #[inline(never)]
-    fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
-        // A batch may be large: the copy is made while others may queue.
-        let request = Arc::new(Request {
-            work: work.to_owned(reads)?,
-            answered: AtomicBool::new(false),
-            outcome: Mutex::new(Outcome::Waiting),
-            woken: Condvar::new(),
-        });
-        {
-            let mut queue = self.queue.lock();
-            if !self.begin_lead() {
-                queue.push(Arc::clone(&request));
-                self.waiting.store(queue.len(), Ordering::Relaxed);
-                drop(queue);
-                return self.follow(core, &request);
-            }
-        }
-        self.lead(core, work)
-    }
-
-    /// Wait for the outcome, or for the lead.
-    fn follow(&self, core: &Core, request: &Arc<Request>) -> Answer {
-        request.watch();
-        {
-            let mut outcome = request.outcome.lock();
-            while matches!(*outcome, Outcome::Waiting) {
-                request.woken.wait(&mut outcome);
-            }
-            if let Outcome::Done(result) = std::mem::replace(&mut *outcome, Outcome::Waiting) {
-                return result;
-            }
-        }
-        self.lead(core, request.work.as_work())
-    }
-
-    /// Commit `own`, with whoever has queued by now, and then others: see [`Lane::lead_groups`].
-    #[inline]
-    fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
-        let mut turn = self.begin_group();
-        // By reference: what was stored field by field a moment ago is slow to copy.
-        let op = match &own {
-            Work::One(op) if self.waiting.load(Ordering::Relaxed) == 0 => op,
-            _ => return self.lead_groups(core, turn, Some(own)).unwrap_or_else(unanswered),
-        };
-        turn.followers = 0;
-        let outcome = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
-        let answer = outcome.map(|()| Committed { position: turn.position() });
-        let events = std::mem::take(&mut turn.events);
-        drop(turn);
-        if !matches!(self.leave(true), Leaving::Free) {
-            self.lead_groups(core, self.begin_group(), None);
-        }
-        for event in &events {
-            core.emit(event);
-        }
-        answer
-    }
-
-    /// The turn, once as many have queued as can be hoped for.
-    #[inline]
-    fn begin_group(&self) -> MutexGuard<'_, Turn> {
-        let turn = self.turn.lock();
-        self.wait_for_followers(turn.followers);
-        turn
-    }
-
-    /// Commit `own`, if there is any, and whoever has queued by now, then whoever has queued meanwhile, until nobody is
-    /// left or enough was done for others. The answer to `own`.
-    #[inline(never)]
-    fn lead_groups<'a>(
-        &'a self,
-        core: &Core,
-        mut turn: MutexGuard<'a, Turn>,
-        mut own: Option<Work<'_>>,
-    ) -> Option<Answer> {
-        let mut answer = None;
-        let mut events = Vec::new();
-        let mut groups = 0;
-        let next = loop {
-            let followers = self.take_followers(own);
-            turn.followers = followers.len();
-            answer = answer.or(commit_and_wake(core, &mut turn, own.take(), &followers));
-            events.append(&mut turn.events);
-            drop(turn);
-            groups += 1;
-            match self.leave(groups < GROUPS_MAX) {
-                Leaving::Stay => turn = self.begin_group(),
-                Leaving::Free => break None,
-                Leaving::To(next) => break Some(next),
-            }
-        };
-        // Until that one runs nobody commits: hence the patience before.
-        if let Some(next) = next {
-            next.wake(Outcome::Lead);
-        }
-        for event in &events {
-            core.emit(event);
-        }
-        answer
-    }
-
-    /// Wait until `hoped` have queued, but not for long.
-    #[inline]
-    fn wait_for_followers(&self, hoped: usize) {
-        for _ in 0..PATIENCE {
-            if self.waiting.load(Ordering::Relaxed) >= hoped {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    /// Those who go with `own`, or without it: at least one then.
-    fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
-        // Whoever queues now is found at the end: a lone batch need not ask for the lock twice.
-        if self.waiting.load(Ordering::Relaxed) == 0 {
-            return Vec::new();
-        }
-        let mut bytes = own.map_or(0, |own| own.bytes());
-        let mut queue = self.queue.lock();
-        let fits = queue
-            .iter()
-            .take_while(|request| {
-                bytes += request.work.as_work().bytes();
-                bytes <= GROUP_BYTES_MAX
-            })
-            .count();
-        let least = usize::from(own.is_none()).min(queue.len());
-        let followers = queue.drain(..fits.max(least)).collect();
-        self.waiting.store(queue.len(), Ordering::Relaxed);
-        followers
-    }
-
-    /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
-    #[inline]
-    fn leave(&self, patient: bool) -> Leaving {
-        let mut queue = self.queue.lock();
-        if queue.is_empty() {
-            self.led.store(false, Ordering::Release);
-            Leaving::Free
-        } else if patient {
-            Leaving::Stay
-        } else {
-            let next = queue.remove(0);
-            self.waiting.store(queue.len(), Ordering::Relaxed);
-            Leaving::To(next)
-        }
-    }
-}
-
-/// What a leader does after a group.
-enum Leaving {
-    /// Commit the next group.
-    Stay,
-    /// Go; the lane is free.
-    Free,
-    /// Go, and hand the lead to this writer.
-    To(Arc<Request>),
-}
-
-/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the answer to `own`.
-fn commit_and_wake(
-    core: &Core,
-    turn: &mut Turn,
-    own: Option<Work<'_>>,
-    followers: &[Arc<Request>],
-) -> Option<Answer> {
-    let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
-    let mut results: Vec<Option<Answer>> = group.iter().map(|_| None).collect();
-    let outcome = commit_contained(core, turn, |turn| {
-        commit_group(core, turn, &group, &mut results);
-        Ok(())
-    });
-    if let Err(in_doubt) = outcome {
-        results.fill_with(|| Some(Err(in_doubt.clone())));
-    }
-    let mut results = results.into_iter();
-    let result = own.and_then(|_| results.next().flatten());
-    for (follower, result) in followers.iter().zip(results) {
-        follower.wake(Outcome::Done(result.unwrap_or_else(unanswered)));
-    }
-    result
-}
-
-fn unanswered() -> Answer {
-    unreachable!("every commit of a group gets an outcome")
-}
-
-impl Request {
-    /// Wait a while for the outcome, awake.
-    fn watch(&self) {
-        for _ in 0..YIELDS {
-            for _ in 0..SPINS {
-                if self.answered.load(Ordering::Acquire) {
-                    return;
-                }
-                std::hint::spin_loop();
-            }
-            give_way();
-        }
-    }
-
-    fn wake(&self, outcome: Outcome) {
-        *self.outcome.lock() = outcome;
-        self.answered.store(true, Ordering::Release);
-        self.woken.notify_one();
-    }
-}
-
-/// What `commit` says. A panic in it must not leave the lane led by nobody, and its followers waiting: what it was
-/// committing is in doubt, and writes stop.
-#[inline]
-fn commit_contained<T>(
-    core: &Core,
-    turn: &mut Turn,
-    commit: impl FnOnce(&mut Turn) -> Result<T, Box<Error>>,
-) -> Result<T, Box<Error>> {
-    contained(|| commit(turn)).unwrap_or_else(|message| {
-        let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
-        turn.events.extend(core.stop_writes_quietly(&cause));
-        Err(Box::new(Error::InDoubt { cause: Box::new(cause) }))
-    })
-}
-
-/// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it. Where
-/// many rows were deleted lately, a walk over them is begun.
-#[inline]
-fn begin_commit(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Error>> {
-    if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
-        return Err(Box::new(Error::Closed { why: CLOSING }));
-    }
-    core.health().check()?;
-    core.rotate_if_full(turn, range_deletes)?;
-    if turn.deletes.are_many() {
-        core.sweep(turn);
-    }
-    Ok(())
-}
-
-/// Number, log, apply and publish a single operation, not a range delete, that has come alone. The insertion is begun
-/// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
-/// system writes.
-#[inline(never)]
-fn commit_lone(core: &Core, turn: &mut Turn, op: &Op<'_>) -> Result<(), Box<Error>> {
-    begin_commit(core, turn, 0)?;
-    let bytes = op.key.len() + op.value.len();
-    make_room(turn.log.as_mut(), bytes).map_err(aborted)?;
-    let number = turn.last_seqno.plus(1);
-    prefetch_front(op.value, LONE_VALUE_LINES);
-    let mut insertion = turn.memtable.expect(op.keyspace, op.key);
-    if let Some(log) = &mut turn.log {
-        log.stage_with(number.0, |out| op.encode(out));
-    }
-    insertion.expect_leaf();
-    write_log(core, &mut turn.log, &mut turn.events)?;
-    if op.kind == Kind::Delete {
-        turn.deletes.note(op.keyspace, op.key);
-    } else if core.dead_ranges.any() && !op.is_delete() {
-        core.dead_ranges.put(op.keyspace, op.key);
-    }
-    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, number)).flatten() {
-        Some(folded) => insertion.insert(number, Kind::Put, &folded),
-        None => insertion.insert(number, op.kind, op.value),
-    }
-    turn.last_seqno = number;
-    core.snapshots().publish(number);
-    core.metrics().count_commit(1, bytes as u64);
-    Ok(())
-}
-
-fn aborted(cause: Error) -> Error {
-    Error::Aborted { cause: Box::new(cause) }
-}
-
-/// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
-fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Answer>]) {
-    let range_deletes = group.iter().map(Work::range_deletes).sum();
-    if let Err(error) = begin_commit(core, turn, range_deletes) {
-        results.fill_with(|| Some(Err(error.clone())));
-        return;
-    }
-    // Numbers and log records. A transaction is checked against everything published and against
-    // the members of this group before it, which are not applied yet: those it meets in `earlier`.
-    let mut next = turn.last_seqno.plus(1);
-    let mut firsts = std::mem::take(&mut turn.firsts);
-    firsts.clear();
-    for (index, work) in group.iter().enumerate() {
-        if let Work::Transaction(_, reads) = work {
-            let earlier = group[..index].iter().zip(&firsts).filter(|(_, first)| first.is_some());
-            let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
-            let outcome = reads.check_group(earlier).and_then(|()| reads.check(core));
-            if let Err(error) = outcome {
-                results[index] = Some(Err(Box::new(error)));
-                firsts.push(None);
-                continue;
-            }
-        }
-        if let Err(cause) = make_room(turn.log.as_mut(), work.bytes()) {
-            results[index] = Some(Err(Box::new(aborted(cause))));
-            firsts.push(None);
-            continue;
-        }
-        if let Some(log) = &mut turn.log {
-            stage(log, next, work);
-        }
-        firsts.push(Some(next));
-        next = next.plus(work.ops());
-    }
-    if firsts.iter().all(Option::is_none) {
-        return;
-    }
-    if let Err(error) = write_log(core, &mut turn.log, &mut turn.events) {
-        for result in results.iter_mut().filter(|r| r.is_none()) {
-            *result = Some(Err(error.clone()));
-        }
-        return;
-    }
-    let position = turn.position();
-    // Published together below.
-    turn.memtable.begin_group(turn.last_seqno.plus(1));
-    let mut writes = turn.memtable.writes();
-    for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
-        let Some(first) = *first else { continue };
-        let mut seqno = first;
-        let watched = core.dead_ranges.any();
-        work.for_each(|op| {
-            if op.kind == Kind::Delete {
-                turn.deletes.note(op.keyspace, op.key);
-            } else if watched && !op.is_delete() {
-                core.dead_ranges.put(op.keyspace, op.key);
-            }
-            match (op.kind == Kind::Merge).then(|| core.fold_early(writes.settled(), op, seqno)).flatten() {
-                Some(folded) => writes.insert(op.keyspace, op.key, seqno, Kind::Put, &folded),
-                None => apply(&mut writes, op, seqno),
-            }
-            if planted::is(Planted::TornGroup) {
-                writes.settled();
-                core.snapshots().publish(seqno);
-            }
-            seqno = SeqNo(seqno.0 + 1);
-        });
-        core.metrics().count_commit(work.ops(), work.user_bytes());
-        results[index] = Some(Ok(Committed { position }));
-    }
-    drop(writes);
-    turn.last_seqno = SeqNo(next.0 - 1);
-    core.snapshots().publish(turn.last_seqno);
-    firsts.shrink_to(FIRSTS_KEPT_MAX);
-    turn.firsts = firsts;
-}
-
-/// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: behind the log's write it
-/// would be too late.
-#[inline]
-fn make_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
-    if bytes <= SMALL_BYTES { Ok(()) } else { make_much_room(log, bytes) }
-}
-
-#[cold]
-fn make_much_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
-    if let Some(log) = log {
-        // A single operation is encoded on the way.
-        log.reserve(bytes.saturating_add(Op::HEADS_BYTES_MAX))?;
-    }
-    memory::probe(bytes, "a commit's part of the memtable")
-}
-
-fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
-    match work {
-        Work::Batch(ops) if planted::is(Planted::TornRecord) && ops.count() > 1 => {
-            let (head, tail) = ops.bytes().split_at(ops.first_bytes());
-            log.stage(first.0, &[head]);
-            log.stage(first.0 + 1, &[tail]);
-        }
-        Work::Batch(ops) | Work::Transaction(ops, _) => log.stage(first.0, &[ops.bytes()]),
-        Work::One(op) => log.stage_with(first.0, |out| op.encode(out)),
-    }
-}
-
-/// Write what is staged.
-#[inline]
-fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) -> Result<(), Box<Error>> {
-    let Some(log) = log else { return Ok(()) };
-    if let Err(failure) = log.write() {
-        if !matches!(failure, WriteFailure::Undone(_)) {
-            events.extend(core.stop_writes_quietly(failure.error()));
-        }
-        return Err(Box::new(failure.into()));
-    }
-    if let Some(preparation) = log.preallocate_task() {
-        core.jobs.prepare_log(preparation);
-    }
-    Ok(())
-}
-
-/// Put one operation into a memtable.
-pub(crate) fn apply(memtable: &mut Writes<'_>, op: Op<'_>, seqno: SeqNo) {
-    match op.kind {
-        Kind::RangeDelete => memtable.delete_range(op.keyspace, op.key, op.value, seqno),
-        kind => memtable.insert(op.keyspace, op.key, seqno, kind, op.value),
-    }
-}
+pub(crate) use group::{Turn, apply};
+pub(crate) use queue::Lane;
 
 impl Core {
     /// Commit `ops` with at least the database's durability.
@@ -741,3 +121,102 @@ impl Core {
         Ok(Durability::Sync)
     }
 }
+
+/// One commit's content, borrowed from whoever waits for it.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
+    /// A single operation: no batch is encoded for it.
+    One(Op<'a>),
+    /// A batch.
+    Batch(&'a Ops),
+    /// A transaction's writes, to be committed only if nothing it read has changed.
+    Transaction(&'a Ops, &'a ReadSet),
+}
+
+impl Work<'_> {
+    fn ops(&self) -> u64 {
+        match self {
+            Work::One(_) => 1,
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.count(),
+        }
+    }
+
+    /// How many operations delete a key or a range of them.
+    fn deletes(&self) -> u64 {
+        match self {
+            Work::One(op) => u64::from(op.is_delete()),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.deletes(),
+        }
+    }
+
+    fn range_deletes(&self) -> u64 {
+        match self {
+            // One of those may be two operations, so it is a batch.
+            Work::One(_) => 0,
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.range_deletes(),
+        }
+    }
+
+    /// Bytes of keys and values.
+    fn user_bytes(&self) -> u64 {
+        match self {
+            Work::One(op) => (op.key.len() + op.value.len()) as u64,
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.user_bytes(),
+        }
+    }
+
+    /// About as many as its part of a log record has.
+    fn bytes(&self) -> usize {
+        match self {
+            Work::One(op) => op.key.len() + op.value.len(),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
+        }
+    }
+
+    fn to_owned(self, reads: Option<&Arc<ReadSet>>) -> Result<OwnedWork> {
+        Ok(match (self, reads) {
+            (Work::One(op), _) => {
+                let mut ops = Ops::default();
+                ops.push(op)?;
+                OwnedWork::Batch(ops)
+            }
+            (Work::Batch(ops), _) => OwnedWork::Batch(ops.copied()?),
+            (Work::Transaction(ops, _), Some(reads)) => {
+                OwnedWork::Transaction(ops.copied()?, Arc::clone(reads))
+            }
+            (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
+        })
+    }
+
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
+        match self {
+            Work::One(op) => each(*op),
+            Work::Batch(ops) | Work::Transaction(ops, _) => ops.iter().for_each(each),
+        }
+    }
+}
+
+/// The same, owned: what a writer leaves in the queue when somebody else leads.
+enum OwnedWork {
+    Batch(Ops),
+    Transaction(Ops, Arc<ReadSet>),
+}
+
+impl OwnedWork {
+    fn as_work(&self) -> Work<'_> {
+        match self {
+            OwnedWork::Batch(ops) => Work::Batch(ops),
+            OwnedWork::Transaction(ops, reads) => Work::Transaction(ops, reads),
+        }
+    }
+}
+
+/// Where a commit went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Committed {
+    /// The end of its log record; `None` without a log.
+    pub(crate) position: Option<LogPosition>,
+}
+
+/// What the lane answers a commit. The error is boxed: an answer is handed on a few times.
+type Answer = Result<Committed, Box<Error>>;

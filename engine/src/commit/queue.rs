@@ -1,0 +1,270 @@
+//! The queue of writers: who leads, who follows, and how an outcome comes back.
+
+use std::sync::Arc;
+
+use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
+
+use super::group::{Turn, commit_and_wake, commit_contained, commit_lone, unanswered};
+use super::{Answer, Committed, OwnedWork, Work};
+use crate::core::Core;
+use crate::transaction::read_set::ReadSet;
+
+/// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
+/// and the size of one write.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+/// How many groups a leader commits before it hands the lead to somebody else: bounds what its own caller
+/// waits for others.
+const GROUPS_MAX: usize = 8;
+/// How often a writer looks for its outcome before it lets others have its processor: for 7 µs where a pause takes 55 ns.
+/// A group takes one or two.
+const SPINS: u32 = 128;
+/// How often it lets them before it sleeps. An outcome that is late is mostly one whose leader has no processor: that gets one
+/// sooner so, and falling asleep and being woken takes 14 µs.
+const YIELDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 16 };
+
+/// How often a leader looks whether as many have queued as were in the group before, until it goes without them: whoever
+/// was in that needs about a microsecond to come back, and every group costs a call of the system.
+const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 24 };
+
+/// See the module.
+pub(crate) struct Lane {
+    queue: Mutex<Vec<Arc<Request>>>,
+    /// How many wait in `queue`, for whoever only looks: changed under its lock.
+    waiting: AtomicUsize,
+    /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
+    /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
+    led: AtomicBool,
+    turn: Mutex<Turn>,
+}
+
+impl Lane {
+    pub(crate) fn new(turn: Turn) -> Self {
+        Lane {
+            queue: Mutex::new(Vec::new()),
+            waiting: AtomicUsize::new(0),
+            led: AtomicBool::new(false),
+            turn: Mutex::new(turn),
+        }
+    }
+
+    /// The leader's state, for rotation and closing.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock()
+    }
+
+    /// The leader's state, if nobody leads just now.
+    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, Turn>> {
+        self.turn.try_lock()
+    }
+
+    /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
+    #[inline]
+    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+        if self.begin_lead() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
+    }
+
+    /// Whether nobody led: now the caller does.
+    #[inline]
+    fn begin_lead(&self) -> bool {
+        !self.led.swap(true, Ordering::Acquire)
+    }
+
+    /// Wait behind a leader; should it go meanwhile, lead.
+    #[inline(never)]
+    fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+        // A batch may be large: the copy is made while others may queue.
+        let request = Arc::new(Request {
+            work: work.to_owned(reads)?,
+            answered: AtomicBool::new(false),
+            outcome: Mutex::new(Outcome::Waiting),
+            woken: Condvar::new(),
+        });
+        {
+            let mut queue = self.queue.lock();
+            if !self.begin_lead() {
+                queue.push(Arc::clone(&request));
+                self.waiting.store(queue.len(), Ordering::Relaxed);
+                drop(queue);
+                return self.follow(core, &request);
+            }
+        }
+        self.lead(core, work)
+    }
+
+    /// Wait for the outcome, or for the lead.
+    fn follow(&self, core: &Core, request: &Arc<Request>) -> Answer {
+        request.watch();
+        {
+            let mut outcome = request.outcome.lock();
+            while matches!(*outcome, Outcome::Waiting) {
+                request.woken.wait(&mut outcome);
+            }
+            if let Outcome::Done(result) = std::mem::replace(&mut *outcome, Outcome::Waiting) {
+                return result;
+            }
+        }
+        self.lead(core, request.work.as_work())
+    }
+
+    /// Commit `own`, with whoever has queued by now, and then others: see [`Lane::lead_groups`].
+    #[inline]
+    fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
+        let mut turn = self.begin_group();
+        // By reference: what was stored field by field a moment ago is slow to copy.
+        let op = match &own {
+            Work::One(op) if self.waiting.load(Ordering::Relaxed) == 0 => op,
+            _ => return self.lead_groups(core, turn, Some(own)).unwrap_or_else(unanswered),
+        };
+        turn.followers = 0;
+        let outcome = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
+        let answer = outcome.map(|()| Committed { position: turn.position() });
+        let events = std::mem::take(&mut turn.events);
+        drop(turn);
+        if !matches!(self.leave(true), Leaving::Free) {
+            self.lead_groups(core, self.begin_group(), None);
+        }
+        for event in &events {
+            core.emit(event);
+        }
+        answer
+    }
+
+    /// The turn, once as many have queued as can be hoped for.
+    #[inline]
+    fn begin_group(&self) -> MutexGuard<'_, Turn> {
+        let turn = self.turn.lock();
+        self.wait_for_followers(turn.followers);
+        turn
+    }
+
+    /// Wait until `hoped` have queued, but not for long.
+    #[inline]
+    fn wait_for_followers(&self, hoped: usize) {
+        for _ in 0..PATIENCE {
+            if self.waiting.load(Ordering::Relaxed) >= hoped {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Commit `own`, if there is any, and whoever has queued by now, then whoever has queued meanwhile, until nobody is
+    /// left or enough was done for others. The answer to `own`.
+    #[inline(never)]
+    fn lead_groups<'a>(
+        &'a self,
+        core: &Core,
+        mut turn: MutexGuard<'a, Turn>,
+        mut own: Option<Work<'_>>,
+    ) -> Option<Answer> {
+        let mut answer = None;
+        let mut events = Vec::new();
+        let mut groups = 0;
+        let next = loop {
+            let followers = self.take_followers(own);
+            turn.followers = followers.len();
+            answer = answer.or(commit_and_wake(core, &mut turn, own.take(), &followers));
+            events.append(&mut turn.events);
+            drop(turn);
+            groups += 1;
+            match self.leave(groups < GROUPS_MAX) {
+                Leaving::Stay => turn = self.begin_group(),
+                Leaving::Free => break None,
+                Leaving::To(next) => break Some(next),
+            }
+        };
+        // Until that one runs nobody commits: hence the patience before.
+        if let Some(next) = next {
+            next.wake(Outcome::Lead);
+        }
+        for event in &events {
+            core.emit(event);
+        }
+        answer
+    }
+
+    /// Those who go with `own`, or without it: at least one then.
+    fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
+        // Whoever queues now is found at the end: a lone batch need not ask for the lock twice.
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let mut bytes = own.map_or(0, |own| own.bytes());
+        let mut queue = self.queue.lock();
+        let fits = queue
+            .iter()
+            .take_while(|request| {
+                bytes += request.work.as_work().bytes();
+                bytes <= GROUP_BYTES_MAX
+            })
+            .count();
+        let least = usize::from(own.is_none()).min(queue.len());
+        let followers = queue.drain(..fits.max(least)).collect();
+        self.waiting.store(queue.len(), Ordering::Relaxed);
+        followers
+    }
+
+    /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
+    #[inline]
+    fn leave(&self, patient: bool) -> Leaving {
+        let mut queue = self.queue.lock();
+        if queue.is_empty() {
+            self.led.store(false, Ordering::Release);
+            Leaving::Free
+        } else if patient {
+            Leaving::Stay
+        } else {
+            let next = queue.remove(0);
+            self.waiting.store(queue.len(), Ordering::Relaxed);
+            Leaving::To(next)
+        }
+    }
+}
+
+/// What a leader does after a group.
+enum Leaving {
+    /// Commit the next group.
+    Stay,
+    /// Go; the lane is free.
+    Free,
+    /// Go, and hand the lead to this writer.
+    To(Arc<Request>),
+}
+
+/// A writer in the queue.
+pub(super) struct Request {
+    pub(super) work: OwnedWork,
+    /// Set with the outcome: what the writer looks at before it sleeps.
+    answered: AtomicBool,
+    outcome: Mutex<Outcome>,
+    woken: Condvar,
+}
+
+impl Request {
+    /// Wait a while for the outcome, awake.
+    fn watch(&self) {
+        for _ in 0..YIELDS {
+            for _ in 0..SPINS {
+                if self.answered.load(Ordering::Acquire) {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            give_way();
+        }
+    }
+
+    pub(super) fn wake(&self, outcome: Outcome) {
+        *self.outcome.lock() = outcome;
+        self.answered.store(true, Ordering::Release);
+        self.woken.notify_one();
+    }
+}
+
+pub(super) enum Outcome {
+    Waiting,
+    /// The leader before has left: this writer leads now.
+    Lead,
+    Done(Answer),
+}
