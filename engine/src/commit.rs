@@ -1,19 +1,20 @@
-//! The commit lane: the one way a write takes into the log and the memtable.
+//! The commit queue: the one way a write takes into the log and the memtable.
 //!
-//! Writers queue. Whoever finds the lane free leads: it takes everything queued so far, gives each
+//! Writers queue. Whoever finds that nobody leads does: it takes everything queued so far, gives each
 //! commit its sequence numbers, writes their log records with one call, applies them to the memtable,
-//! publishes the last number, and wakes the others with their outcomes. Syncs run outside the lane
-//! ([`SyncLane`](crate::sync_lane::SyncLane)). A commit becomes visible before it is durable; its caller hears of it only after it
+//! publishes the last number, and wakes the others with their outcomes. Syncs run outside the queue
+//! ([`GroupSync`](crate::group_sync::GroupSync)). A commit becomes visible before it is durable; its caller hears of it only after it
 //! has the durability it asked for.
 //!
 //! 1. A commit that fails before its log record is written has no effect and takes no number.
 //! 2. If writing the log fails and the record is provably not there, the commit is `Aborted` and the
-//!    lane goes on; otherwise it is `InDoubt` and the lane takes no more writes.
-//! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the lane takes no more writes.
+//!    queue goes on; otherwise it is `InDoubt` and the queue takes no more writes.
+//! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the queue takes no more writes.
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
-//! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under `turn`, and by one that
-//! leaves; `turn` for the length of one group, including its write but no sync of the log. What else is taken under `turn` stands in `core`.
+//! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under the commit lock, and by
+//! one that leaves; `state`, the *commit lock*, for the length of one group, including its write but no sync of the log. What
+//! else is taken under it stands in `core`.
 
 mod group;
 mod queue;
@@ -25,11 +26,11 @@ use esker_base::{Error, OpCost, Result};
 
 use crate::batch::{Op, Ops};
 use crate::core::Core;
+use crate::group_sync::LogPosition;
 use crate::options::Durability;
-use crate::sync_lane::LogPosition;
 use crate::transaction::read_set::ReadSet;
-pub(crate) use group::{Turn, apply};
-pub(crate) use queue::Lane;
+pub(crate) use group::{CommitState, apply};
+pub(crate) use queue::CommitQueue;
 
 impl Core {
     /// Commit `ops` with at least the database's durability.
@@ -62,10 +63,10 @@ impl Core {
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
         if let Some(reads) = reads {
-            // What can be found to conflict, or not to, while nobody waits for the lane is left out there.
+            // What can be found to conflict, or not to, while nobody waits is left out there.
             reads.check(self)?;
         }
-        let committed = self.lane().commit(self, work, reads).map_err(|error| *error)?;
+        let committed = self.commits.commit(self, work, reads).map_err(|error| *error)?;
         cost.calls += 1;
         cost.tombstones_written += work.deletes();
         cost.keys_written += work.ops() - work.deletes();
@@ -218,5 +219,5 @@ pub(crate) struct Committed {
     pub(crate) position: Option<LogPosition>,
 }
 
-/// What the lane answers a commit. The error is boxed: an answer is handed on a few times.
+/// What the queue answers a commit. The error is boxed: an answer is handed on a few times.
 type Answer = Result<Committed, Box<Error>>;

@@ -2,24 +2,24 @@
 //!
 //! | field | changed by | read by |
 //! |---|---|---|
-//! | `current` | rotation (commit lane), flush, compaction, keyspace changes | every reader, without a lock |
-//! | `snapshots` | commit lane publishes; snapshots pin and unpin | readers, compaction |
+//! | `current` | rotation (commit queue), flush, compaction, keyspace changes | every reader, without a lock |
+//! | `snapshots` | commit queue publishes; snapshots pin and unpin | readers, compaction |
 //! | `dead_ranges` | scans and the walk behind deletes; commits watch and cut them (its own lock) | scans that meet many tombstones |
-//! | `lane` | whoever leads a commit group | – |
-//! | `sync_lane` | whoever syncs | – |
+//! | `commits` | whoever leads a commit group | – |
+//! | `group_sync` | whoever syncs | – |
 //! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
 //! | `health` | the first fatal failure, `close` | every write |
 //!
 //! Locks are taken one at a time, with these exceptions:
 //!
-//! - The commit lane's `turn` is held over its `queue` and over the `outcome` of each who waits; over the dead ranges' lock
+//! - The commit lock (the `state` of `commits`) is held over its `queue` and over the `outcome` of each who waits; over the dead ranges' lock
 //!   and the memtable's; over what a transaction has `seen`, while that is checked, with reads of tables. And for a rotation over `current`'s install lock, the
-//!   sync lane's state lock, the recycled log's, the backlog's and the jobs'; over `lock`, for a look whether the directory is still
+//!   group sync's state lock, the recycled log's, the backlog's and the jobs'; over `lock`, for a look whether the directory is still
 //!   in place; and, where the new log's number is the first that is not reserved, over the manifest's `committer`, with a sync. A
-//!   scan only tries for `turn`: a callback within a commit may scan.
+//!   scan only tries for it: a callback within a commit may scan.
 //! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
 //! - The jobs' `looking` is held over their other locks and that of the snapshots, while a compaction is picked.
-//! - A transaction that keeps losing holds its turn of [`Turns`] over all that its closure does.
+//! - A transaction that keeps losing holds the [`ConflictPriority`] over all that its closure does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,8 +41,10 @@ use esker_vfs::fs::{FileLock, RangeWrites};
 use esker_wal::preallocate::extent_bytes;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 
-use crate::commit::{Lane, Turn};
+use crate::commit::{CommitQueue, CommitState};
+use crate::conflict_priority::ConflictPriority;
 use crate::dead_ranges::{DeadRanges, KeyRange};
+use crate::group_sync::{GroupSync, LogPosition};
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
 use crate::memtable::{Memtable, SpareChunks};
@@ -53,8 +55,6 @@ use crate::pressure::Pressure;
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{Current, MemtableAndLog};
-use crate::sync_lane::{LogPosition, SyncLane};
-use crate::turns::Turns;
 
 /// See the module.
 pub(crate) struct Core {
@@ -74,8 +74,8 @@ pub(crate) struct Core {
     pub(crate) recycled_log: RecycledLog,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) dead_ranges: DeadRanges,
-    pub(crate) lane: Lane,
-    pub(crate) sync_lane: SyncLane,
+    pub(crate) commits: CommitQueue,
+    pub(crate) group_sync: GroupSync,
     pub(crate) health: Arc<Health>,
     pub(crate) pressure: Pressure,
     pub(crate) metrics: Metrics,
@@ -91,8 +91,8 @@ pub(crate) struct Core {
     pub(crate) keyspace_changes: Mutex<()>,
     /// Whether a keyspace was dropped since the database was opened: until then no handle is of one that is gone.
     pub(crate) keyspace_dropped: AtomicBool,
-    /// Transactions that keep losing take turns here.
-    pub(crate) turns: Turns,
+    /// For transactions that keep losing.
+    pub(crate) conflict_priority: ConflictPriority,
     /// Held until the database closes. `None` for a read-only handle of a directory whose lock file is not there or may not be opened.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
     /// A close has brought everything that was ever taken into tables.
@@ -129,9 +129,6 @@ impl Core {
     }
     pub(crate) fn health(&self) -> &Health {
         &self.health
-    }
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
     }
     pub(crate) fn snapshots(&self) -> &Arc<SnapshotList> {
         &self.snapshots
@@ -212,21 +209,21 @@ impl Core {
     }
 
     /// Seal the memtable if it has reached its size, or would go over its number of range tombstones with
-    /// `range_deletes` more, and its flush has somewhere to queue. Called by the leader of the commit lane.
+    /// `range_deletes` more, and its flush has somewhere to queue. Called by the leader of the commit queue.
     #[inline]
-    pub(crate) fn rotate_if_full(&self, turn: &mut Turn, range_deletes: u64) -> Result<()> {
-        let memtable = turn.memtable.memtable();
+    pub(crate) fn rotate_if_full(&self, state: &mut CommitState, range_deletes: u64) -> Result<()> {
+        let memtable = state.memtable.memtable();
         let tombstones = memtable.range_tombstones();
         let full = memtable.live_bytes() >= self.options.memtable_bytes_max
             || tombstones >= RANGE_TOMBSTONES_MAX
             || tombstones > 0 && tombstones.saturating_add(range_deletes) > RANGE_TOMBSTONES_MAX;
-        if full { self.rotate_full(turn) } else { Ok(()) }
+        if full { self.rotate_full(state) } else { Ok(()) }
     }
 
-    /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit lane.
+    /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit queue.
     #[cold]
-    pub(crate) fn sweep(&self, turn: &mut Turn) {
-        let Some(stretch) = turn.deletes.take() else { return };
+    pub(crate) fn sweep(&self, state: &mut CommitState) {
+        let Some(stretch) = state.deletes.take() else { return };
         let version = self.versions.current();
         let bounds = stretch.bounds();
         let tree = version.keyspace(stretch.keyspace).map(|state| &state.tree);
@@ -237,46 +234,46 @@ impl Core {
         }
         let KeyBounds { smallest, largest, .. } = bounds;
         let range = KeyRange { start: smallest.clone(), end: Some(after(&largest)) };
-        self.dead_ranges.watch(stretch.keyspace, range, &smallest, false, turn.last_seqno);
+        self.dead_ranges.watch(stretch.keyspace, range, &smallest, false, state.last_seqno);
         self.jobs.sweep(stretch);
     }
 
     #[cold]
-    fn rotate_full(&self, turn: &mut Turn) -> Result<()> {
+    fn rotate_full(&self, state: &mut CommitState) -> Result<()> {
         let room = self.backlog().sealed < self.options.sealed_memtables_max;
         self.backlog.active_full.store(!room, Ordering::Relaxed);
         if !room {
             // Writers wait in `admit`; those already past it may overshoot by what they carry.
             return Ok(());
         }
-        self.rotate(turn, SealReason::Full)
+        self.rotate(state, SealReason::Full)
     }
 
     /// Seal the memtable, begin a new log, and start the flush. An empty memtable stays.
-    pub(crate) fn rotate(&self, turn: &mut Turn, reason: SealReason) -> Result<()> {
-        let old = Arc::clone(turn.memtable.memtable());
+    pub(crate) fn rotate(&self, state: &mut CommitState, reason: SealReason) -> Result<()> {
+        let old = Arc::clone(state.memtable.memtable());
         if old.is_empty() {
             return Ok(());
         }
         if let Some(error) = self.health.forked() {
-            turn.events.extend(self.stop_writes_quietly(&error));
+            state.events.extend(self.stop_writes_quietly(&error));
             return Err(error);
         }
-        if turn.log.is_some()
+        if state.log.is_some()
             && let Err(error) = self.in_place()
         {
             if matches!(error, Error::Poisoned { .. }) {
                 // A log that is made in another directory would be missed where the database is.
-                turn.events.extend(self.stop_writes_quietly(&error));
+                state.events.extend(self.stop_writes_quietly(&error));
             }
             return Err(error);
         }
         let number = self.versions.allocate();
-        let log_bytes = turn.log.as_ref().map_or(0, LogWriter::written);
-        let log = if turn.log.is_some() {
-            let predecessor = Predecessor { number: turn.log_number, len: log_bytes };
+        let log_bytes = state.log.as_ref().map_or(0, LogWriter::written);
+        let log = if state.log.is_some() {
+            let predecessor = Predecessor { number: state.log_number, len: log_bytes };
             let full = (reason == SealReason::Full).then_some(log_bytes);
-            let by_calls = turn.log.as_ref().is_some_and(LogWriter::goes_by_calls);
+            let by_calls = state.log.as_ref().is_some_and(LogWriter::goes_by_calls);
             let old = if full.is_some() && by_calls {
                 self.reusable_log()
             } else {
@@ -289,22 +286,22 @@ impl Core {
             None
         };
         let sealed = Arc::clone(&self.current.load_full().active);
-        sealed.seal(turn.last_seqno, log_bytes);
+        sealed.seal(state.last_seqno, log_bytes);
         let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max, &self.spare);
         self.current.rotate(MemtableAndLog::new(memtable, number));
         if let Some(log) = &log {
-            self.sync_lane.begin_log(number, log.syncer());
+            self.group_sync.begin_log(number, log.syncer());
         }
-        turn.log = log;
+        state.log = log;
         self.metrics.count_log(log_bytes);
-        turn.log_number = number;
-        turn.memtable = writer;
+        state.log_number = number;
+        state.memtable = writer;
         self.backlog.active_full.store(false, Ordering::Relaxed);
         {
             let _noting = self.backlog.noting.lock();
             self.backlog.sealed.store(self.current.load_full().sealed.len(), Ordering::Relaxed);
         }
-        turn.events.push(Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
+        state.events.push(Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
         self.jobs.start_flush();
         Ok(())
     }
@@ -367,7 +364,7 @@ impl Core {
     /// Give back the space that is kept for logs to come: memtables hardly fill up any more. As far as that goes.
     pub(crate) fn give_log_space_back(&self) {
         remove_files(self, self.recycled_log.give_up().map(FileName::Log));
-        if let Some(log) = &mut self.lane.turn().log {
+        if let Some(log) = &mut self.commits.lock().log {
             let _ = log.trim();
         }
     }
@@ -393,7 +390,7 @@ impl Core {
         if self.options.durability == Durability::NoLog {
             return self.flush(SealReason::Asked);
         }
-        let position = self.lane.turn().position();
+        let position = self.commits.lock().position();
         if let Some(position) = position {
             self.wait_durable(position)?;
             self.witness(position).inspect_err(|error| self.note_manifest_failure(error))?;
@@ -403,22 +400,22 @@ impl Core {
 
     /// Return when everything in the logs up to `position` is durable.
     pub(crate) fn wait_durable(&self, position: LogPosition) -> Result<()> {
-        self.wait_in_lane(position, false)
+        self.wait_for_sync(position, false)
     }
 
     /// Make what was acknowledged durable as it stands in the logs, also once writes have stopped: for whoever ends without
     /// what would have done so. As far as that goes.
     pub(crate) fn sync_at_last(&self) {
-        let position = self.lane.turn().position();
-        let _ = position.map(|position| self.wait_in_lane(position, true));
+        let position = self.commits.lock().position();
+        let _ = position.map(|position| self.wait_for_sync(position, true));
     }
 
-    fn wait_in_lane(&self, position: LogPosition, heedless: bool) -> Result<()> {
+    fn wait_for_sync(&self, position: LogPosition, heedless: bool) -> Result<()> {
         let witness = |reached: LogPosition| {
             let known = self.versions.current().marks().durable_log;
             if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
         };
-        let waited = self.sync_lane.wait(position, &witness, heedless);
+        let waited = self.group_sync.wait(position, &witness, heedless);
         let Err(failed) = waited else { return Ok(()) };
         if failed.stopped_writes {
             self.tell_that_writes_stopped(&failed.error);
@@ -431,7 +428,7 @@ impl Core {
     ///
     /// A commit of the manifest that fails and leaves nothing behind, on a full disk perhaps, is let pass: what
     /// was promised is durable without it, and the next sync of a new log, or `persist`, tries again. Whatever it errs
-    /// with has to stop writes: that is left to the caller, since others wait for the sync lane meanwhile, and a listener
+    /// with has to stop writes: that is left to the caller, since others wait for the group sync meanwhile, and a listener
     /// that is told may wait for them.
     fn witness(&self, position: LogPosition) -> Result<()> {
         let edit = |marks: &Marks| {
@@ -461,10 +458,10 @@ impl Core {
         let _waiting = self.jobs.wait_for_flush();
         let (failures, _) = self.jobs.flush_failures();
         let (waiting_for, events) = {
-            let mut turn = self.lane.turn();
-            let rotated = self.rotate(&mut turn, reason);
+            let mut state = self.commits.lock();
+            let rotated = self.rotate(&mut state, reason);
             self.jobs.remove_later(self.recycled_log.give_up().map(FileName::Log));
-            (rotated.map(|()| turn.log_number), std::mem::take(&mut turn.events))
+            (rotated.map(|()| state.log_number), std::mem::take(&mut state.events))
         };
         for event in &events {
             self.emit(event);

@@ -289,7 +289,7 @@ impl Database {
 
     /// Figures of this moment: counters since the database was opened, and what it holds now; sizes are in bytes, as stored.
     ///
-    /// Takes the commit lane's turn for an instant, so it may wait for the group of commits that is being written, and walks over
+    /// Takes the commit lock for an instant, so it may wait for the group of commits that is being written, and walks over
     /// the descriptions of all tables. Ask once a second, not for each request.
     ///
     /// ```
@@ -483,7 +483,7 @@ impl Core {
 
     fn flush_and_mark(&self) -> Result<()> {
         // Nothing is acknowledged that the flush, and the length recorded below, would leave out.
-        self.lane.turn().closing = true;
+        self.commits.lock().closing = true;
         if let Err(error) = self.flush(SealReason::Closing) {
             // The log may take a sync where there is no room for a table.
             self.sync_at_last();
@@ -491,9 +491,9 @@ impl Core {
         }
         self.persist()?;
         let (log, len) = {
-            let turn = self.lane.turn();
-            match &turn.log {
-                Some(log) => (turn.log_number, log.written()),
+            let state = self.commits.lock();
+            match &state.log {
+                Some(log) => (state.log_number, log.written()),
                 None => return Ok(()),
             }
         };
@@ -506,8 +506,8 @@ impl Core {
         let current = self.current.load_full();
         let (log_bytes, log_memory) = {
             // No log is closed meanwhile: its bytes would count twice, or not at all.
-            let turn = self.lane.turn();
-            let (written, memory) = turn.log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
+            let state = self.commits.lock();
+            let (written, memory) = state.log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
             (self.metrics.log_bytes_retired() + written, memory)
         };
         let keyspaces = current.version.keyspaces().iter();
@@ -526,7 +526,7 @@ impl Core {
         let memory =
             iter::once(("memtables", memtables)).chain(held).chain([("log buffer", log_memory)]).collect();
         DatabaseMetrics {
-            counters: self.metrics.counters(log_bytes, &self.sync_lane.times),
+            counters: self.metrics.counters(log_bytes, &self.group_sync.times),
             keyspaces: keyspaces.collect(),
             memory,
             sealed_memtables: current.sealed.len() as u64,

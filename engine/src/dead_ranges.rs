@@ -11,7 +11,7 @@
 //! Invariants, of each watched range:
 //!
 //! 1. Every put and merge into it that is numbered after `since` has cut it before it was published: the
-//!    watch begins while no commit is under way ([`DeadRanges::watch`] is called in the commit lane's turn).
+//!    watch begins while no commit is under way ([`DeadRanges::watch`] is called under the commit lock).
 //! 2. `dead` lies within it, and no reader of number `at` or later sees a row in `dead`.
 //! 3. Ranges do not overlap and are sorted by keyspace and start.
 //!
@@ -116,7 +116,7 @@ pub(crate) struct DeadRanges {
 }
 
 impl DeadRanges {
-    /// Whether a commit has to tell of its puts. Called in the commit lane's turn, as [`DeadRanges::watch`]
+    /// Whether a commit has to tell of its puts. Called under the commit lock, as [`DeadRanges::watch`]
     /// is: so 0 means that none begins before the commit is done.
     #[inline]
     pub(crate) fn any(&self) -> bool {
@@ -168,7 +168,7 @@ impl DeadRanges {
     }
 
     /// Watch `range` from now on, for a walk that has come to `from` in it. `since` is the last number
-    /// given out, and the caller is in the commit lane's turn. What is watched already stays as it is, but
+    /// given out, and the caller is under the commit lock. What is watched already stays as it is, but
     /// for the range that `from` is in, if it grows: then all of it counts as watched from now on.
     pub(crate) fn watch(
         &self,

@@ -56,7 +56,7 @@ impl Core {
     }
 
     /// What to write for the merge `op` numbered `seqno`: the folded value, or `None` for the operand
-    /// itself. Called by the leader of the commit lane, whose `memtable` has everything older applied.
+    /// itself. Called by the leader of the commit queue, whose `memtable` has everything older applied.
     pub(crate) fn fold_early(&self, memtable: &Memtable, op: Op<'_>, seqno: SeqNo) -> Option<Vec<u8>> {
         let operator = self.merge_operators.load().get(&op.keyspace).cloned()?;
         let cover = memtable.covering(op.keyspace, op.key, SeqNo::MAX);

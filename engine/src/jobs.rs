@@ -204,13 +204,13 @@ impl Jobs {
         }
     }
 
-    /// Have the next part of the log made ready. Called by the leader of the commit lane.
+    /// Have the next part of the log made ready. Called by the leader of the commit queue.
     pub(crate) fn prepare_log(&self, preparation: PreallocateTask) {
         let Some(core) = self.core() else { return };
         core.env.scheduler.spawn(Lane::Upkeep, Box::new(prepare::Prepare::new(preparation)));
     }
 
-    /// Have a stretch of deleted rows walked over. Called by the leader of the commit lane.
+    /// Have a stretch of deleted rows walked over. Called by the leader of the commit queue.
     pub(crate) fn sweep(&self, stretch: Stretch) {
         let Some(core) = self.core() else { return };
         core.env.scheduler.spawn(Lane::Upkeep, Box::new(sweep::Sweep::new(&core, stretch)));

@@ -30,11 +30,13 @@
 
 mod batch;
 mod commit;
+mod conflict_priority;
 mod core;
 mod database;
 mod dead_ranges;
 mod deletes;
 mod fold;
+mod group_sync;
 mod health;
 pub mod inspect;
 mod jobs;
@@ -59,10 +61,8 @@ mod snapshot;
 mod snapshot_list;
 mod source;
 mod superversion;
-mod sync_lane;
 mod table_io;
 mod transaction;
-mod turns;
 
 pub use batch::Batch;
 pub use database::{Database, Verified};

@@ -56,13 +56,13 @@ impl Core {
     /// whose memtable is not in tables yet, and what else the manifest asks for. And the superversion.
     fn live_logs(&self) -> (Arc<SuperVersion>, BTreeMap<FileNumber, u64>) {
         // No log is begun meanwhile.
-        let turn = self.lane.turn();
+        let state = self.commits.lock();
         let current = self.current.load_full();
         let marks = current.version.marks();
         let mut logs: BTreeMap<FileNumber, u64> =
             marks.closed_logs.range(marks.first_log..).map(|(number, len)| (*number, *len)).collect();
         logs.extend(current.sealed.iter().filter_map(|layer| Some((layer.log, layer.sealed_log_bytes()?))));
-        logs.extend(turn.log.as_ref().map(|log| (turn.log_number, log.written())));
+        logs.extend(state.log.as_ref().map(|log| (state.log_number, log.written())));
         (current, logs)
     }
 

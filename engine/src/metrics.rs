@@ -155,7 +155,7 @@ impl Metrics {
         add(&stripe.blocks_from_disk, cost.blocks_from_disk);
     }
 
-    /// A commit. In the commit lane's turn, where nobody else counts any: so a load and a store lose nothing and need
+    /// A commit. In the commit queue's turn, where nobody else counts any: so a load and a store lose nothing and need
     /// no locked instruction.
     #[inline]
     pub(crate) fn count_commit(&self, operations: u64, bytes: u64) {
@@ -182,7 +182,7 @@ impl Metrics {
         self.compactions.record(took);
     }
 
-    /// A log of `bytes` was closed: under the commit lane's turn, once another is in its place.
+    /// A log of `bytes` was closed: under the commit lock, once another is in its place.
     pub(crate) fn count_log(&self, bytes: u64) {
         self.log_bytes_retired.fetch_add(bytes, Ordering::Relaxed);
     }

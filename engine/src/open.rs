@@ -24,11 +24,13 @@ use esker_vfs::fs::FileLock;
 use esker_vfs::open_files::OpenFiles;
 use esker_wal::Predecessor;
 
-use crate::commit::{Lane, Turn};
+use crate::commit::{CommitQueue, CommitState};
+use crate::conflict_priority::ConflictPriority;
 use crate::core::{Core, SharedBacklog};
 use crate::database::{Database, Handle};
 use crate::dead_ranges::DeadRanges;
 use crate::deletes::Deletes;
+use crate::group_sync::GroupSync;
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
 use crate::maintenance::make_name_durable;
@@ -41,8 +43,6 @@ use crate::recovery::{RecoveredLogs, read_logs};
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{Current, MemtableAndLog, SuperVersion};
-use crate::sync_lane::SyncLane;
-use crate::turns::Turns;
 
 /// Settings and components of a database about to be opened. See [`DatabaseOptions`] for what each
 /// setting does.
@@ -423,7 +423,7 @@ impl Opening {
         let log_number = versions.allocate();
         let (memtable, writer) = Memtable::with_filter(self.options.memtable_bytes_max, &spare);
         let health = Arc::new(Health::new());
-        let sync_lane = SyncLane::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
+        let group_sync = GroupSync::new(self.env.clone(), self.dir.clone(), Arc::clone(&health));
         let sealed: Vec<Arc<MemtableAndLog>> = logs
             .needed()
             .iter()
@@ -434,13 +434,13 @@ impl Opening {
             })
             .rev()
             .collect();
-        let turn = Turn {
+        let state = CommitState {
             log: None,
             log_number,
             memtable: writer,
             last_seqno: logs.last_seqno,
             followers: 0,
-            firsts: Vec::new(),
+            first_seqnos: Vec::new(),
             deletes: Deletes::new(self.options.dead_run),
             closing: false,
             events: Vec::new(),
@@ -459,8 +459,8 @@ impl Opening {
             recycled_log: RecycledLog::default(),
             snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),
             dead_ranges: DeadRanges::default(),
-            lane: Lane::new(turn),
-            sync_lane,
+            commits: CommitQueue::new(state),
+            group_sync,
             health,
             pressure: Pressure::default(),
             metrics: Metrics::default(),
@@ -470,7 +470,7 @@ impl Opening {
             open_log: log_number,
             keyspace_changes: Mutex::new(()),
             keyspace_dropped: AtomicBool::new(false),
-            turns: Turns::new(),
+            conflict_priority: ConflictPriority::new(),
             lock: Mutex::new(lock),
             flushed_to_close: AtomicBool::new(false),
             env: self.env,
@@ -518,10 +518,10 @@ fn begin_writing(core: &Arc<Core>, logs: &mut RecoveredLogs) -> Result<()> {
     core.versions.commit(edits)?;
     core.current.install(|| core.versions.current(), None);
     remove_files(core, logs_before(core, before)?);
-    let mut turn = core.lane.turn();
+    let mut state = core.commits.lock();
     if core.options.durability != Durability::NoLog {
-        core.sync_lane.begin_log(core.open_log, syncer);
-        turn.log = Some(log);
+        core.group_sync.begin_log(core.open_log, syncer);
+        state.log = Some(log);
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use ahead::Tables;
 
 /// Bytes of one key's operands in tables that a read or scan holds at once before it gives up: tables may
 /// be hostile. What lies in memtables is in memory already; after a crash that may be a chain which the
-/// commit lane had kept short and the log has whole.
+/// commit queue had kept short and the log has whole.
 pub(crate) const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 /// Keys of [`View::multi_get`] for which what their gets will look at is asked for at once. The lines of some tens stay

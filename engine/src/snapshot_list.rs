@@ -15,7 +15,7 @@ use esker_base::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct SnapshotList {
     pins: Mutex<BTreeMap<SeqNo, usize>>,
-    /// The newest number whose writes readers may see. Stored with Release by the commit lane after
+    /// The newest number whose writes readers may see. Stored with Release by the commit queue after
     /// the memtable has the writes; loaded with Acquire by readers.
     visible: AtomicU64,
 }
@@ -38,7 +38,7 @@ impl SnapshotList {
         SeqNo(self.visible.load(Ordering::Acquire))
     }
 
-    /// Publish everything up to `seqno`. The commit lane alone calls this.
+    /// Publish everything up to `seqno`. The commit queue alone calls this.
     #[inline]
     pub(crate) fn publish(&self, seqno: SeqNo) {
         self.visible.store(seqno.0, Ordering::Release);

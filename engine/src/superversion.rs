@@ -41,7 +41,7 @@ impl MemtableAndLog {
     }
 
     /// No write after `last` will go here, and none behind `log_bytes` into the log (0: there is none). The
-    /// commit lane calls this before any later write is published.
+    /// commit queue calls this before any later write is published.
     pub(crate) fn seal(&self, last: SeqNo, log_bytes: u64) {
         self.log_bytes.store(log_bytes, Ordering::Release);
         self.sealed_at.store(last.0, Ordering::Release);

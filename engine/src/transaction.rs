@@ -1,7 +1,7 @@
 //! Serialisable, optimistic transactions.
 //!
 //! A transaction reads one snapshot with its own writes laid over it, notes every key and range it
-//! has read ([`read_set`]), and at commit, inside the commit lane, is refused with [`Error::Conflict`] if any of
+//! has read ([`read_set`]), and at commit, inside the commit queue, is refused with [`Error::Conflict`] if any of
 //! them was written after its snapshot. So what it read is still true at the moment it commits: the
 //! commit order is a serial order. (Backward validation: Kung and Robinson, "On Optimistic Methods
 //! for Concurrency Control", 1981.) Nothing is locked, nobody waits for a transaction.
@@ -39,8 +39,8 @@ pub(crate) const OWN: SeqNo = esker_manifest::limits::SEQNO_END;
 
 /// How often `transact` runs its closure before it gives the conflict to its caller.
 const ATTEMPTS_MAX: u32 = 256;
-/// From this attempt on, a transaction that keeps losing has a turn of its own.
-const TURN_FROM: u32 = 4;
+/// From this attempt on, a transaction that keeps losing takes priority over others.
+const PRIORITY_FROM: u32 = 4;
 
 /// Reads and writes that commit together if nothing it read has changed, or not at all. Dropping it
 /// rolls it back.
@@ -479,8 +479,8 @@ impl Database {
     /// times. `body` may run several times: it must not have effects of its own. If it errs, the transaction is rolled
     /// back and the error handed on.
     ///
-    /// From its fourth attempt on a call has a turn of its own, one call at a time. While another has it, a call waits before
-    /// each of its first three attempts for 100 ms at most, and for its own turn until another's takes longer than that: then it
+    /// From its fourth attempt on a call has priority over others, one call at a time. While another has it, a call waits before
+    /// each of its first three attempts for 100 ms at most, and for the priority until another's takes longer than that: then it
     /// tries without. So a call may wait in `body` for what whoever calls holds elsewhere, a lock perhaps.
     ///
     /// # Errors
@@ -530,13 +530,13 @@ impl Database {
         mut body: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut attempts = 0;
-        let mut turn = None;
+        let mut priority = None;
         loop {
             attempts += 1;
-            if attempts < TURN_FROM {
-                self.core().turns.give_way(&*self.core().env.scheduler);
-            } else if turn.is_none() {
-                turn = self.core().turns.take(&*self.core().env.scheduler);
+            if attempts < PRIORITY_FROM {
+                self.core().conflict_priority.give_way(&*self.core().env.scheduler);
+            } else if priority.is_none() {
+                priority = self.core().conflict_priority.take(&*self.core().env.scheduler);
             }
             let mut tx = Transaction::begin(self)?;
             let value = body(&mut tx)?;

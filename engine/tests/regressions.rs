@@ -508,7 +508,7 @@ impl esker::MergeOperator for Nameless {
     }
 }
 
-/// An operator's name is a callback too: its panic in the commit lane left the lane led by nobody, and every
+/// An operator's name is a callback too: its panic in the commit queue left the queue led by nobody, and every
 /// later writer waiting.
 #[test]
 fn an_operator_that_panics_at_its_name_does_not_take_the_lane_with_it() {
@@ -525,7 +525,7 @@ fn an_operator_that_panics_at_its_name_does_not_take_the_lane_with_it() {
     assert!(matches!(map.get("key"), Err(Error::Merge { .. })));
 }
 
-/// A panic in the commit lane, whatever its cause, is an answer to its writer and no hang for the others.
+/// A panic in the commit queue, whatever its cause, is an answer to its writer and no hang for the others.
 #[test]
 fn a_panic_in_the_commit_lane_stops_writes() {
     let disk = MemFs::simulated();

@@ -136,7 +136,7 @@ fn a_keyspace_that_was_gone_before_conflicts_with_nothing() {
     }
 }
 
-/// A closure that has the turn may wait for a lock that another holds who wants the turn: that one goes on without.
+/// A closure that has priority may wait for a lock that another holds who wants it: that one goes on without.
 #[test]
 fn a_transaction_that_has_the_turn_may_wait_for_one_that_wants_it() {
     const LOSSES: u32 = 3;

@@ -9,17 +9,17 @@ use esker_base::{Error, FileNumber, Kind, Result, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 use esker_wal::{LogWriter, WriteFailure};
 
-use super::queue::{Outcome, Request};
+use super::queue::{Outcome, Writer};
 use super::{Answer, Committed, Work};
 use crate::batch::Op;
 use crate::core::Core;
 use crate::deletes::Deletes;
+use crate::group_sync::LogPosition;
 use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
-use crate::sync_lane::LogPosition;
 
-/// How many numbers [`Turn::firsts`] keeps room for: more than a group of threads that wait mostly has.
-const FIRSTS_KEPT_MAX: usize = 64;
+/// How many sequence numbers [`CommitState::first_seqnos`] keeps room for: more than a group of threads that wait mostly has.
+const FIRST_SEQNOS_KEPT_MAX: usize = 64;
 
 /// Cache lines of a lone put's value that are asked for before anything is done with it; the processor asks for the rest
 /// once it is read.
@@ -27,8 +27,8 @@ const LONE_VALUE_LINES: usize = 4;
 
 const CLOSING: &str = "close() was called on this handle or a clone of it";
 
-/// The state only the leader touches.
-pub(crate) struct Turn {
+/// What the commit lock guards: only the leader, and whoever rotates or closes, touches it.
+pub(crate) struct CommitState {
     /// `None` without a log.
     pub(crate) log: Option<LogWriter>,
     pub(crate) log_number: FileNumber,
@@ -36,17 +36,17 @@ pub(crate) struct Turn {
     pub(crate) last_seqno: SeqNo,
     /// How many had queued for the last group.
     pub(crate) followers: usize,
-    /// Room for a group's first numbers, kept from group to group.
-    pub(crate) firsts: Vec<Option<SeqNo>>,
+    /// Room for the first sequence number of each commit of a group, kept from group to group.
+    pub(crate) first_seqnos: Vec<Option<SeqNo>>,
     /// The rows that were deleted one by one lately.
     pub(crate) deletes: Deletes,
     /// The database is being closed: what is written by now is the last of it.
     pub(crate) closing: bool,
-    /// To be told to the listeners once the turn is over: they may call back.
+    /// To be told to the listeners once the commit lock is released: they may call back.
     pub(crate) events: Vec<Event>,
 }
 
-impl Turn {
+impl CommitState {
     /// Where the log ends; none without a log.
     #[inline]
     pub(crate) fn position(&self) -> Option<LogPosition> {
@@ -57,14 +57,14 @@ impl Turn {
 /// Commit a group of `own`, if there is any, and `followers`, wake those, and return the answer to `own`.
 pub(super) fn commit_and_wake(
     core: &Core,
-    turn: &mut Turn,
+    state: &mut CommitState,
     own: Option<Work<'_>>,
-    followers: &[Arc<Request>],
+    followers: &[Arc<Writer>],
 ) -> Option<Answer> {
     let group: Vec<Work<'_>> = own.into_iter().chain(followers.iter().map(|f| f.work.as_work())).collect();
     let mut results: Vec<Option<Answer>> = group.iter().map(|_| None).collect();
-    let outcome = commit_contained(core, turn, |turn| {
-        commit_group(core, turn, &group, &mut results);
+    let outcome = commit_contained(core, state, |state| {
+        commit_group(core, state, &group, &mut results);
         Ok(())
     });
     if let Err(in_doubt) = outcome {
@@ -82,17 +82,17 @@ pub(super) fn unanswered() -> Answer {
     unreachable!("every commit of a group gets an outcome")
 }
 
-/// What `commit` says. A panic in it must not leave the lane led by nobody, and its followers waiting: what it was
+/// What `commit` says. A panic in it must not leave the queue led by nobody, and its followers waiting: what it was
 /// committing is in doubt, and writes stop.
 #[inline]
 pub(super) fn commit_contained<T>(
     core: &Core,
-    turn: &mut Turn,
-    commit: impl FnOnce(&mut Turn) -> Result<T, Box<Error>>,
+    state: &mut CommitState,
+    commit: impl FnOnce(&mut CommitState) -> Result<T, Box<Error>>,
 ) -> Result<T, Box<Error>> {
-    contained(|| commit(turn)).unwrap_or_else(|message| {
+    contained(|| commit(state)).unwrap_or_else(|message| {
         let cause = Error::CallbackPanicked { callback: "a call within a commit", message };
-        turn.events.extend(core.stop_writes_quietly(&cause));
+        state.events.extend(core.stop_writes_quietly(&cause));
         Err(Box::new(Error::InDoubt { cause: Box::new(cause) }))
     })
 }
@@ -100,14 +100,14 @@ pub(super) fn commit_contained<T>(
 /// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it. Where
 /// many rows were deleted lately, a walk over them is begun.
 #[inline]
-fn begin_commit(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), Box<Error>> {
-    if turn.closing && !planted::is(Planted::CommitsWhileClosing) {
+fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Result<(), Box<Error>> {
+    if state.closing && !planted::is(Planted::CommitsWhileClosing) {
         return Err(Box::new(Error::Closed { why: CLOSING }));
     }
     core.health().check()?;
-    core.rotate_if_full(turn, range_deletes)?;
-    if turn.deletes.are_many() {
-        core.sweep(turn);
+    core.rotate_if_full(state, range_deletes)?;
+    if state.deletes.are_many() {
+        core.sweep(state);
     }
     Ok(())
 }
@@ -116,29 +116,29 @@ fn begin_commit(core: &Core, turn: &mut Turn, range_deletes: u64) -> Result<(), 
 /// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
 /// system writes.
 #[inline(never)]
-pub(super) fn commit_lone(core: &Core, turn: &mut Turn, op: &Op<'_>) -> Result<(), Box<Error>> {
-    begin_commit(core, turn, 0)?;
+pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> Result<(), Box<Error>> {
+    begin_commit(core, state, 0)?;
     let bytes = op.key.len() + op.value.len();
-    make_room(turn.log.as_mut(), bytes).map_err(aborted)?;
-    let number = turn.last_seqno.plus(1);
+    reserve_memory(state.log.as_mut(), bytes).map_err(aborted)?;
+    let seqno = state.last_seqno.plus(1);
     prefetch_front(op.value, LONE_VALUE_LINES);
-    let mut insertion = turn.memtable.expect(op.keyspace, op.key);
-    if let Some(log) = &mut turn.log {
-        log.stage_with(number.0, |out| op.encode(out));
+    let mut insertion = state.memtable.expect(op.keyspace, op.key);
+    if let Some(log) = &mut state.log {
+        log.stage_with(seqno.0, |out| op.encode(out));
     }
     insertion.expect_leaf();
-    write_log(core, &mut turn.log, &mut turn.events)?;
+    write_log(core, &mut state.log, &mut state.events)?;
     if op.kind == Kind::Delete {
-        turn.deletes.note(op.keyspace, op.key);
+        state.deletes.note(op.keyspace, op.key);
     } else if core.dead_ranges.any() && !op.is_delete() {
         core.dead_ranges.put(op.keyspace, op.key);
     }
-    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, number)).flatten() {
-        Some(folded) => insertion.insert(number, Kind::Put, &folded),
-        None => insertion.insert(number, op.kind, op.value),
+    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, seqno)).flatten() {
+        Some(folded) => insertion.insert(seqno, Kind::Put, &folded),
+        None => insertion.insert(seqno, op.kind, op.value),
     }
-    turn.last_seqno = number;
-    core.snapshots().publish(number);
+    state.last_seqno = seqno;
+    core.snapshots().publish(seqno);
     core.metrics().count_commit(1, bytes as u64);
     Ok(())
 }
@@ -148,59 +148,59 @@ fn aborted(cause: Error) -> Error {
 }
 
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
-fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut [Option<Answer>]) {
+fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], results: &mut [Option<Answer>]) {
     let range_deletes = group.iter().map(Work::range_deletes).sum();
-    if let Err(error) = begin_commit(core, turn, range_deletes) {
+    if let Err(error) = begin_commit(core, state, range_deletes) {
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }
     // Numbers and log records. A transaction is checked against everything published and against
     // the members of this group before it, which are not applied yet: those it meets in `earlier`.
-    let mut next = turn.last_seqno.plus(1);
-    let mut firsts = std::mem::take(&mut turn.firsts);
-    firsts.clear();
+    let mut next = state.last_seqno.plus(1);
+    let mut first_seqnos = std::mem::take(&mut state.first_seqnos);
+    first_seqnos.clear();
     for (index, work) in group.iter().enumerate() {
         if let Work::Transaction(_, reads) = work {
-            let earlier = group[..index].iter().zip(&firsts).filter(|(_, first)| first.is_some());
+            let earlier = group[..index].iter().zip(&first_seqnos).filter(|(_, first)| first.is_some());
             let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
             let outcome = reads.check_group(earlier).and_then(|()| reads.check(core));
             if let Err(error) = outcome {
                 results[index] = Some(Err(Box::new(error)));
-                firsts.push(None);
+                first_seqnos.push(None);
                 continue;
             }
         }
-        if let Err(cause) = make_room(turn.log.as_mut(), work.bytes()) {
+        if let Err(cause) = reserve_memory(state.log.as_mut(), work.bytes()) {
             results[index] = Some(Err(Box::new(aborted(cause))));
-            firsts.push(None);
+            first_seqnos.push(None);
             continue;
         }
-        if let Some(log) = &mut turn.log {
+        if let Some(log) = &mut state.log {
             stage(log, next, work);
         }
-        firsts.push(Some(next));
+        first_seqnos.push(Some(next));
         next = next.plus(work.ops());
     }
-    if firsts.iter().all(Option::is_none) {
+    if first_seqnos.iter().all(Option::is_none) {
         return;
     }
-    if let Err(error) = write_log(core, &mut turn.log, &mut turn.events) {
+    if let Err(error) = write_log(core, &mut state.log, &mut state.events) {
         for result in results.iter_mut().filter(|r| r.is_none()) {
             *result = Some(Err(error.clone()));
         }
         return;
     }
-    let position = turn.position();
+    let position = state.position();
     // Published together below.
-    turn.memtable.begin_group(turn.last_seqno.plus(1));
-    let mut writes = turn.memtable.writes();
-    for (index, (work, first)) in group.iter().zip(&firsts).enumerate() {
+    state.memtable.begin_group(state.last_seqno.plus(1));
+    let mut writes = state.memtable.writes();
+    for (index, (work, first)) in group.iter().zip(&first_seqnos).enumerate() {
         let Some(first) = *first else { continue };
         let mut seqno = first;
         let watched = core.dead_ranges.any();
         work.for_each(|op| {
             if op.kind == Kind::Delete {
-                turn.deletes.note(op.keyspace, op.key);
+                state.deletes.note(op.keyspace, op.key);
             } else if watched && !op.is_delete() {
                 core.dead_ranges.put(op.keyspace, op.key);
             }
@@ -218,21 +218,21 @@ fn commit_group(core: &Core, turn: &mut Turn, group: &[Work<'_>], results: &mut 
         results[index] = Some(Ok(Committed { position }));
     }
     drop(writes);
-    turn.last_seqno = SeqNo(next.0 - 1);
-    core.snapshots().publish(turn.last_seqno);
-    firsts.shrink_to(FIRSTS_KEPT_MAX);
-    turn.firsts = firsts;
+    state.last_seqno = SeqNo(next.0 - 1);
+    core.snapshots().publish(state.last_seqno);
+    first_seqnos.shrink_to(FIRST_SEQNOS_KEPT_MAX);
+    state.first_seqnos = first_seqnos;
 }
 
 /// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: behind the log's write it
 /// would be too late.
 #[inline]
-fn make_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
-    if bytes <= SMALL_BYTES { Ok(()) } else { make_much_room(log, bytes) }
+fn reserve_memory(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
+    if bytes <= SMALL_BYTES { Ok(()) } else { reserve_much_memory(log, bytes) }
 }
 
 #[cold]
-fn make_much_room(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
+fn reserve_much_memory(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
     if let Some(log) = log {
         // A single operation is encoded on the way.
         log.reserve(bytes.saturating_add(Op::HEADS_BYTES_MAX))?;

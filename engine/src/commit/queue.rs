@@ -5,7 +5,7 @@ use std::sync::Arc;
 use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
 
-use super::group::{Turn, commit_and_wake, commit_contained, commit_lone, unanswered};
+use super::group::{CommitState, commit_and_wake, commit_contained, commit_lone, unanswered};
 use super::{Answer, Committed, OwnedWork, Work};
 use crate::core::Core;
 use crate::transaction::read_set::ReadSet;
@@ -28,34 +28,35 @@ const YIELDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 16 };
 const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 24 };
 
 /// See the module.
-pub(crate) struct Lane {
-    queue: Mutex<Vec<Arc<Request>>>,
+pub(crate) struct CommitQueue {
+    queue: Mutex<Vec<Arc<Writer>>>,
     /// How many wait in `queue`, for whoever only looks: changed under its lock.
     waiting: AtomicUsize,
     /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
     /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
     led: AtomicBool,
-    turn: Mutex<Turn>,
+    /// The commit lock.
+    state: Mutex<CommitState>,
 }
 
-impl Lane {
-    pub(crate) fn new(turn: Turn) -> Self {
-        Lane {
+impl CommitQueue {
+    pub(crate) fn new(state: CommitState) -> Self {
+        CommitQueue {
             queue: Mutex::new(Vec::new()),
             waiting: AtomicUsize::new(0),
             led: AtomicBool::new(false),
-            turn: Mutex::new(turn),
+            state: Mutex::new(state),
         }
     }
 
-    /// The leader's state, for rotation and closing.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock()
+    /// Take the commit lock: the leader's state, for rotation and closing.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CommitState> {
+        self.state.lock()
     }
 
     /// The leader's state, if nobody leads just now.
-    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, Turn>> {
-        self.turn.try_lock()
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, CommitState>> {
+        self.state.try_lock()
     }
 
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
@@ -74,7 +75,7 @@ impl Lane {
     #[inline(never)]
     fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
         // A batch may be large: the copy is made while others may queue.
-        let request = Arc::new(Request {
+        let writer = Arc::new(Writer {
             work: work.to_owned(reads)?,
             answered: AtomicBool::new(false),
             outcome: Mutex::new(Outcome::Waiting),
@@ -83,44 +84,44 @@ impl Lane {
         {
             let mut queue = self.queue.lock();
             if !self.begin_lead() {
-                queue.push(Arc::clone(&request));
+                queue.push(Arc::clone(&writer));
                 self.waiting.store(queue.len(), Ordering::Relaxed);
                 drop(queue);
-                return self.follow(core, &request);
+                return self.follow(core, &writer);
             }
         }
         self.lead(core, work)
     }
 
     /// Wait for the outcome, or for the lead.
-    fn follow(&self, core: &Core, request: &Arc<Request>) -> Answer {
-        request.watch();
+    fn follow(&self, core: &Core, writer: &Arc<Writer>) -> Answer {
+        writer.watch();
         {
-            let mut outcome = request.outcome.lock();
+            let mut outcome = writer.outcome.lock();
             while matches!(*outcome, Outcome::Waiting) {
-                request.woken.wait(&mut outcome);
+                writer.woken.wait(&mut outcome);
             }
             if let Outcome::Done(result) = std::mem::replace(&mut *outcome, Outcome::Waiting) {
                 return result;
             }
         }
-        self.lead(core, request.work.as_work())
+        self.lead(core, writer.work.as_work())
     }
 
-    /// Commit `own`, with whoever has queued by now, and then others: see [`Lane::lead_groups`].
+    /// Commit `own`, with whoever has queued by now, and then others: see [`CommitQueue::lead_groups`].
     #[inline]
     fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
-        let mut turn = self.begin_group();
+        let mut state = self.begin_group();
         // By reference: what was stored field by field a moment ago is slow to copy.
         let op = match &own {
             Work::One(op) if self.waiting.load(Ordering::Relaxed) == 0 => op,
-            _ => return self.lead_groups(core, turn, Some(own)).unwrap_or_else(unanswered),
+            _ => return self.lead_groups(core, state, Some(own)).unwrap_or_else(unanswered),
         };
-        turn.followers = 0;
-        let outcome = commit_contained(core, &mut turn, |turn| commit_lone(core, turn, op));
-        let answer = outcome.map(|()| Committed { position: turn.position() });
-        let events = std::mem::take(&mut turn.events);
-        drop(turn);
+        state.followers = 0;
+        let outcome = commit_contained(core, &mut state, |state| commit_lone(core, state, op));
+        let answer = outcome.map(|()| Committed { position: state.position() });
+        let events = std::mem::take(&mut state.events);
+        drop(state);
         if !matches!(self.leave(true), Leaving::Free) {
             self.lead_groups(core, self.begin_group(), None);
         }
@@ -130,12 +131,12 @@ impl Lane {
         answer
     }
 
-    /// The turn, once as many have queued as can be hoped for.
+    /// The commit lock, once as many have queued as can be hoped for.
     #[inline]
-    fn begin_group(&self) -> MutexGuard<'_, Turn> {
-        let turn = self.turn.lock();
-        self.wait_for_followers(turn.followers);
-        turn
+    fn begin_group(&self) -> MutexGuard<'_, CommitState> {
+        let state = self.state.lock();
+        self.wait_for_followers(state.followers);
+        state
     }
 
     /// Wait until `hoped` have queued, but not for long.
@@ -155,7 +156,7 @@ impl Lane {
     fn lead_groups<'a>(
         &'a self,
         core: &Core,
-        mut turn: MutexGuard<'a, Turn>,
+        mut state: MutexGuard<'a, CommitState>,
         mut own: Option<Work<'_>>,
     ) -> Option<Answer> {
         let mut answer = None;
@@ -163,13 +164,13 @@ impl Lane {
         let mut groups = 0;
         let next = loop {
             let followers = self.take_followers(own);
-            turn.followers = followers.len();
-            answer = answer.or(commit_and_wake(core, &mut turn, own.take(), &followers));
-            events.append(&mut turn.events);
-            drop(turn);
+            state.followers = followers.len();
+            answer = answer.or(commit_and_wake(core, &mut state, own.take(), &followers));
+            events.append(&mut state.events);
+            drop(state);
             groups += 1;
             match self.leave(groups < GROUPS_MAX) {
-                Leaving::Stay => turn = self.begin_group(),
+                Leaving::Stay => state = self.begin_group(),
                 Leaving::Free => break None,
                 Leaving::To(next) => break Some(next),
             }
@@ -185,7 +186,7 @@ impl Lane {
     }
 
     /// Those who go with `own`, or without it: at least one then.
-    fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Request>> {
+    fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Writer>> {
         // Whoever queues now is found at the end: a lone batch need not ask for the lock twice.
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return Vec::new();
@@ -194,8 +195,8 @@ impl Lane {
         let mut queue = self.queue.lock();
         let fits = queue
             .iter()
-            .take_while(|request| {
-                bytes += request.work.as_work().bytes();
+            .take_while(|writer| {
+                bytes += writer.work.as_work().bytes();
                 bytes <= GROUP_BYTES_MAX
             })
             .count();
@@ -226,14 +227,14 @@ impl Lane {
 enum Leaving {
     /// Commit the next group.
     Stay,
-    /// Go; the lane is free.
+    /// Go; nobody leads.
     Free,
     /// Go, and hand the lead to this writer.
-    To(Arc<Request>),
+    To(Arc<Writer>),
 }
 
 /// A writer in the queue.
-pub(super) struct Request {
+pub(super) struct Writer {
     pub(super) work: OwnedWork,
     /// Set with the outcome: what the writer looks at before it sleeps.
     answered: AtomicBool,
@@ -241,7 +242,7 @@ pub(super) struct Request {
     woken: Condvar,
 }
 
-impl Request {
+impl Writer {
     /// Wait a while for the outcome, awake.
     fn watch(&self) {
         for _ in 0..YIELDS {

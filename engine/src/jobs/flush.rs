@@ -132,7 +132,7 @@ impl Work {
         if planted::is(Planted::LoneFlush) && core.options.durability == Durability::NoLog {
             self.install_one(core)?;
         }
-        let durable = core.sync_lane.durable().filter(|_| !planted::is(Planted::NoWitness));
+        let durable = core.group_sync.durable().filter(|_| !planted::is(Planted::NoWitness));
         let (mut tables, mut dropped) = (Vec::new(), Vec::new());
         let (mut blobs, mut dropped_blobs) = (Vec::new(), Vec::new());
         let committed = core.versions.commit_with(|version| {
@@ -175,7 +175,7 @@ impl Work {
             warm(&table);
         }
         core.current.install(|| core.versions.current(), Some(&self.source));
-        core.sync_lane.forget_before(first_needed);
+        core.group_sync.forget_before(first_needed);
         if self.source.log < first_needed && !self.keep_log(core) {
             remove_files(core, [FileName::Log(self.source.log)]);
         }

@@ -1,13 +1,13 @@
 //! The memtable: recent writes of all keyspaces, sorted, in memory.
 //!
-//! One writer (whoever holds the commit lane) inserts through the only [`MemtableWriter`]; any number
+//! One writer (whoever holds the commit queue) inserts through the only [`MemtableWriter`]; any number
 //! of readers get, walk and list through `Arc<Memtable>` without a lock. Entries and index nodes lie
 //! in one append-only arena ([`arena`]); every keyspace has an ordered [`index`] of its own, found
 //! through the [`directory`]; range tombstones are kept apart ([`tombstones`]).
 //!
 //! Invariants:
 //! 1. An entry is complete before an index links to it: a reader sees all of it or nothing.
-//! 2. The writer publishes a sequence number (release, in the commit lane) after the inserts it
+//! 2. The writer publishes a sequence number (release, in the commit queue) after the inserts it
 //!    covers; a reader loads its number (acquire) before it calls `get`, `seek*` or `tombstones`, and
 //!    then finds every entry and tombstone up to that number. It may also meet newer ones, and passes
 //!    over them.

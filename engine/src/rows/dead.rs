@@ -107,13 +107,13 @@ impl Rows {
 
     /// Watch what lies ahead, if no commit is under way just now.
     fn watch(&self, core: &Core, keyspace: KeyspaceId, from: &[u8], forward: bool) {
-        let Some(turn) = core.lane().try_turn() else { return };
+        let Some(state) = core.commits.try_lock() else { return };
         let range = if forward {
             KeyRange { start: from.to_vec(), end: self.end_of_bounds() }
         } else {
             KeyRange { start: self.start_of_bounds(), end: Some(after(from)) }
         };
-        core.dead_ranges.watch(keyspace, range, from, !forward, turn.last_seqno);
+        core.dead_ranges.watch(keyspace, range, from, !forward, state.last_seqno);
     }
 
     /// What was walked through between `from` and the row that this stands on, or the end of the bounds.

@@ -155,7 +155,7 @@ fn most_common<'a>(tables: impl Iterator<Item = &'a TableReader>) -> Option<Data
 }
 
 /// The entries of one table or of the logs, one block in memory.
-struct Lane {
+struct Input {
     /// `None` for the logs.
     table: Option<(FileNumber, Arc<TableReader>)>,
     next_block: usize,
@@ -166,7 +166,7 @@ struct Lane {
 
 /// All entries of a keyspace, by key, the newest version first.
 pub(super) struct Merged<'a> {
-    lanes: Vec<Lane>,
+    inputs: Vec<Input>,
     heads: BinaryHeap<Reverse<(Entry, usize)>>,
     dir: &'a Path,
     keyspace: String,
@@ -175,30 +175,30 @@ pub(super) struct Merged<'a> {
 impl<'a> Merged<'a> {
     /// What `source` holds of the keyspace `keyspace`.
     pub(super) fn new(source: &mut Source, dir: &'a Path, keyspace: String, report: &mut Salvaged) -> Self {
-        let logged = Lane {
+        let logged = Input {
             table: None,
             next_block: 0,
             rows: std::mem::take(&mut source.logged).into(),
             last: Vec::new(),
         };
-        let tables = source.tables.drain(..).map(|table| Lane {
+        let tables = source.tables.drain(..).map(|table| Input {
             table: Some(table),
             next_block: 0,
             rows: VecDeque::new(),
             last: Vec::new(),
         });
-        let lanes = std::iter::once(logged).chain(tables).collect();
-        let mut merged = Merged { lanes, heads: BinaryHeap::new(), dir, keyspace };
-        for lane in 0..merged.lanes.len() {
-            merged.refill(lane, report);
+        let inputs = std::iter::once(logged).chain(tables).collect();
+        let mut merged = Merged { inputs, heads: BinaryHeap::new(), dir, keyspace };
+        for input in 0..merged.inputs.len() {
+            merged.refill(input, report);
         }
         merged
     }
 
     /// The next entry.
     pub(super) fn next(&mut self, report: &mut Salvaged) -> Option<Entry> {
-        let Reverse((entry, lane)) = self.heads.pop()?;
-        self.refill(lane, report);
+        let Reverse((entry, input)) = self.heads.pop()?;
+        self.refill(input, report);
         Some(entry)
     }
 
@@ -207,19 +207,19 @@ impl<'a> Merged<'a> {
         self.heads.peek().is_some_and(|Reverse((entry, _))| entry.key == key)
     }
 
-    /// Put the next entry of lane number `nth` among the heads.
+    /// Put the next entry of input number `nth` among the heads.
     fn refill(&mut self, nth: usize, report: &mut Salvaged) {
         let (dir, keyspace) = (self.dir, &self.keyspace);
-        let Some(lane) = self.lanes.get_mut(nth) else { return };
-        while lane.rows.is_empty() && lane.read_block(dir, keyspace, report) {}
-        if let Some(entry) = lane.rows.pop_front() {
-            lane.last.clone_from(&entry.key);
+        let Some(input) = self.inputs.get_mut(nth) else { return };
+        while input.rows.is_empty() && input.read_block(dir, keyspace, report) {}
+        if let Some(entry) = input.rows.pop_front() {
+            input.last.clone_from(&entry.key);
             self.heads.push(Reverse((entry, nth)));
         }
     }
 }
 
-impl Lane {
+impl Input {
     /// Read the next block; whether there was one, readable or not.
     fn read_block(&mut self, dir: &Path, keyspace: &str, report: &mut Salvaged) -> bool {
         let Some((number, reader)) = &self.table else { return false };

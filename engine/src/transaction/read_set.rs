@@ -1,7 +1,7 @@
 //! What a transaction has read, and whether anybody has written to it since.
 //!
 //! It is asked twice, by the same code: before the commit queues, when nobody waits for the answer, and under the
-//! commit lane's turn, when everybody does. What the first has proved the second need not look at again: up to the number that it
+//! commit lock, when everybody does. What the first has proved the second need not look at again: up to the number that it
 //! looked at everything was published and in its place, and what has a number later than that alone can differ.
 //! (Only to drop a keyspace takes no number; that is asked again.)
 //!
@@ -93,7 +93,7 @@ impl ReadSet {
     }
 
     /// Err if anything published after the snapshot, and after the last check, writes what was read. What was so at the call is
-    /// found; in the commit lane, where nothing is published meanwhile, that is everything.
+    /// found; in the commit queue, where nothing is published meanwhile, that is everything.
     pub(crate) fn check(&self, core: &Core) -> Result<()> {
         let superversion = core.current.load_full();
         let bound = superversion.bound(core.snapshots());
@@ -172,7 +172,7 @@ fn range_changed(
             Bound::Excluded(start) => source.seek(InternalKey::new(start, SeqNo::ZERO))?,
         }
         while source.valid() && !bounds.past_end(source.key()) {
-            // Before the lane, somebody's group may be half applied.
+            // Before the queue, somebody's group may be half applied.
             let published = source.seqno() > after && source.seqno() <= bound;
             if published && !bounds.before_start(source.key()) {
                 return Ok(true);

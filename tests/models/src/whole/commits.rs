@@ -1,4 +1,4 @@
-//! Writers in the commit lane, beside readers, syncs, rotations and flushes.
+//! Writers in the commit queue, beside readers, syncs, rotations and flushes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Making the log durable, outside the commit lane: while one sync runs, the next group is formed,
+//! Making the log durable, outside the commit queue: while one sync runs, the next group is formed,
 //! written and applied; whoever needs durability waits here, and one sync serves all who came before
 //! it began. Threads that write and wait in turn would fall into two halves so, each of which finds the other's sync under
 //! way: so whoever is to sync waits a while for as many as there were before.
@@ -60,7 +60,7 @@ const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 const PATIENCE: u32 = 2;
 
 /// See the module.
-pub(crate) struct SyncLane {
+pub(crate) struct GroupSync {
     env: Env,
     dir: PathBuf,
     health: Arc<Health>,
@@ -87,11 +87,11 @@ impl From<Error> for SyncFailed {
     }
 }
 
-impl SyncLane {
+impl GroupSync {
     pub(crate) fn new(env: Env, dir: PathBuf, health: Arc<Health>) -> Self {
         let durable = LogPosition { log: FileNumber(0), offset: 0 };
         let state = State { logs: Vec::new(), durable, syncing: false, hoped: 0, took: Duration::ZERO };
-        SyncLane {
+        GroupSync {
             env,
             dir,
             health,
