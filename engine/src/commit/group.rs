@@ -122,11 +122,11 @@ pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> 
     reserve_memory(state.log.as_mut(), bytes).map_err(aborted)?;
     let seqno = state.last_seqno.plus(1);
     prefetch_front(op.value, LONE_VALUE_LINES);
-    let mut insertion = state.memtable.expect(op.keyspace, op.key);
+    let mut insertion = state.memtable.begin_insert(op.keyspace, op.key);
     if let Some(log) = &mut state.log {
         log.stage_with(seqno.0, |out| op.encode(out));
     }
-    insertion.expect_leaf();
+    insertion.prefetch_leaf();
     write_log(core, &mut state.log, &mut state.events)?;
     if op.kind == Kind::Delete {
         state.deletes.note(op.keyspace, op.key);

@@ -28,7 +28,7 @@ impl KeyFilter {
         size_of_val(&*self.words)
     }
 
-    /// What [`expect`](Self::expect) and [`add`](Self::add) take for a key with the hash `key_hash`.
+    /// What [`prefetch`](Self::prefetch) and [`add`](Self::add) take for a key with the hash `key_hash`.
     #[inline]
     pub(super) fn mark(keyspace: KeyspaceId, key_hash: u64) -> Mark {
         Mark(key_hash ^ u64::from(keyspace.0).wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -36,7 +36,7 @@ impl KeyFilter {
 
     /// Ask for the memory that [`add`](Self::add) will look at.
     #[inline]
-    pub(super) fn expect(&self, mark: Mark) {
+    pub(super) fn prefetch(&self, mark: Mark) {
         prefetch(self.place(mark).0);
     }
 
@@ -87,7 +87,7 @@ impl Marks {
     /// Ask for the memory for `mark`, and add the one that came [`UNDER_WAY`] before it.
     #[inline]
     pub(super) fn push(&mut self, filter: &KeyFilter, mark: Mark) {
-        filter.expect(mark);
+        filter.prefetch(mark);
         let earlier = std::mem::replace(&mut self.marks[self.count % UNDER_WAY], mark);
         if self.count >= UNDER_WAY {
             filter.add(earlier);

@@ -125,7 +125,7 @@ impl Index {
         let (leaf, order) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(order, target);
         let place = if rank == order.count() { first_behind(leaf, target)? } else { at(leaf, order, rank) };
-        place.expect_next();
+        place.prefetch_next();
         Some(place)
     }
 
@@ -134,7 +134,7 @@ impl Index {
         let (leaf, order) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(order, target);
         let place = if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, order, rank - 1) };
-        place.expect_prev();
+        place.prefetch_prev();
         Some(place)
     }
 
@@ -261,7 +261,7 @@ impl<'a> Place<'a> {
 
     /// A walk begins here: ask for the entries that follow in the leaf, and for the leaf behind it.
     #[inline]
-    fn expect_next(self) {
+    fn prefetch_next(self) {
         self.leaf.prefetch_ranks(self.order, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD);
         if let Some(ahead) = self.leaf.next() {
             ahead.prefetch_all(0);
@@ -270,7 +270,7 @@ impl<'a> Place<'a> {
 
     /// The same for a walk backwards.
     #[inline]
-    fn expect_prev(self) {
+    fn prefetch_prev(self) {
         self.leaf.prefetch_ranks(self.order, self.rank.saturating_sub(ENTRIES_AHEAD)..self.rank);
         if let Some(ahead) = self.leaf.previous() {
             ahead.prefetch_all(0);

@@ -21,7 +21,7 @@ mod cursor;
 mod directory;
 mod filter;
 mod index;
-mod lone;
+mod prepared_insert;
 mod spare;
 mod tombstones;
 

@@ -38,8 +38,8 @@ fn insert(writer: &mut MemtableWriter, key: &[u8], seqno: SeqNo) {
 
 /// Insert as a put that is alone does.
 fn insert_alone(writer: &mut MemtableWriter, key: &[u8], seqno: SeqNo) {
-    let mut insertion = writer.expect(SPACE, key);
-    insertion.expect_leaf();
+    let mut insertion = writer.begin_insert(SPACE, key);
+    insertion.prefetch_leaf();
     insertion.insert(seqno, Kind::Put, key);
 }
 

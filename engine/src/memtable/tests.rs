@@ -137,13 +137,13 @@ proptest! {
             // Begun before it is made, or for another keyspace and given up, or at once.
             match at % 4 {
                 0 => {
-                    let mut insertion = writer.expect(SPACE, key);
-                    insertion.expect_leaf();
+                    let mut insertion = writer.begin_insert(SPACE, key);
+                    insertion.prefetch_leaf();
                     insertion.insert(seqno, *kind, value);
                 }
-                1 => writer.expect(SPACE, key).insert(seqno, *kind, value),
+                1 => writer.begin_insert(SPACE, key).insert(seqno, *kind, value),
                 2 => {
-                    writer.expect(KeyspaceId(2), key).expect_leaf();
+                    writer.begin_insert(KeyspaceId(2), key).prefetch_leaf();
                     writer.insert(SPACE, key, seqno, *kind, value);
                 }
                 _ => writer.insert(SPACE, key, seqno, *kind, value),

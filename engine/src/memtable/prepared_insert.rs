@@ -1,7 +1,5 @@
-//! An insertion that is begun before it may be made: its log record is written in between, and what it looks at comes
-//! nearer meanwhile.
-//!
-//! It borrows the right to write, so nothing else is inserted before it is made or given up: its way stays right.
+//! An insertion in two phases: prefetch the search path, write the log record, then insert. It borrows the writer, so the
+//! path cannot change in between.
 
 use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
@@ -13,7 +11,7 @@ use super::{Memtable, MemtableWriter};
 
 /// See the module. Dropped without [`insert`](Self::insert), it has done nothing.
 #[derive(Debug)]
-pub(crate) struct LoneInsertion<'a> {
+pub(crate) struct PreparedInsert<'a> {
     memtable: &'a Memtable,
     index: &'a mut IndexWriter,
     keyspace: KeyspaceId,
@@ -27,12 +25,16 @@ pub(crate) struct LoneInsertion<'a> {
 impl MemtableWriter {
     /// Begin an insertion for `key`: ask for the memory that it will look at, but for the leaf.
     #[inline]
-    pub(crate) fn expect<'a>(&'a mut self, keyspace: KeyspaceId, key: &'a [u8]) -> LoneInsertion<'a> {
+    pub(crate) fn begin_insert<'a>(
+        &'a mut self,
+        keyspace: KeyspaceId,
+        key: &'a [u8],
+    ) -> PreparedInsert<'a> {
         let memtable = &*self.memtable;
         let mut mark = Mark::default();
         if let Some(filter) = &memtable.filter {
             mark = KeyFilter::mark(keyspace, key_hash(key));
-            filter.expect(mark);
+            filter.prefetch(mark);
         }
         let way = memtable.directory.get(keyspace).map(|found| {
             let target = InternalKey::before_all(key);
@@ -40,14 +42,14 @@ impl MemtableWriter {
             descent.go_down(target, 1);
             (found, descent)
         });
-        LoneInsertion { memtable, index: &mut self.index, keyspace, key, mark, way }
+        PreparedInsert { memtable, index: &mut self.index, keyspace, key, mark, way }
     }
 }
 
-impl<'a> LoneInsertion<'a> {
+impl<'a> PreparedInsert<'a> {
     /// Ask for the leaf, once the node above it had time to come.
     #[inline]
-    pub(crate) fn expect_leaf(&mut self) {
+    pub(crate) fn prefetch_leaf(&mut self) {
         if let Some((_, descent)) = &mut self.way {
             descent.go_down(InternalKey::before_all(self.key), 0);
         }
@@ -62,7 +64,7 @@ impl<'a> LoneInsertion<'a> {
     /// Make it. See [`Writes::insert`](super::Writes::insert).
     #[inline]
     pub(crate) fn insert(self, seqno: SeqNo, kind: Kind, value: &[u8]) {
-        let LoneInsertion { memtable, index: writer, keyspace, key, mark, way } = self;
+        let PreparedInsert { memtable, index: writer, keyspace, key, mark, way } = self;
         let target = InternalKey::new(key, seqno);
         let (found, descent) = way.unwrap_or_else(|| {
             let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
