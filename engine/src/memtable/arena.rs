@@ -1,5 +1,4 @@
-//! The memory of one memtable: append-only chunks that never move and are freed all at once, and
-//! the layout of the entries in them.
+//! The memory of one memtable: append-only chunks that never move and are freed all at once.
 //!
 //! An [`Arena`] owns the chunks; an [`ArenaWriter`] carves pieces off its newest chunk. A memtable has
 //! two writers over one arena, one for entries and one for index nodes, so that the index stays dense. The large
@@ -9,31 +8,26 @@
 //! 1. A chunk is neither moved nor freed before its arena is dropped; a piece handed out therefore
 //!    stays where it is for as long as somebody holds the `Arc<Arena>`.
 //! 2. Pieces do not overlap, and an `ArenaWriter` hands each out once.
-//! 3. An entry's bytes never change after [`Entry::write`] has returned.
 //!
 //! Threads: an `ArenaWriter` belongs to one thread at a time (`&mut`). The chunk list is behind a
 //! mutex that is taken once a chunk, never by readers. `bytes` may be read by anyone.
-#![expect(unsafe_code, reason = "entries are laid out by hand in memory that is freed as a whole")]
+#![expect(unsafe_code, reason = "pieces of memory that is freed as a whole")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::cmp::Ordering;
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use esker_base::sync::Mutex;
-use esker_base::sync::atomic::{AtomicU64, Ordering as Memory};
-use esker_base::{InternalKey, Kind, SeqNo};
+use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_vfs::os::memory::{HUGE_PAGE_BYTES, advise_huge_pages, prefetch};
 
+use super::entry::ENTRY_LINES;
 use super::spare::SpareChunks;
 
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = LINE_BYTES;
 /// A cache line.
 const LINE_BYTES: usize = 64;
-/// Cache lines that an entry of 16 + 100 bytes lies in, at most: as many are asked for ahead of a write or of a walk.
-pub(super) const ENTRY_LINES: usize = 3;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.
@@ -114,22 +108,22 @@ impl Arena {
 
     /// Count `bytes` that lie outside the chunks, but are held for this memtable.
     pub(super) fn count(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Memory::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Bytes held so far. One relaxed load.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Memory::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Count `bytes` as held only for readers that are under way.
     pub(super) fn count_outgrown(&self, bytes: usize) {
-        self.outgrown.fetch_add(bytes as u64, Memory::Relaxed);
+        self.outgrown.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Bytes of pieces counted as outgrown. One relaxed load.
     pub(super) fn outgrown(&self) -> u64 {
-        self.outgrown.load(Memory::Relaxed)
+        self.outgrown.load(Ordering::Relaxed)
     }
 
     /// Take a chunk of `bytes` bytes (not 0).
@@ -204,129 +198,5 @@ impl ArenaWriter {
         self.free_bytes = shared;
         self.taken += shared;
         self.allocate(layout)
-    }
-}
-
-/// Bytes before an entry's key: `tag: u64` (sequence number above the kind's byte), `value_len: u32`,
-/// `key_len: u16`. Entries stand wherever the last one ended: aligned, they would take four bytes more on
-/// average.
-const HEADER_BYTES: usize = 14;
-/// Where `value_len` and `key_len` stand.
-const VALUE_LEN_AT: usize = 8;
-const KEY_LEN_AT: usize = 12;
-
-/// An entry in an arena: a pointer to its header, key, value.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
-    at: NonNull<u8>,
-    arena: PhantomData<&'a [u8]>,
-}
-
-// SAFETY: this is a shared reference in all but name, to bytes that never change (invariant 3).
-unsafe impl Send for Entry<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Entry<'_> {}
-
-impl<'a> Entry<'a> {
-    /// Copy an entry into the arena. The result's lifetime is the caller's to choose, up to that of
-    /// the writer's arena: hence `unsafe`.
-    ///
-    /// # Safety
-    /// `'a` must not outlive the `Arena` of `writer`.
-    pub(super) unsafe fn write(
-        writer: &mut ArenaWriter,
-        key: InternalKey<'_>,
-        kind: Kind,
-        value: &[u8],
-    ) -> Entry<'a> {
-        let key_len = u16::try_from(key.user.len()).expect("keys are at most 65,535 bytes");
-        let value_len = u32::try_from(value.len()).expect("values are at most 1 GiB");
-        let size = HEADER_BYTES + key.user.len() + value.len();
-        let layout = Layout::from_size_align(size, 1).expect("fits an allocation");
-        let at = writer.allocate(layout);
-        let tag = key.seqno.0 << 8 | kind as u64;
-        // SAFETY: (1) the piece is `size` bytes, and nobody else has it; (2) every write below ends at or
-        // before `size`; (3) the writes need no alignment; (4) the sources are borrowed slices, and a
-        // fresh piece overlaps neither.
-        unsafe {
-            at.cast::<u64>().write_unaligned(tag);
-            at.add(VALUE_LEN_AT).cast::<u32>().write_unaligned(value_len);
-            at.add(KEY_LEN_AT).cast::<u16>().write_unaligned(key_len);
-            let bytes = at.add(HEADER_BYTES);
-            bytes.copy_from_nonoverlapping(NonNull::from(key.user).cast(), key.user.len());
-            bytes.add(key.user.len()).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
-        }
-        Entry { at, arena: PhantomData }
-    }
-
-    /// The entry at `at`.
-    ///
-    /// # Safety
-    /// `at` came from [`as_ptr`](Self::as_ptr) of an entry whose arena outlives `'a`, and the write of
-    /// that entry happened before this call.
-    #[inline]
-    pub(super) unsafe fn from_ptr(at: NonNull<u8>) -> Self {
-        Entry { at, arena: PhantomData }
-    }
-
-    /// The pointer to hand to [`from_ptr`](Self::from_ptr).
-    #[inline]
-    pub(super) fn as_ptr(self) -> NonNull<u8> {
-        self.at
-    }
-
-    #[inline]
-    fn tag(self) -> u64 {
-        // SAFETY: `at` points to an entry that `write` filled, alive for `'a` and never changed.
-        unsafe { self.at.cast::<u64>().read_unaligned() }
-    }
-
-    /// The entry's sequence number.
-    #[inline]
-    pub(super) fn seqno(self) -> SeqNo {
-        SeqNo(self.tag() >> 8)
-    }
-
-    /// The entry's kind.
-    #[inline]
-    pub(super) fn kind(self) -> Kind {
-        Kind::from_byte((self.tag() & 0xFF) as u8).expect("a kind was written")
-    }
-
-    #[inline]
-    fn key_len(self) -> usize {
-        // SAFETY: as in `tag`.
-        usize::from(unsafe { self.at.add(KEY_LEN_AT).cast::<u16>().read_unaligned() })
-    }
-
-    /// The user key.
-    #[inline]
-    pub(super) fn key(self) -> &'a [u8] {
-        // SAFETY: (1) `write` put `key_len` bytes behind the header; (2) they live for `'a` and never
-        // change.
-        unsafe { NonNull::slice_from_raw_parts(self.at.add(HEADER_BYTES), self.key_len()).as_ref() }
-    }
-
-    /// The value.
-    #[inline]
-    pub(super) fn value(self) -> &'a [u8] {
-        // SAFETY: (1) `write` put `value_len` bytes behind the key; (2) they live for `'a` and never
-        // change.
-        unsafe {
-            let len = self.at.add(VALUE_LEN_AT).cast::<u32>().read_unaligned() as usize;
-            NonNull::slice_from_raw_parts(self.at.add(HEADER_BYTES + self.key_len()), len).as_ref()
-        }
-    }
-
-    /// The entry's internal key.
-    #[inline]
-    pub(super) fn internal_key(self) -> InternalKey<'a> {
-        InternalKey::new(self.key(), self.seqno())
-    }
-
-    /// How `target` compares with this entry's internal key.
-    #[inline]
-    pub(super) fn compare(self, target: InternalKey<'_>) -> Ordering {
-        target.user.cmp(self.key()).then_with(|| self.seqno().cmp(&target.seqno))
     }
 }

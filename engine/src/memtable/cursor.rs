@@ -11,7 +11,7 @@ use esker_base::key::head;
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use super::Memtable;
-use super::arena::Entry;
+use super::entry::Entry;
 use super::index::{Pinned, Walked};
 
 /// A cursor over one keyspace's entries, in internal order. `Send`; owns its memtable.

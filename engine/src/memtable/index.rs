@@ -4,18 +4,18 @@
 //! A node has 14 slots of (head, entry); an inner node has a child to the right of each and one before
 //! them all. A *head* is the eight key bytes behind the prefix that all keys of the node's range share,
 //! so most searches end in the node's first two cache lines. Slots are filled in order of arrival and
-//! never change; one word, the node's [`Order`], says which slot has which rank.
+//! never change; one word, the node's [`Permutation`], says which slot has which rank, as Masstree's does.
 //!
 //! Invariants:
-//! 1. Once an order names a slot, the slot's head and entry never change. A slot's child pointer may
+//! 1. Once a permutation names a slot, the slot's head and entry never change. A slot's child pointer may
 //!    change (see 4). Nodes never go away before the arena does.
 //! 2. A node covers a range of keys, given by the separators above it, and the leaves' ranges follow
 //!    each other without gap or overlap. All keys of the range share the node's `prefix_len` bytes.
 //! 3. A full node is replaced, not halved: its content goes to two new nodes, links and parent are
 //!    turned to them, and the old node stays as it is, for ever. The exception is a node that is full
 //!    because keys arrive in order: it stays, and a new node takes over the empty rest of its range.
-//! 4. In an inner node, a child is replaced only after the order that names its new right sibling is
-//!    there.
+//! 4. In an inner node, a child is replaced only after the permutation that names its new right sibling
+//!    is there.
 //!
 //! Why a reader finds every entry up to its sequence number `U`, though it may walk through nodes that
 //! have been replaced meanwhile. Call a node *good* if it was in the tree at some time after `U` was
@@ -27,12 +27,12 @@
 //! rest of its range away after `U` was published has lost nothing up to `U`: that rest was empty. If it
 //! was given away before, the reader sees the separator that says so.
 //!
-//! Why a reader takes the right child: it loads the order, then the child, then looks whether the order
-//! is still the same, and starts again at this node if not. By 4, whoever sees the replacement (release,
-//! acquire) sees the new order too; whoever sees the old child finds everything good in it.
+//! Why a reader takes the right child: it loads the permutation, then the child, then looks whether the
+//! permutation is still the same, and starts again at this node if not. By 4, whoever sees the replacement (release,
+//! acquire) sees the new permutation too; whoever sees the old child finds everything good in it.
 //!
-//! Memory order: whatever makes something reachable (an order, a root, a child, a neighbour) is a
-//! release store by the writer and an acquire load by readers; the slots behind an order are relaxed.
+//! Memory order: whatever makes something reachable (a permutation, a root, a child, a neighbour) is a
+//! release store by the writer and an acquire load by readers; the slots behind a permutation are relaxed.
 #![expect(unsafe_code, reason = "nodes lie in the arena and point to each other and to entries")]
 
 mod descent;
@@ -45,11 +45,12 @@ use std::sync::Arc;
 use esker_base::cursor::APPROACH_STEPS;
 use esker_base::{InternalKey, SeqNo};
 
-use super::arena::{Arena, Entry};
+use super::arena::Arena;
+use super::entry::Entry;
 pub(super) use descent::Descent;
 use descent::Way;
 pub(super) use insert::IndexWriter;
-use node::{Link, NodeRef, Order};
+use node::{Link, NodeRef, Permutation};
 pub(super) use pending::Pending;
 
 /// An approach goes down to this level at once, a few hundred nodes that are near the processor mostly; then each step goes
@@ -88,31 +89,35 @@ impl Index {
         Index { root: Link::none(), last: Link::none(), arena }
     }
 
-    /// The leaf whose range holds `target`, with its order. If there is a `way` that leads there, it need not be gone
+    /// The leaf whose range holds `target`, with its permutation. If there is a `way` that leads there, it need not be gone
     /// again; for a reader, one that was begun after its number was published.
     #[inline]
-    fn leaf<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<(NodeRef<'a>, Order)> {
+    fn leaf<'a>(
+        &'a self,
+        target: InternalKey<'_>,
+        way: Option<Way<'a>>,
+    ) -> Option<(NodeRef<'a>, Permutation)> {
         if let Some(leaf) = way.and_then(Way::leaf) {
-            return Some((leaf, leaf.order()));
+            return Some((leaf, leaf.permutation()));
         }
         let mut node = self.root.get()?;
         for level in (0..node.level()).rev() {
             node = node.child_seen_for(target);
             node.prefetch(level);
         }
-        Some((node, node.order()))
+        Some((node, node.permutation()))
     }
 
     /// The newest version of `target.user` with a number not above `target.seqno`.
     #[inline]
     pub(super) fn get(&self, target: InternalKey<'_>) -> Option<Entry<'_>> {
-        let (leaf, order) = self.leaf(target, None)?;
-        let (rank, same_head) = leaf.find(order, target);
-        let entry = if rank == order.count() {
+        let (leaf, permutation) = self.leaf(target, None)?;
+        let (rank, same_head) = leaf.find(permutation, target);
+        let entry = if rank == permutation.count() {
             // The versions of one key may lie in two leaves.
             first_behind(leaf, target)?.entry
         } else if same_head {
-            leaf.entry(order, rank)
+            leaf.entry(permutation, rank)
         } else {
             return None;
         };
@@ -122,18 +127,22 @@ impl Index {
     /// The first entry not before `target`, on the `way` there.
     #[inline]
     fn seek<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
-        let (leaf, order) = self.leaf(target, way)?;
-        let (rank, _) = leaf.find(order, target);
-        let place = if rank == order.count() { first_behind(leaf, target)? } else { at(leaf, order, rank) };
+        let (leaf, permutation) = self.leaf(target, way)?;
+        let (rank, _) = leaf.find(permutation, target);
+        let place = if rank == permutation.count() {
+            first_behind(leaf, target)?
+        } else {
+            at(leaf, permutation, rank)
+        };
         place.prefetch_next();
         Some(place)
     }
 
     /// The last entry before `target`, on the `way` there.
     fn seek_before<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
-        let (leaf, order) = self.leaf(target, way)?;
-        let (rank, _) = leaf.find(order, target);
-        let place = if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, order, rank - 1) };
+        let (leaf, permutation) = self.leaf(target, way)?;
+        let (rank, _) = leaf.find(permutation, target);
+        let place = if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, permutation, rank - 1) };
         place.prefetch_prev();
         Some(place)
     }
@@ -142,7 +151,7 @@ impl Index {
     fn first(&self) -> Option<Place<'_>> {
         let mut node = self.root.get()?;
         while !node.is_leaf() {
-            node = node.child(node.order(), 0);
+            node = node.child(node.permutation(), 0);
         }
         Some(first_of(node))
     }
@@ -151,13 +160,13 @@ impl Index {
     fn last(&self) -> Option<Place<'_>> {
         let mut node = self.root.get()?;
         while !node.is_leaf() {
-            let order = node.order();
-            let child = node.child(order, order.count());
-            if node.order() == order {
+            let permutation = node.permutation();
+            let child = node.child(permutation, permutation.count());
+            if node.permutation() == permutation {
                 node = child;
             }
         }
-        // A reader that came through an order from before an append is one leaf short.
+        // A reader that came through a permutation from before an append is one leaf short.
         while let Some(next) = node.next() {
             node = next;
         }
@@ -179,13 +188,13 @@ fn collect_separators<'a>(node: NodeRef<'a>, levels: usize, keys: &mut Vec<&'a [
     if node.is_leaf() {
         return;
     }
-    let order = node.order();
-    for rank in 0..=order.count() {
+    let permutation = node.permutation();
+    for rank in 0..=permutation.count() {
         if levels > 0 {
-            collect_separators(node.child(order, rank), levels - 1, keys);
+            collect_separators(node.child(permutation, rank), levels - 1, keys);
         }
-        if rank < order.count() {
-            keys.push(node.entry(order, rank).key());
+        if rank < permutation.count() {
+            keys.push(node.entry(permutation, rank).key());
         }
     }
 }
@@ -194,28 +203,28 @@ fn collect_separators<'a>(node: NodeRef<'a>, levels: usize, keys: &mut Vec<&'a [
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     leaf: NodeRef<'a>,
-    /// The leaf's order when the place was taken; later entries of the leaf are passed by.
-    order: Order,
+    /// The leaf's permutation when the place was taken; later entries of the leaf are passed by.
+    permutation: Permutation,
     rank: usize,
     entry: Entry<'a>,
 }
 
 #[inline]
-fn at(leaf: NodeRef<'_>, order: Order, rank: usize) -> Place<'_> {
-    Place { leaf, order, rank, entry: leaf.entry(order, rank) }
+fn at(leaf: NodeRef<'_>, permutation: Permutation, rank: usize) -> Place<'_> {
+    Place { leaf, permutation, rank, entry: leaf.entry(permutation, rank) }
 }
 
 /// The first entry of a leaf (no leaf is empty).
 #[inline]
 fn first_of(leaf: NodeRef<'_>) -> Place<'_> {
-    at(leaf, leaf.order(), 0)
+    at(leaf, leaf.permutation(), 0)
 }
 
 /// The first entry not before `target` behind `leaf`, whose range holds `target` and whose entries are
 /// all before it.
 ///
 /// Mostly that is the next leaf's first. But a leaf that is full of keys in order gives the rest of its
-/// range away, and a reader that came by an older order then has to look on.
+/// range away, and a reader that came by an older permutation then has to look on.
 fn first_behind<'a>(leaf: NodeRef<'a>, target: InternalKey<'_>) -> Option<Place<'a>> {
     let mut next = leaf.next()?;
     loop {
@@ -224,9 +233,9 @@ fn first_behind<'a>(leaf: NodeRef<'a>, target: InternalKey<'_>) -> Option<Place<
             return Some(first);
         }
         // Now `target` lies in the range that `next` was made for.
-        let (rank, _) = next.find(first.order, target);
-        if rank < first.order.count() {
-            return Some(at(next, first.order, rank));
+        let (rank, _) = next.find(first.permutation, target);
+        if rank < first.permutation.count() {
+            return Some(at(next, first.permutation, rank));
         }
         next = next.next()?;
     }
@@ -235,8 +244,8 @@ fn first_behind<'a>(leaf: NodeRef<'a>, target: InternalKey<'_>) -> Option<Place<
 /// The last entry of a leaf.
 #[inline]
 fn last_of(leaf: NodeRef<'_>) -> Place<'_> {
-    let order = leaf.order();
-    at(leaf, order, order.count() - 1)
+    let permutation = leaf.permutation();
+    at(leaf, permutation, permutation.count() - 1)
 }
 
 impl<'a> Place<'a> {
@@ -256,13 +265,13 @@ impl<'a> Place<'a> {
     /// The entry's head in its leaf.
     #[inline]
     fn head(self) -> u64 {
-        self.leaf.head(self.order, self.rank)
+        self.leaf.head(self.permutation, self.rank)
     }
 
     /// A walk begins here: ask for the entries that follow in the leaf, and for the leaf behind it.
     #[inline]
     fn prefetch_next(self) {
-        self.leaf.prefetch_ranks(self.order, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD);
+        self.leaf.prefetch_ranks(self.permutation, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD);
         if let Some(ahead) = self.leaf.next() {
             ahead.prefetch_all(0);
         }
@@ -271,7 +280,7 @@ impl<'a> Place<'a> {
     /// The same for a walk backwards.
     #[inline]
     fn prefetch_prev(self) {
-        self.leaf.prefetch_ranks(self.order, self.rank.saturating_sub(ENTRIES_AHEAD)..self.rank);
+        self.leaf.prefetch_ranks(self.permutation, self.rank.saturating_sub(ENTRIES_AHEAD)..self.rank);
         if let Some(ahead) = self.leaf.previous() {
             ahead.prefetch_all(0);
         }
@@ -281,7 +290,7 @@ impl<'a> Place<'a> {
     #[inline]
     fn before(self) -> Option<Place<'a>> {
         match self.rank.checked_sub(1) {
-            Some(rank) => Some(at(self.leaf, self.order, rank)),
+            Some(rank) => Some(at(self.leaf, self.permutation, rank)),
             None => self.leaf.previous().map(last_of),
         }
     }
@@ -290,11 +299,11 @@ impl<'a> Place<'a> {
     #[inline(always)]
     pub(super) fn next(self) -> Option<Place<'a>> {
         let rank = self.rank + 1;
-        if rank < self.order.count() {
+        if rank < self.permutation.count() {
             if let Some(ahead) = self.leaf.next() {
                 ahead.prefetch_entries(rank);
             }
-            return Some(at(self.leaf, self.order, rank));
+            return Some(at(self.leaf, self.permutation, rank));
         }
         first_of_next(self.leaf)
     }
@@ -304,9 +313,9 @@ impl<'a> Place<'a> {
     pub(super) fn prev(self) -> Option<Place<'a>> {
         if let Some(rank) = self.rank.checked_sub(1) {
             if let Some(ahead) = self.leaf.previous() {
-                ahead.prefetch_entries(self.order.count() - self.rank);
+                ahead.prefetch_entries(self.permutation.count() - self.rank);
             }
-            return Some(at(self.leaf, self.order, rank));
+            return Some(at(self.leaf, self.permutation, rank));
         }
         last_of_previous(self.leaf)
     }
@@ -376,9 +385,9 @@ impl Pinned {
             Some(level) => way.go_down::<false>(target, level),
             None => {
                 if let Some(leaf) = way.leaf() {
-                    let order = leaf.order();
-                    let (rank, _) = leaf.find(order, target);
-                    leaf.prefetch_ranks(order, rank.saturating_sub(1)..rank + 1);
+                    let permutation = leaf.permutation();
+                    let (rank, _) = leaf.find(permutation, target);
+                    leaf.prefetch_ranks(permutation, rank.saturating_sub(1)..rank + 1);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The memtable: recent writes of all keyspaces, sorted, in memory.
 //!
 //! One writer (whoever holds the commit queue) inserts through the only [`MemtableWriter`]; any number
-//! of readers get, walk and list through `Arc<Memtable>` without a lock. Entries and index nodes lie
+//! of readers get, walk and list through `Arc<Memtable>` without a lock. Entries ([`entry`]) and index nodes lie
 //! in one append-only arena ([`arena`]); every keyspace has an ordered [`index`] of its own, found
 //! through the [`directory`]; range tombstones are kept apart ([`tombstones`]).
 //!
@@ -19,6 +19,7 @@
 mod arena;
 mod cursor;
 mod directory;
+mod entry;
 mod filter;
 mod index;
 mod prepared_insert;

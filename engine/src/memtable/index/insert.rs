@@ -5,11 +5,12 @@ use std::sync::Arc;
 use esker_base::key::shared_prefix;
 use esker_base::{InternalKey, Kind};
 
-use super::super::arena::{Arena, ArenaWriter, Entry};
+use super::super::arena::{Arena, ArenaWriter};
+use super::super::entry::Entry;
 use super::super::spare::SpareChunks;
 use super::Index;
 use super::descent::Descent;
-use super::node::{NodeRef, Order, SLOTS};
+use super::node::{NodeRef, Permutation, SLOTS};
 
 /// The most levels a tree can have. Every level but the top multiplies the leaves by seven or so, and
 /// there are fewer than 2^48 of them.
@@ -27,7 +28,7 @@ pub(in super::super) struct IndexWriter {
 #[derive(Clone, Copy)]
 struct Step<'a> {
     node: NodeRef<'a>,
-    order: Order,
+    permutation: Permutation,
     /// Which child the way goes on to, or where in the leaf it ends.
     rank: usize,
     /// The bounds of the node's range; none where it is open.
@@ -93,11 +94,11 @@ impl IndexWriter {
             None if self.append(index, key, entry) => return,
             way => index.leaf(key, way).expect("an index that nothing can be appended to has a root").0,
         };
-        let order = leaf.order();
-        if order.count() == SLOTS {
+        let permutation = leaf.permutation();
+        if permutation.count() == SLOTS {
             return self.split(index, key, entry);
         }
-        leaf.add(leaf.find(order, key).0, leaf.head_of(key.user), entry, None);
+        leaf.add(leaf.find(permutation, key).0, leaf.head_of(key.user), entry, None);
     }
 
     /// [`link`](Self::link), if `entry` comes behind all others.
@@ -114,11 +115,11 @@ impl IndexWriter {
     #[inline]
     pub(in super::super) fn push<'a>(&mut self, index: &'a Index, key: InternalKey<'_>, entry: Entry<'a>) {
         let Some(last) = index.last.get() else { return self.plant(index, entry) };
-        let order = last.order();
-        if order.count() == SLOTS {
+        let permutation = last.permutation();
+        if permutation.count() == SLOTS {
             return self.split(index, key, entry);
         }
-        last.add(order.count(), last.head_of(key.user), entry, None);
+        last.add(permutation.count(), last.head_of(key.user), entry, None);
     }
 
     /// The first entry: a root that is a leaf.
@@ -143,7 +144,7 @@ impl IndexWriter {
         let depth = find_path(index, key, &mut path);
         let (leaf, above) = path[..depth].split_last().expect("the path ends in a leaf");
         let leaf = leaf.as_ref().expect("the path is filled up to its depth");
-        if leaf.order.count() < SLOTS {
+        if leaf.permutation.count() < SLOTS {
             return leaf.node.add(leaf.rank, leaf.node.head_of(key.user), entry, None);
         }
         let (split, in_order) = self.split_leaf(index, leaf, entry);
@@ -153,12 +154,12 @@ impl IndexWriter {
         let mut split = split;
         for step in above.iter().rev() {
             let step = step.as_ref().expect("the path is filled up to its depth");
-            if step.order.count() < SLOTS {
+            if step.permutation.count() < SLOTS {
                 let head = step.node.head_of(split.separator.key());
                 step.node.add(step.rank, head, split.separator, Some(split.right));
                 if split.left != old {
-                    // After the order that names `right`: invariant 4.
-                    step.node.set_child(step.order, step.rank, split.left);
+                    // After the permutation that names `right`: invariant 4.
+                    step.node.set_child(step.permutation, step.rank, split.left);
                 }
                 return;
             }
@@ -167,26 +168,27 @@ impl IndexWriter {
             split = above;
         }
         let root = self.node(index, split.left.level() + 1, 0);
-        root.set_child(Order::sorted(0), 0, split.left);
+        root.set_child(Permutation::sorted(0), 0, split.left);
         root.add(0, root.head_of(split.separator.key()), split.separator, Some(split.right));
         index.root.set(root);
     }
 
     /// Two leaves for a full one and `entry`; whether the keys seem to arrive in order.
     fn split_leaf<'a>(&mut self, index: &'a Index, step: &Step<'a>, entry: Entry<'a>) -> (Split<'a>, bool) {
-        let Step { node, order, rank, start, end } = *step;
+        let Step { node, permutation, rank, start, end } = *step;
         // In order: behind the last, which was the latest; and not yet taken for that before, so that
         // keys that descend into a gap do not get a leaf each.
-        let in_order =
-            rank == SLOTS && !node.appended() && (node.next().is_none() || order == Order::sorted(SLOTS));
+        let in_order = rank == SLOTS
+            && !node.appended()
+            && (node.next().is_none() || permutation == Permutation::sorted(SLOTS));
         let new = Item { entry, head: node.head_of(entry.key()), child: None };
-        if in_order && stays(node, order, (start, Some(entry))) {
+        if in_order && stays(node, permutation, (start, Some(entry))) {
             let right = self.fill(index, node, (Some(entry), end), &[new]);
             node.set_appended();
             return (Split { left: node, separator: entry, right }, in_order);
         }
         let item = |rank| {
-            let (entry, head) = (node.entry(order, rank), node.head(order, rank));
+            let (entry, head) = (node.entry(permutation, rank), node.head(permutation, rank));
             Item { entry, head, child: None }
         };
         let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
@@ -211,11 +213,11 @@ impl IndexWriter {
         split: Split<'a>,
         in_order: bool,
     ) -> Split<'a> {
-        let Step { node, order, rank, start, end } = *step;
+        let Step { node, permutation, rank, start, end } = *step;
         let item = |at: usize| Item {
-            entry: node.entry(order, at),
-            head: node.head(order, at),
-            child: Some(if at + 1 == rank { split.left } else { node.child(order, at + 1) }),
+            entry: node.entry(permutation, at),
+            head: node.head(permutation, at),
+            child: Some(if at + 1 == rank { split.left } else { node.child(permutation, at + 1) }),
         };
         let head = node.head_of(split.separator.key());
         let new = Item { entry: split.separator, head, child: Some(split.right) };
@@ -228,16 +230,16 @@ impl IndexWriter {
         let cut = if in_order { SLOTS } else { items.len() / 2 };
         let separator = items[cut].entry;
         let right = self.fill(index, node, (Some(separator), end), &items[cut + 1..]);
-        right.set_child(Order::sorted(0), 0, items[cut].child.expect("inner items have children"));
-        // A node whose child was replaced cannot stay: it has no slot left to show that in its order.
-        let left = if in_order && split.left == old && stays(node, order, (start, Some(separator))) {
+        right.set_child(Permutation::sorted(0), 0, items[cut].child.expect("inner items have children"));
+        // A node whose child was replaced cannot stay: it has no slot left to show that in its permutation.
+        let left = if in_order && split.left == old && stays(node, permutation, (start, Some(separator))) {
             node.set_appended();
             node
         } else {
             self.arena.count_outgrown(node.bytes());
             let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
-            let first = if rank == 0 { split.left } else { node.child(order, 0) };
-            left.set_child(Order::sorted(0), 0, first);
+            let first = if rank == 0 { split.left } else { node.child(permutation, 0) };
+            left.set_child(Permutation::sorted(0), 0, first);
             left
         };
         Split { left, separator, right }
@@ -267,9 +269,13 @@ impl IndexWriter {
 
 /// Whether a full node for the range `bounds` is as good as a copy of it would be: its heads tell its items apart, but for a
 /// few, or no longer prefix could. Nothing comes to a full node any more, so what it holds decides, not what may yet come.
-fn stays(node: NodeRef<'_>, order: Order, bounds: (Option<Entry<'_>>, Option<Entry<'_>>)) -> bool {
+fn stays(
+    node: NodeRef<'_>,
+    permutation: Permutation,
+    bounds: (Option<Entry<'_>>, Option<Entry<'_>>),
+) -> bool {
     const ALIKE_MAX: usize = SLOTS / 4;
-    let head = |rank| node.head(order, rank);
+    let head = |rank| node.head(permutation, rank);
     let alike = (1..SLOTS).filter(|&rank| head(rank - 1) == head(rank)).count();
     alike <= ALIKE_MAX || prefix_for(node, bounds, (head(0), head(SLOTS - 1))).is_none()
 }
@@ -321,21 +327,21 @@ fn find_path<'a>(
     let (mut start, mut end) = (None, None);
     let mut node = index.root.get().expect("an index with a full leaf has a root");
     for (depth, step) in path.iter_mut().enumerate() {
-        let order = node.order();
+        let permutation = node.permutation();
         if node.is_leaf() {
-            let (rank, _) = node.find(order, key);
-            *step = Some(Step { node, order, rank, start, end });
+            let (rank, _) = node.find(permutation, key);
+            *step = Some(Step { node, permutation, rank, start, end });
             return depth + 1;
         }
-        let rank = node.find_after(order, key);
-        *step = Some(Step { node, order, rank, start, end });
+        let rank = node.find_after(permutation, key);
+        *step = Some(Step { node, permutation, rank, start, end });
         if rank > 0 {
-            start = Some(node.entry(order, rank - 1));
+            start = Some(node.entry(permutation, rank - 1));
         }
-        if rank < order.count() {
-            end = Some(node.entry(order, rank));
+        if rank < permutation.count() {
+            end = Some(node.entry(permutation, rank));
         }
-        node = node.child(order, rank);
+        node = node.child(permutation, rank);
     }
     panic!("a tree of more than {LEVELS_MAX} levels");
 }

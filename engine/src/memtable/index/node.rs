@@ -1,6 +1,6 @@
-//! A node of the tree: its layout, its order word, the search in it.
+//! A node of the tree: its layout, its permutation word, the search in it.
 //!
-//! Layout on 64-bit machines, by cache lines: 0–1 order, prefix length, level and heads; 2–3 entries,
+//! Layout on 64-bit machines, by cache lines: 0–1 permutation, prefix length, level and heads; 2–3 entries,
 //! neighbours (leaf) or first child (inner); 4–5 the other children (inner only).
 
 use std::alloc::Layout;
@@ -14,21 +14,25 @@ use esker_base::key::head;
 use esker_base::sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU64};
 use esker_vfs::os::memory::prefetch;
 
-use super::super::arena::{ArenaWriter, ENTRY_LINES, Entry};
+use super::super::arena::ArenaWriter;
+use super::super::entry::{ENTRY_LINES, Entry};
 
 /// Entries of a leaf, separators of an inner node. Models explore a smaller tree.
 pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 14 };
 
 /// How many slots of a node are filled, and which slot has which rank: the count in the lowest four
-/// bits, then four bits a rank.
+/// bits, then four bits a rank. So one store puts a new slot among the others.
+///
+/// This is the permutation of Masstree's border nodes: Mao, Kohler and Morris, "Cache Craftiness for Fast Multicore
+/// Key-Value Storage", EuroSys 2012, section 4.6.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Order(u64);
+pub(super) struct Permutation(u64);
 
-impl Order {
+impl Permutation {
     /// Slots `0..count`, in this order.
-    pub(super) fn sorted(count: usize) -> Order {
+    pub(super) fn sorted(count: usize) -> Permutation {
         let slots = (0..count as u64).fold(0, |slots, slot| slots | slot << (4 * slot));
-        Order(slots << 4 | count as u64)
+        Permutation(slots << 4 | count as u64)
     }
 
     /// Filled slots.
@@ -43,13 +47,13 @@ impl Order {
         (self.0 >> (4 + 4 * rank) & 15) as usize
     }
 
-    /// This order with the next free slot (its number is `count`) put at `rank`.
+    /// This permutation with the next free slot (its number is `count`) put at `rank`.
     #[inline]
-    pub(super) fn with(self, rank: usize) -> Order {
+    pub(super) fn with(self, rank: usize) -> Permutation {
         let at = 4 + 4 * rank;
         let before = self.0 & ((1 << at) - 1);
         let after = (self.0 ^ before) << 4;
-        Order((after | (self.count() as u64) << at | before) + 1)
+        Permutation((after | (self.count() as u64) << at | before) + 1)
     }
 }
 
@@ -87,7 +91,7 @@ impl Link {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Node {
-    order: AtomicU64,
+    permutation: AtomicU64,
     /// How many bytes all keys of the node's range share. Heads start behind them.
     prefix_len: u16,
     /// 0 for a leaf.
@@ -143,7 +147,7 @@ impl<'a> NodeRef<'a> {
     /// `'a` must not outlive the arena of `writer`.
     pub(super) unsafe fn new(writer: &mut ArenaWriter, level: u8, prefix_len: u16) -> NodeRef<'a> {
         let node = Node {
-            order: AtomicU64::new(0),
+            permutation: AtomicU64::new(0),
             prefix_len,
             level,
             appended: AtomicBool::new(false),
@@ -213,65 +217,65 @@ impl<'a> NodeRef<'a> {
 
     /// The slots that are filled, by rank.
     #[inline]
-    pub(super) fn order(self) -> Order {
-        Order(self.node().order.load(atomic::Ordering::Acquire))
+    pub(super) fn permutation(self) -> Permutation {
+        Permutation(self.node().permutation.load(atomic::Ordering::Acquire))
     }
 
     /// The entry (of an inner node: the separator) at `rank`.
     #[inline]
-    pub(super) fn entry(self, order: Order, rank: usize) -> Entry<'a> {
-        let at = self.node().entries[order.slot(rank)].load(atomic::Ordering::Relaxed);
-        let at = NonNull::new(at).expect("an order names filled slots");
-        // SAFETY: (1) slots are filled with entries of this node's arena, alive for `'a`, before an
-        // order names them; (2) the order was loaded with acquire, or stored by this thread, so the
+    pub(super) fn entry(self, permutation: Permutation, rank: usize) -> Entry<'a> {
+        let at = self.node().entries[permutation.slot(rank)].load(atomic::Ordering::Relaxed);
+        let at = NonNull::new(at).expect("a permutation names filled slots");
+        // SAFETY: (1) slots are filled with entries of this node's arena, alive for `'a`, before a
+        // permutation names them; (2) the permutation was loaded with acquire, or stored by this thread, so the
         // slot's and the entry's writes happened before.
         unsafe { Entry::from_ptr(at) }
     }
 
     /// The head at `rank`.
-    pub(super) fn head(self, order: Order, rank: usize) -> u64 {
-        self.node().heads[order.slot(rank)].load(atomic::Ordering::Relaxed)
+    pub(super) fn head(self, permutation: Permutation, rank: usize) -> u64 {
+        self.node().heads[permutation.slot(rank)].load(atomic::Ordering::Relaxed)
     }
 
     #[inline]
-    fn child_link(self, order: Order, rank: usize) -> &'a Link {
+    fn child_link(self, permutation: Permutation, rank: usize) -> &'a Link {
         match rank.checked_sub(1) {
             None => &self.node().before,
-            Some(left) => &self.children()[order.slot(left)],
+            Some(left) => &self.children()[permutation.slot(left)],
         }
     }
 
     /// The child before the separator of `rank`; behind the last one for the count.
     #[inline]
-    pub(super) fn child(self, order: Order, rank: usize) -> NodeRef<'a> {
-        self.child_link(order, rank).get().expect("an inner node has one child more than separators")
+    pub(super) fn child(self, permutation: Permutation, rank: usize) -> NodeRef<'a> {
+        self.child_link(permutation, rank).get().expect("an inner node has one child more than separators")
     }
 
     /// The child whose range holds `target`, for the writer.
     #[inline(always)]
     pub(super) fn child_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
-        let order = self.order();
-        self.child(order, self.find_after(order, target))
+        let permutation = self.permutation();
+        self.child(permutation, self.find_after(permutation, target))
     }
 
     /// The same for a reader.
     #[inline]
     pub(super) fn child_seen_for(self, target: InternalKey<'_>) -> NodeRef<'a> {
-        let mut order = self.order();
+        let mut permutation = self.permutation();
         loop {
-            let child = self.child(order, self.find_after(order, target));
-            // See the module above: a child that was replaced since shows in the order.
-            let now = self.order();
-            if now == order {
+            let child = self.child(permutation, self.find_after(permutation, target));
+            // See the module above: a child that was replaced since shows in the permutation.
+            let now = self.permutation();
+            if now == permutation {
                 return child;
             }
-            order = now;
+            permutation = now;
         }
     }
 
     /// Replace the child before the separator of `rank`.
-    pub(super) fn set_child(self, order: Order, rank: usize, child: NodeRef<'_>) {
-        self.child_link(order, rank).set(child);
+    pub(super) fn set_child(self, permutation: Permutation, rank: usize, child: NodeRef<'_>) {
+        self.child_link(permutation, rank).set(child);
     }
 
     /// The leaf before this one.
@@ -317,10 +321,10 @@ impl<'a> NodeRef<'a> {
     #[inline]
     pub(super) fn ends_before(self, target: InternalKey<'_>) -> bool {
         debug_assert_eq!(self.prefix_len(), 0, "the last leaf's keys need not share anything");
-        let order = self.order();
-        let last = order.count() - 1;
-        match head(target.user).cmp(&self.head(order, last)) {
-            Ordering::Equal => self.entry(order, last).compare(target).is_gt(),
+        let permutation = self.permutation();
+        let last = permutation.count() - 1;
+        match head(target.user).cmp(&self.head(permutation, last)) {
+            Ordering::Equal => self.entry(permutation, last).compare(target).is_gt(),
             ordering => ordering.is_gt(),
         }
     }
@@ -329,39 +333,39 @@ impl<'a> NodeRef<'a> {
     /// node that is not full.
     #[inline]
     pub(super) fn add(self, rank: usize, head: u64, entry: Entry<'_>, child: Option<NodeRef<'_>>) {
-        let order = self.order();
-        let slot = order.count();
+        let permutation = self.permutation();
+        let slot = permutation.count();
         self.node().heads[slot].store(head, atomic::Ordering::Relaxed);
         self.node().entries[slot].store(entry.as_ptr().as_ptr(), atomic::Ordering::Relaxed);
         if let Some(child) = child {
             self.children()[slot].set(child);
         }
-        self.node().order.store(order.with(rank).0, atomic::Ordering::Release);
+        self.node().permutation.store(permutation.with(rank).0, atomic::Ordering::Release);
     }
 
     /// The entries before `target`, counted, and whether the one at that rank has `target`'s head.
     #[inline]
-    pub(super) fn find(self, order: Order, target: InternalKey<'_>) -> (usize, bool) {
-        let (low, end) = self.find_head(order, target);
+    pub(super) fn find(self, permutation: Permutation, target: InternalKey<'_>) -> (usize, bool) {
+        let (low, end) = self.find_head(permutation, target);
         if low == end {
             return (low, false);
         }
-        let rank = self.find_among(order, low..end, target, Ordering::Greater);
+        let rank = self.find_among(permutation, low..end, target, Ordering::Greater);
         (rank, rank < end)
     }
 
     /// The separators not after `target`, counted: the rank of the child to go to.
     #[inline(always)]
-    pub(super) fn find_after(self, order: Order, target: InternalKey<'_>) -> usize {
-        let (low, end) = self.find_head(order, target);
-        if low == end { low } else { self.find_among(order, low..end, target, Ordering::Equal) }
+    pub(super) fn find_after(self, permutation: Permutation, target: InternalKey<'_>) -> usize {
+        let (low, end) = self.find_head(permutation, target);
+        if low == end { low } else { self.find_among(permutation, low..end, target, Ordering::Equal) }
     }
 
     /// The first of `ranks`, whose heads equal `target`'s, to which `target` compares as less than `least`.
     #[inline(never)]
     fn find_among(
         self,
-        order: Order,
+        permutation: Permutation,
         ranks: Range<usize>,
         target: InternalKey<'_>,
         least: Ordering,
@@ -369,7 +373,7 @@ impl<'a> NodeRef<'a> {
         let Range { start: mut low, end: mut high } = ranks;
         while low < high {
             let middle = usize::midpoint(low, high);
-            if self.entry(order, middle).compare(target) >= least {
+            if self.entry(permutation, middle).compare(target) >= least {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -384,19 +388,19 @@ impl<'a> NodeRef<'a> {
     /// All heads are compared, without a branch: that beats a search by halves, whose every step waits
     /// for the one before and is guessed wrong half of the time. Those of empty slots are as large as can be.
     #[inline(always)]
-    fn find_head(self, order: Order, target: InternalKey<'_>) -> (usize, usize) {
+    fn find_head(self, permutation: Permutation, target: InternalKey<'_>) -> (usize, usize) {
         let sought = self.head_of(target.user);
         let mut low = SLOTS;
         for head in &self.node().heads {
             // Subtracted, because so it is made of an instruction that adds a comparison's outcome.
             low = low.wrapping_sub(usize::from(head.load(atomic::Ordering::Relaxed) >= sought));
         }
-        // A slot that has been filled meanwhile, which the order does not name, may be among them.
-        while low > order.count() || low > 0 && self.head(order, low - 1) >= sought {
+        // A slot that has been filled meanwhile, which the permutation does not name, may be among them.
+        while low > permutation.count() || low > 0 && self.head(permutation, low - 1) >= sought {
             low -= 1;
         }
         let mut high = low;
-        while high < order.count() && self.head(order, high) == sought {
+        while high < permutation.count() && self.head(permutation, high) == sought {
             high += 1;
         }
         (low, high)
@@ -421,9 +425,9 @@ impl<'a> NodeRef<'a> {
 
     /// Ask for the entries of a leaf at these `ranks`, as far as there are.
     #[inline]
-    pub(super) fn prefetch_ranks(self, order: Order, ranks: Range<usize>) {
-        for rank in ranks.start..ranks.end.min(order.count()) {
-            prefetch_entry(&self.node().entries[order.slot(rank)]);
+    pub(super) fn prefetch_ranks(self, permutation: Permutation, ranks: Range<usize>) {
+        for rank in ranks.start..ranks.end.min(permutation.count()) {
+            prefetch_entry(&self.node().entries[permutation.slot(rank)]);
         }
     }
 

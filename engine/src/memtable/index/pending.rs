@@ -9,7 +9,7 @@
 
 use esker_base::{InternalKey, Kind};
 
-use super::super::arena::Entry;
+use super::super::entry::Entry;
 use super::descent::Descent;
 use super::{Index, IndexWriter};
 
