@@ -19,9 +19,9 @@ use esker_base::{KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 
 use crate::batch::Op;
 use crate::core::Core;
+use crate::get::View;
 use crate::memtable::Memtable;
 use crate::operators;
-use crate::read::View;
 
 /// Operands of one key in a row before they are folded with what lies below.
 const CHAIN_MAX: usize = 32;

@@ -21,7 +21,7 @@
 //! # How the code reads
 //!
 //! A put: [`keyspace`](Keyspace) → `batch` → `commit` → the log (`esker-wal`) → `memtable` → `jobs::flush`
-//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `reader` (`now`) → `superversion` → `read` →
+//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `reader` (`now`) → `superversion` → `get` →
 //! `memtable` → `esker-manifest`'s levels → `esker-sstable`. A scan: `scan` → `rows` → `source`.
 #![doc = "\n"]
 #![doc = include_str!("../FORMAT.md")]
@@ -36,6 +36,7 @@ mod database;
 mod dead_ranges;
 mod deletes;
 mod fold;
+mod get;
 mod group_sync;
 mod health;
 pub mod inspect;
@@ -49,7 +50,6 @@ mod open;
 mod operators;
 mod options;
 mod pressure;
-mod read;
 mod reader;
 mod recovery;
 mod recycled_log;

@@ -9,8 +9,8 @@ use esker_base::table_meta::KeyBounds;
 use esker_base::{OpCost, Result, SeqNo};
 use esker_manifest::{KeyspaceState, Level, TableHandle};
 
+use crate::get::View;
 use crate::keyspace::Keyspace;
-use crate::read::View;
 use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix, touches};
 use crate::snapshot::Snapshot;
 use crate::snapshot_list::Pin;

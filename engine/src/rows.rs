@@ -37,8 +37,8 @@ use esker_sstable::BlobWalk;
 use self::dead::KnownDead;
 use self::lent::Standing;
 use self::progress::{Progress, disorder};
+use crate::get::{CHAIN_BYTES_MAX, count_operand};
 use crate::operators;
-use crate::read::{CHAIN_BYTES_MAX, count_operand};
 use crate::source::{Source, SourceInfo};
 use crate::transaction::OWN;
 

@@ -247,7 +247,7 @@ impl Scan {
             Ok(true) => {
                 let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
                 let value: &[u8] = rows.filter(|_| !self.keys_only).map_or(&[], Rows::value);
-                rows.map(|rows| Ok((Bytes::copy_from_slice(rows.key()), crate::read::owned(value)?)))
+                rows.map(|rows| Ok((Bytes::copy_from_slice(rows.key()), crate::get::owned(value)?)))
             }
             Ok(false) => {
                 self.finished = true;

@@ -24,10 +24,10 @@ use esker_base::{Error, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use crate::batch::{Op, Ops, RangeDelete};
 use crate::commit::{Work, apply};
+use crate::get::View;
 use crate::keyspace::Keyspace;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::Durability;
-use crate::read::View;
 use crate::scan::{Scan, ScanView, bounds_of, bounds_of_prefix};
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;

@@ -20,7 +20,7 @@ use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, S
 use crate::batch::Op;
 use crate::commit::Work;
 use crate::core::Core;
-use crate::read::View;
+use crate::get::View;
 use crate::scan::ScanView;
 use crate::superversion::SuperVersion;
 

@@ -1,4 +1,4 @@
-//! Which tables a get asks, and words to the processor about what it will look at there, so that it is there earlier.
+//! Which tables a get asks, and prefetches of what it will look at there.
 //!
 //! Tables' filters lie far apart in memory, and in a large database each look at one waits for memory. So a get that may come
 //! to several tables asks for the lines of all of them first. While those come it begins to look in the index of the last table,
@@ -61,7 +61,7 @@ impl<'a> Tables<'a> {
 }
 
 /// Ask for what gets of `keys` will look at, at or below `upper`. A table that was not opened yet is left alone.
-pub(super) fn expect_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
+pub(super) fn prefetch_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
     let runs = || tree.levels.iter().flat_map(Level::runs);
     let mut asked: Vec<(&[u8], u64, &TableReader)> = Vec::with_capacity(keys.len());
     for key in keys {

@@ -5,7 +5,7 @@
 //! after it. So the first version found decides, a range tombstone found in a source decides over all
 //! sources after it, and only merge operands make the walk go on.
 
-mod ahead;
+mod prefetch;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::memtable::Memtable;
 use crate::operators;
 use crate::superversion::SuperVersion;
 use crate::table_io;
-use ahead::Tables;
+use prefetch::{Tables, prefetch_gets};
 
 /// Bytes of one key's operands in tables that a read or scan holds at once before it gives up: tables may
 /// be hostile. What lies in memtables is in memory already; after a crash that may be a chain which the
@@ -33,19 +33,6 @@ pub(crate) const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
 /// Keys of [`View::multi_get`] for which what their gets will look at is asked for at once. The lines of some tens stay
 /// in a processor's first cache until they are.
 const TOGETHER: usize = 16;
-
-/// Count `operand` of `key`, from a table, among the `bytes` held; err beyond `most`.
-pub(crate) fn count_operand(key: &[u8], operand: &[u8], bytes: &mut usize, most: usize) -> Result<()> {
-    *bytes += operand.len() + size_of::<Vec<u8>>();
-    if *bytes <= most {
-        return Ok(());
-    }
-    Err(Error::Merge {
-        key: printable(key),
-        operator: "any".to_string(),
-        why: format!("the key has more than {most} bytes of unfolded operands"),
-    })
-}
 
 /// Where to look: one keyspace as seen by one reader.
 pub(crate) struct View<'a> {
@@ -57,6 +44,219 @@ pub(crate) struct View<'a> {
     pub(crate) bound: SeqNo,
     /// A transaction's own writes, all of them seen.
     pub(crate) own: Option<&'a Memtable>,
+}
+
+impl View<'_> {
+    /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way but merge
+    /// operands.
+    #[inline]
+    pub(crate) fn get<R>(
+        &self,
+        key: &[u8],
+        cost: &mut OpCost,
+        take: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.look_up(key, cost, true, |found| take(found.bytes()))
+    }
+
+    /// Look `key` up and keep a copy of its value.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method's path has one lifetime, a closure any"
+    )]
+    pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
+        self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
+    }
+
+    #[inline]
+    fn look_up<R>(
+        &self,
+        key: &[u8],
+        cost: &mut OpCost,
+        wants_value: bool,
+        take: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>> {
+        cost.calls += 1;
+        let take = Some(take);
+        let mut walk = Walk {
+            key,
+            cover: SeqNo::ZERO,
+            operands: Vec::new(),
+            in_tables: false,
+            operand_bytes: 0,
+            take,
+            wants_value,
+            blob: None,
+            tombstones: 0,
+            bytes: 0,
+        };
+        let found = self.search(&mut walk, cost)?;
+        cost.keys_read += u64::from(found.is_some());
+        cost.bytes_read += if wants_value { walk.bytes } else { walk.bytes.min(key.len() as u64) };
+        cost.tombstones_skipped += walk.tombstones;
+        if let Some(blob) = &walk.blob {
+            cost.add(blob);
+        }
+        Ok(found)
+    }
+
+    fn search<R, F: FnOnce(Found<'_>) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        cost: &mut OpCost,
+    ) -> Result<Option<R>> {
+        let key = walk.key;
+        let hash = key_hash(key);
+        let own = self.own.map(|memtable| (memtable, SeqNo::MAX));
+        let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.bound));
+        for (memtable, bound) in own.into_iter().chain(committed) {
+            if memtable.is_empty() {
+                continue;
+            }
+            cost.memtables += 1;
+            if let Some(cover) = memtable.covering(self.keyspace, key, bound)
+                && !(planted::is(Planted::SealedTombstones) && self.is_sealed(memtable))
+            {
+                walk.cover = walk.cover.max(cover);
+            }
+            let mut upper = bound;
+            while memtable.may_contain(self.keyspace, hash)
+                && let Some(entry) = memtable.get(self.keyspace, key, upper)
+            {
+                if let Step::Ends(end) = self.visit(walk, entry.seqno, entry.kind, entry.value, None)? {
+                    return Ok(end);
+                }
+                upper = SeqNo(entry.seqno.0 - 1);
+            }
+            if walk.cover > SeqNo::ZERO {
+                return self.finish(walk, None);
+            }
+        }
+        walk.in_tables = true;
+        let tables = Tables::of(self.tree, key, hash);
+        let mut number = 0;
+        for level in &self.tree.levels {
+            let mut consulted = false;
+            for run in level.runs() {
+                if let Some(table) = tables.of_run(number, run, key) {
+                    cost.levels += u64::from(!consulted);
+                    consulted = true;
+                    if let Step::Ends(end) =
+                        self.search_table(table, hash, tables.near(number), walk, cost)?
+                    {
+                        return Ok(end);
+                    }
+                }
+                number += 1;
+            }
+        }
+        self.finish(walk, None)
+    }
+
+    /// Whether `memtable` takes no writes any more.
+    fn is_sealed(&self, memtable: &Memtable) -> bool {
+        self.superversion.sealed.iter().any(|sealed| std::ptr::eq(Arc::as_ptr(&sealed.memtable), memtable))
+    }
+
+    /// Ask one table. `near` is where the key is in it, if that is known.
+    fn search_table<R, F: FnOnce(Found<'_>) -> R>(
+        &self,
+        table: &TableHandle,
+        hash: u64,
+        near: Option<Near>,
+        walk: &mut Walk<'_, F>,
+        cost: &mut OpCost,
+    ) -> Result<Step<R>> {
+        let reader = table.reader()?;
+        let tombstones = reader.tombstones();
+        if !tombstones.is_empty()
+            && let Some(cover) = tombstones.covering(walk.key, self.bound)
+        {
+            walk.cover = walk.cover.max(cover);
+        }
+        let mut upper = self.bound;
+        loop {
+            let met = reader.get_with(walk.key, hash, upper, near, cost, |entry| {
+                (entry.seqno, self.visit(walk, entry.seqno, entry.kind, entry.value, Some(table)))
+            })?;
+            match met {
+                None | Some((SeqNo::ZERO, Ok(Step::Older))) => break,
+                Some((seqno, Ok(Step::Older))) => upper = SeqNo(seqno.0 - 1),
+                Some((_, ends)) => return ends,
+            }
+        }
+        if walk.cover > SeqNo::ZERO {
+            return self.finish(walk, None).map(Step::Ends);
+        }
+        Ok(Step::Older)
+    }
+
+    /// A version of the key, older than all met before; of `table`, if it is of one.
+    #[inline]
+    fn visit<R, F: FnOnce(Found<'_>) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        seqno: SeqNo,
+        kind: Kind,
+        value: &[u8],
+        table: Option<&TableHandle>,
+    ) -> Result<Step<R>> {
+        if seqno < walk.cover || matches!(kind, Kind::Delete | Kind::RangeDelete) {
+            walk.tombstones += 1;
+            return self.finish(walk, None).map(Step::Ends);
+        }
+        if kind == Kind::Put {
+            return self.finish(walk, Some(Found::Lent(value))).map(Step::Ends);
+        }
+        if kind == Kind::BlobPut {
+            return self.visit_pointer(walk, value, table);
+        }
+        walk.operands.push(memory::copied(value, "a merge operand")?);
+        if walk.in_tables {
+            count_operand(walk.key, value, &mut walk.operand_bytes, CHAIN_BYTES_MAX)?;
+        }
+        Ok(Step::Older)
+    }
+
+    /// [`View::visit`] of a value that lies in a blob file.
+    #[inline(never)]
+    fn visit_pointer<R, F: FnOnce(Found<'_>) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        pointer: &[u8],
+        table: Option<&TableHandle>,
+    ) -> Result<Step<R>> {
+        if !walk.wants_value && walk.operands.is_empty() {
+            return self.finish(walk, Some(Found::Lent(&[]))).map(Step::Ends);
+        }
+        let table = table.ok_or_else(|| Error::invalid("a memtable refers to no blob file"))?;
+        let pointer =
+            table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
+        let cost = walk.blob.get_or_insert_default();
+        let mut value = table.blob(&pointer)?.read(walk.key, &pointer, cost)?;
+        self.finish(walk, Some(Found::Own(&mut value))).map(Step::Ends)
+    }
+
+    /// The walk ends on `base`: hand the value out, with the operands folded onto it.
+    #[inline]
+    fn finish<R, F: FnOnce(Found<'_>) -> R>(
+        &self,
+        walk: &mut Walk<'_, F>,
+        base: Option<Found<'_>>,
+    ) -> Result<Option<R>> {
+        let take = walk.take.take().expect("a walk ends once");
+        if walk.operands.is_empty() {
+            return Ok(base.map(|value| {
+                walk.bytes = (walk.key.len() + value.bytes().len()) as u64;
+                take(value)
+            }));
+        }
+        let oldest_first: Vec<&[u8]> = walk.operands.iter().rev().map(Vec::as_slice).collect();
+        let base = base.as_ref().map(Found::bytes);
+        let value = operators::fold(self.operator, walk.key, base, &oldest_first)?;
+        walk.bytes = (walk.key.len() + value.len()) as u64;
+        Ok(Some(take(Found::Lent(&value))))
+    }
 }
 
 /// The walk of one get.
@@ -80,6 +280,14 @@ struct Walk<'k, F> {
     tombstones: u64,
     /// Bytes of key and value handed out.
     bytes: u64,
+}
+
+/// What a source said.
+enum Step<R> {
+    /// Go on with older versions.
+    Older,
+    /// The walk ends with this (`None`: no such key).
+    Ends(Option<R>),
 }
 
 /// A value on its way to the caller.
@@ -108,71 +316,10 @@ impl Found<'_> {
     }
 }
 
-/// What a source said.
-enum Step<R> {
-    /// Go on with older versions.
-    Older,
-    /// The walk ends with this (`None`: no such key).
-    Ends(Option<R>),
-}
-
 impl View<'_> {
-    /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way but merge
-    /// operands.
-    #[inline]
-    pub(crate) fn get<R>(
-        &self,
-        key: &[u8],
-        cost: &mut OpCost,
-        take: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.look_up(key, cost, true, |found| take(found.bytes()))
-    }
-
     /// Whether `key` has a value. One in a blob file is not read, and of no value are bytes counted.
     pub(crate) fn contains(&self, key: &[u8], cost: &mut OpCost) -> Result<bool> {
         Ok(self.look_up(key, cost, false, |_| ())?.is_some())
-    }
-
-    #[inline]
-    fn look_up<R>(
-        &self,
-        key: &[u8],
-        cost: &mut OpCost,
-        wants_value: bool,
-        take: impl FnOnce(Found<'_>) -> R,
-    ) -> Result<Option<R>> {
-        cost.calls += 1;
-        let take = Some(take);
-        let mut walk = Walk {
-            key,
-            cover: SeqNo::ZERO,
-            operands: Vec::new(),
-            in_tables: false,
-            operand_bytes: 0,
-            take,
-            wants_value,
-            blob: None,
-            tombstones: 0,
-            bytes: 0,
-        };
-        let found = self.walk(&mut walk, cost)?;
-        cost.keys_read += u64::from(found.is_some());
-        cost.bytes_read += if wants_value { walk.bytes } else { walk.bytes.min(key.len() as u64) };
-        cost.tombstones_skipped += walk.tombstones;
-        if let Some(blob) = &walk.blob {
-            cost.add(blob);
-        }
-        Ok(found)
-    }
-
-    /// Look `key` up and keep a copy of its value.
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the method's path has one lifetime, a closure any"
-    )]
-    pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
-        self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share blocks.
@@ -186,7 +333,7 @@ impl View<'_> {
         let mut values = vec![None; keys.len()];
         for some in order.chunks(TOGETHER) {
             let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
-            ahead::expect_gets(self.tree, &asked, self.bound);
+            prefetch_gets(self.tree, &asked, self.bound);
             for (key, &index) in asked.into_iter().zip(some) {
                 values[index] = self.get_bytes(key, cost)?;
             }
@@ -203,177 +350,34 @@ impl View<'_> {
         cost: &mut OpCost,
     ) -> Result<Option<SeqNo>> {
         let mut newest: Option<SeqNo> = None;
-        let mut meet = |seqno: Option<SeqNo>| newest = newest.max(seqno);
+        let mut note = |seqno: Option<SeqNo>| newest = newest.max(seqno);
         for source in self.superversion.memtables().filter(|layer| layer.may_hold_after(after)) {
-            meet(source.memtable.covering(self.keyspace, key, self.bound));
-            meet(source.memtable.get(self.keyspace, key, self.bound).map(|e| e.seqno));
+            note(source.memtable.covering(self.keyspace, key, self.bound));
+            note(source.memtable.get(self.keyspace, key, self.bound).map(|e| e.seqno));
         }
         let hash = key_hash(key);
         let younger = |t: &&Arc<TableHandle>| t.meta.largest_seqno > after;
         let runs = self.tree.levels.iter().flat_map(Level::runs);
         for table in runs.filter_map(|run| run.find(key)).filter(younger) {
             let reader = table.reader()?;
-            meet(reader.tombstones().covering(key, self.bound));
-            meet(reader.get_with(key, hash, self.bound, None, cost, |e| e.seqno)?);
+            note(reader.tombstones().covering(key, self.bound));
+            note(reader.get_with(key, hash, self.bound, None, cost, |e| e.seqno)?);
         }
         Ok(newest)
     }
+}
 
-    fn walk<R, F: FnOnce(Found<'_>) -> R>(
-        &self,
-        walk: &mut Walk<'_, F>,
-        cost: &mut OpCost,
-    ) -> Result<Option<R>> {
-        let key = walk.key;
-        let hash = key_hash(key);
-        let own = self.own.map(|memtable| (memtable, SeqNo::MAX));
-        let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.bound));
-        for (memtable, bound) in own.into_iter().chain(committed) {
-            if memtable.is_empty() {
-                continue;
-            }
-            cost.memtables += 1;
-            if let Some(cover) = memtable.covering(self.keyspace, key, bound)
-                && !(planted::is(Planted::SealedTombstones) && self.is_sealed(memtable))
-            {
-                walk.cover = walk.cover.max(cover);
-            }
-            let mut upper = bound;
-            while memtable.may_contain(self.keyspace, hash)
-                && let Some(entry) = memtable.get(self.keyspace, key, upper)
-            {
-                if let Step::Ends(end) = self.meet(walk, entry.seqno, entry.kind, entry.value, None)? {
-                    return Ok(end);
-                }
-                upper = SeqNo(entry.seqno.0 - 1);
-            }
-            if walk.cover > SeqNo::ZERO {
-                return self.end(walk, None);
-            }
-        }
-        walk.in_tables = true;
-        let tables = Tables::of(self.tree, key, hash);
-        let mut number = 0;
-        for level in &self.tree.levels {
-            let mut consulted = false;
-            for run in level.runs() {
-                if let Some(table) = tables.of_run(number, run, key) {
-                    cost.levels += u64::from(!consulted);
-                    consulted = true;
-                    if let Step::Ends(end) = self.table(table, hash, tables.near(number), walk, cost)? {
-                        return Ok(end);
-                    }
-                }
-                number += 1;
-            }
-        }
-        self.end(walk, None)
+/// Count `operand` of `key`, from a table, among the `bytes` held; err beyond `most`.
+pub(crate) fn count_operand(key: &[u8], operand: &[u8], bytes: &mut usize, most: usize) -> Result<()> {
+    *bytes += operand.len() + size_of::<Vec<u8>>();
+    if *bytes <= most {
+        return Ok(());
     }
-
-    /// Whether `memtable` takes no writes any more.
-    fn is_sealed(&self, memtable: &Memtable) -> bool {
-        self.superversion.sealed.iter().any(|sealed| std::ptr::eq(Arc::as_ptr(&sealed.memtable), memtable))
-    }
-
-    /// Ask one table. `near` is where the key is in it, if that is known.
-    fn table<R, F: FnOnce(Found<'_>) -> R>(
-        &self,
-        table: &TableHandle,
-        hash: u64,
-        near: Option<Near>,
-        walk: &mut Walk<'_, F>,
-        cost: &mut OpCost,
-    ) -> Result<Step<R>> {
-        let reader = table.reader()?;
-        let tombstones = reader.tombstones();
-        if !tombstones.is_empty()
-            && let Some(cover) = tombstones.covering(walk.key, self.bound)
-        {
-            walk.cover = walk.cover.max(cover);
-        }
-        let mut upper = self.bound;
-        loop {
-            let met = reader.get_with(walk.key, hash, upper, near, cost, |entry| {
-                (entry.seqno, self.meet(walk, entry.seqno, entry.kind, entry.value, Some(table)))
-            })?;
-            match met {
-                None | Some((SeqNo::ZERO, Ok(Step::Older))) => break,
-                Some((seqno, Ok(Step::Older))) => upper = SeqNo(seqno.0 - 1),
-                Some((_, ends)) => return ends,
-            }
-        }
-        if walk.cover > SeqNo::ZERO {
-            return self.end(walk, None).map(Step::Ends);
-        }
-        Ok(Step::Older)
-    }
-
-    /// A version of the key, older than all met before; of `table`, if it is of one.
-    #[inline]
-    fn meet<R, F: FnOnce(Found<'_>) -> R>(
-        &self,
-        walk: &mut Walk<'_, F>,
-        seqno: SeqNo,
-        kind: Kind,
-        value: &[u8],
-        table: Option<&TableHandle>,
-    ) -> Result<Step<R>> {
-        if seqno < walk.cover || matches!(kind, Kind::Delete | Kind::RangeDelete) {
-            walk.tombstones += 1;
-            return self.end(walk, None).map(Step::Ends);
-        }
-        if kind == Kind::Put {
-            return self.end(walk, Some(Found::Lent(value))).map(Step::Ends);
-        }
-        if kind == Kind::BlobPut {
-            return self.meet_pointer(walk, value, table);
-        }
-        walk.operands.push(memory::copied(value, "a merge operand")?);
-        if walk.in_tables {
-            count_operand(walk.key, value, &mut walk.operand_bytes, CHAIN_BYTES_MAX)?;
-        }
-        Ok(Step::Older)
-    }
-
-    /// [`View::meet`] of a value that lies in a blob file.
-    #[inline(never)]
-    fn meet_pointer<R, F: FnOnce(Found<'_>) -> R>(
-        &self,
-        walk: &mut Walk<'_, F>,
-        pointer: &[u8],
-        table: Option<&TableHandle>,
-    ) -> Result<Step<R>> {
-        if !walk.wants_value && walk.operands.is_empty() {
-            return self.end(walk, Some(Found::Lent(&[]))).map(Step::Ends);
-        }
-        let table = table.ok_or_else(|| Error::invalid("a memtable refers to no blob file"))?;
-        let pointer =
-            table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
-        let cost = walk.blob.get_or_insert_default();
-        let mut value = table.blob(&pointer)?.read(walk.key, &pointer, cost)?;
-        self.end(walk, Some(Found::Own(&mut value))).map(Step::Ends)
-    }
-
-    /// The walk ends on `base`: hand the value out, with the operands folded onto it.
-    #[inline]
-    fn end<R, F: FnOnce(Found<'_>) -> R>(
-        &self,
-        walk: &mut Walk<'_, F>,
-        base: Option<Found<'_>>,
-    ) -> Result<Option<R>> {
-        let take = walk.take.take().expect("a walk ends once");
-        if walk.operands.is_empty() {
-            return Ok(base.map(|value| {
-                walk.bytes = (walk.key.len() + value.bytes().len()) as u64;
-                take(value)
-            }));
-        }
-        let oldest_first: Vec<&[u8]> = walk.operands.iter().rev().map(Vec::as_slice).collect();
-        let base = base.as_ref().map(Found::bytes);
-        let value = operators::fold(self.operator, walk.key, base, &oldest_first)?;
-        walk.bytes = (walk.key.len() + value.len()) as u64;
-        Ok(Some(take(Found::Lent(&value))))
-    }
+    Err(Error::Merge {
+        key: printable(key),
+        operator: "any".to_string(),
+        why: format!("the key has more than {most} bytes of unfolded operands"),
+    })
 }
 
 /// A value for whoever asked for it.
