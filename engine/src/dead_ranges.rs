@@ -152,11 +152,11 @@ impl DeadRanges {
         }
     }
 
-    /// The dead range that holds `key`, for a reader of number `bound`.
-    pub(crate) fn dead(&self, keyspace: KeyspaceId, key: &[u8], bound: SeqNo) -> Option<KeyRange> {
+    /// The dead range that holds `key`, for a reader of number `read_seqno`.
+    pub(crate) fn dead(&self, keyspace: KeyspaceId, key: &[u8], read_seqno: SeqNo) -> Option<KeyRange> {
         let ranges = self.ranges.lock();
         let dead = ranges[find(&ranges, keyspace, key)?].dead.as_ref()?;
-        (dead.at <= bound && dead.range.contains(key)).then(|| dead.range.clone())
+        (dead.at <= read_seqno && dead.range.contains(key)).then(|| dead.range.clone())
     }
 
     /// Since when the range that `key` is in is watched, if `other` is in it too. A reader of that number or a later one may
@@ -221,9 +221,9 @@ impl DeadRanges {
         }
     }
 
-    /// A reader of number `bound` has walked through `range` and seen no row: as far as it was watched since
+    /// A reader of number `read_seqno` has walked through `range` and seen no row: as far as it was watched since
     /// before that number, it is dead.
-    pub(crate) fn confirm(&self, keyspace: KeyspaceId, range: &KeyRange, bound: SeqNo) {
+    pub(crate) fn confirm(&self, keyspace: KeyspaceId, range: &KeyRange, read_seqno: SeqNo) {
         let mut ranges = self.ranges.lock();
         let order = |w: &Watched| w.keyspace.cmp(&keyspace);
         let behind =
@@ -231,8 +231,8 @@ impl DeadRanges {
         let before = |w: &Watched| order(w).is_lt() || order(w).is_eq() && range.ends_after(&w.range.start);
         let first = ranges.partition_point(behind);
         let mut last = ranges.partition_point(before);
-        for watched in ranges[first..last].iter_mut().filter(|watched| watched.since <= bound) {
-            watched.confirm(range.clone().within(&watched.range), bound);
+        for watched in ranges[first..last].iter_mut().filter(|watched| watched.since <= read_seqno) {
+            watched.confirm(range.clone().within(&watched.range), read_seqno);
         }
         // Neighbours that are dead where they meet are one range.
         let mut index = first.saturating_sub(1);
@@ -250,13 +250,13 @@ impl DeadRanges {
 }
 
 impl Watched {
-    fn confirm(&mut self, range: KeyRange, bound: SeqNo) {
+    fn confirm(&mut self, range: KeyRange, read_seqno: SeqNo) {
         if range.is_empty() {
             return;
         }
         self.dead = Some(match self.dead.take().filter(|dead| dead.range.touches(&range)) {
-            Some(dead) => Dead { range: dead.range.joined(range), at: dead.at.max(bound) },
-            None => Dead { range, at: bound },
+            Some(dead) => Dead { range: dead.range.joined(range), at: dead.at.max(read_seqno) },
+            None => Dead { range, at: read_seqno },
         });
     }
 

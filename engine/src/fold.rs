@@ -108,7 +108,7 @@ impl Core {
             keyspace: op.keyspace,
             tree: &state.tree,
             operator: Some(operator),
-            bound: SeqNo(seqno.0 - 1),
+            read_seqno: SeqNo(seqno.0 - 1),
             own: None,
         };
         view.get_bytes(op.key, &mut OpCost::default())

@@ -41,7 +41,7 @@ pub(crate) struct View<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) operator: Option<&'a Arc<dyn MergeOperator>>,
     /// The reader's sequence number.
-    pub(crate) bound: SeqNo,
+    pub(crate) read_seqno: SeqNo,
     /// A transaction's own writes, all of them seen.
     pub(crate) own: Option<&'a Memtable>,
 }
@@ -108,25 +108,25 @@ impl View<'_> {
         let key = walk.key;
         let hash = key_hash(key);
         let own = self.own.map(|memtable| (memtable, SeqNo::MAX));
-        let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.bound));
-        for (memtable, bound) in own.into_iter().chain(committed) {
+        let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.read_seqno));
+        for (memtable, read_seqno) in own.into_iter().chain(committed) {
             if memtable.is_empty() {
                 continue;
             }
             cost.memtables += 1;
-            if let Some(cover) = memtable.covering(self.keyspace, key, bound)
+            if let Some(cover) = memtable.covering(self.keyspace, key, read_seqno)
                 && !(planted::is(Planted::SealedTombstones) && self.is_sealed(memtable))
             {
                 walk.cover = walk.cover.max(cover);
             }
-            let mut upper = bound;
+            let mut seqno = read_seqno;
             while memtable.may_contain(self.keyspace, hash)
-                && let Some(entry) = memtable.get(self.keyspace, key, upper)
+                && let Some(entry) = memtable.get(self.keyspace, key, seqno)
             {
                 if let Step::Ends(end) = self.visit(walk, entry.seqno, entry.kind, entry.value, None)? {
                     return Ok(end);
                 }
-                upper = SeqNo(entry.seqno.0 - 1);
+                seqno = SeqNo(entry.seqno.0 - 1);
             }
             if walk.cover > SeqNo::ZERO {
                 return self.finish(walk, None);
@@ -170,18 +170,18 @@ impl View<'_> {
         let reader = table.reader()?;
         let tombstones = reader.tombstones();
         if !tombstones.is_empty()
-            && let Some(cover) = tombstones.covering(walk.key, self.bound)
+            && let Some(cover) = tombstones.covering(walk.key, self.read_seqno)
         {
             walk.cover = walk.cover.max(cover);
         }
-        let mut upper = self.bound;
+        let mut seqno = self.read_seqno;
         loop {
-            let met = reader.get_with(walk.key, hash, upper, near, cost, |entry| {
+            let met = reader.get_with(walk.key, hash, seqno, near, cost, |entry| {
                 (entry.seqno, self.visit(walk, entry.seqno, entry.kind, entry.value, Some(table)))
             })?;
             match met {
                 None | Some((SeqNo::ZERO, Ok(Step::Older))) => break,
-                Some((seqno, Ok(Step::Older))) => upper = SeqNo(seqno.0 - 1),
+                Some((found, Ok(Step::Older))) => seqno = SeqNo(found.0 - 1),
                 Some((_, ends)) => return ends,
             }
         }
@@ -333,7 +333,7 @@ impl View<'_> {
         let mut values = vec![None; keys.len()];
         for some in order.chunks(TOGETHER) {
             let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
-            prefetch_gets(self.tree, &asked, self.bound);
+            prefetch_gets(self.tree, &asked, self.read_seqno);
             for (key, &index) in asked.into_iter().zip(some) {
                 values[index] = self.get_bytes(key, cost)?;
             }
@@ -352,16 +352,16 @@ impl View<'_> {
         let mut newest: Option<SeqNo> = None;
         let mut note = |seqno: Option<SeqNo>| newest = newest.max(seqno);
         for source in self.superversion.memtables().filter(|layer| layer.may_hold_after(after)) {
-            note(source.memtable.covering(self.keyspace, key, self.bound));
-            note(source.memtable.get(self.keyspace, key, self.bound).map(|e| e.seqno));
+            note(source.memtable.covering(self.keyspace, key, self.read_seqno));
+            note(source.memtable.get(self.keyspace, key, self.read_seqno).map(|e| e.seqno));
         }
         let hash = key_hash(key);
         let younger = |t: &&Arc<TableHandle>| t.meta.largest_seqno > after;
         let runs = self.tree.levels.iter().flat_map(Level::runs);
         for table in runs.filter_map(|run| run.find(key)).filter(younger) {
             let reader = table.reader()?;
-            note(reader.tombstones().covering(key, self.bound));
-            note(reader.get_with(key, hash, self.bound, None, cost, |e| e.seqno)?);
+            note(reader.tombstones().covering(key, self.read_seqno));
+            note(reader.get_with(key, hash, self.read_seqno, None, cost, |e| e.seqno)?);
         }
         Ok(newest)
     }

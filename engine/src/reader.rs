@@ -25,7 +25,7 @@ pub struct Reader {
     keyspace: Keyspace,
     superversion: Arc<SuperVersion>,
     state: Arc<KeyspaceState>,
-    bound: SeqNo,
+    read_seqno: SeqNo,
     pin: Option<Arc<Pin>>,
 }
 
@@ -36,14 +36,14 @@ impl Keyspace {
         let core = self.core();
         core.health().check_open()?;
         let superversion = core.current.load();
-        let bound = superversion.bound(core.snapshots());
+        let read_seqno = superversion.read_seqno(core.snapshots());
         let state = superversion.version.keyspace(self.id()).ok_or_else(|| self.gone())?;
         let view = View {
             superversion: &superversion,
             keyspace: self.id(),
             tree: &state.tree,
             operator: self.operator(),
-            bound,
+            read_seqno,
             own: None,
         };
         Ok(read(&view))
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
             .field("keyspace", &self.keyspace)
-            .field("seqno", &self.bound)
+            .field("seqno", &self.read_seqno)
             .finish_non_exhaustive()
     }
 }
@@ -65,8 +65,8 @@ impl Reader {
         core.health().check_open()?;
         let too_early = planted::is(Planted::NumberFirst).then(|| core.snapshots().visible());
         let superversion = core.current.load_full();
-        let bound = too_early.unwrap_or_else(|| superversion.bound(core.snapshots()));
-        Self::new(keyspace, superversion, bound, None)
+        let read_seqno = too_early.unwrap_or_else(|| superversion.read_seqno(core.snapshots()));
+        Self::new(keyspace, superversion, read_seqno, None)
     }
 
     pub(crate) fn at(keyspace: &Keyspace, snapshot: &Snapshot) -> Result<Self> {
@@ -79,12 +79,12 @@ impl Reader {
     fn new(
         keyspace: &Keyspace,
         superversion: Arc<SuperVersion>,
-        bound: SeqNo,
+        read_seqno: SeqNo,
         pin: Option<Arc<Pin>>,
     ) -> Result<Self> {
         let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
         let state = Arc::clone(state);
-        Ok(Reader { keyspace: keyspace.clone(), superversion, state, bound, pin })
+        Ok(Reader { keyspace: keyspace.clone(), superversion, state, read_seqno, pin })
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -93,7 +93,7 @@ impl Reader {
             keyspace: self.keyspace.id(),
             tree: &self.state.tree,
             operator: self.keyspace.operator(),
-            bound: self.bound,
+            read_seqno: self.read_seqno,
             own: None,
         }
     }
@@ -104,7 +104,7 @@ impl Reader {
             keyspace: self.keyspace.id(),
             tree: Arc::clone(&self.state.tree),
             operator: self.keyspace.operator().cloned(),
-            bound: self.bound,
+            read_seqno: self.read_seqno,
             own: None,
             _pin: self.pin.clone(),
             fill_cache: true,

@@ -50,7 +50,7 @@ const LONG_RUN: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight {
     /// Committed ones up to this number.
-    pub(crate) bound: SeqNo,
+    pub(crate) read_seqno: SeqNo,
     /// A transaction's own, before this number of theirs; `ZERO` for none.
     pub(crate) own: SeqNo,
 }
@@ -58,18 +58,18 @@ pub(crate) struct Sight {
 impl Sight {
     #[inline]
     fn sees(self, seqno: SeqNo) -> bool {
-        seqno <= self.bound || (seqno >= OWN && seqno < self.own)
+        seqno <= self.read_seqno || (seqno >= OWN && seqno < self.own)
     }
 
     /// The largest number that may be seen: where a seek begins.
     #[inline]
     fn largest(self) -> SeqNo {
-        self.bound.max(self.own)
+        self.read_seqno.max(self.own)
     }
 
     /// The largest number below `unseen`, which is not seen, that may be.
     fn below(self, unseen: SeqNo) -> SeqNo {
-        if self.own > OWN && unseen >= self.own { SeqNo(self.own.0 - 1) } else { self.bound }
+        if self.own > OWN && unseen >= self.own { SeqNo(self.own.0 - 1) } else { self.read_seqno }
     }
 
     /// The newest tombstone of `fragment` that is seen.

@@ -20,7 +20,7 @@ pub(crate) struct RunCursor {
     options: CursorOptions,
     /// What the scan asks for and sees; see [`TableCursor::serving`].
     bounds: Arc<Bounds>,
-    upto: SeqNo,
+    read_seqno: SeqNo,
     /// The table that `cursor` walks over.
     at: usize,
     /// The table that a seek will need, which was approached.
@@ -40,7 +40,7 @@ impl RunCursor {
         range: Range<usize>,
         options: CursorOptions,
         bounds: Arc<Bounds>,
-        upto: SeqNo,
+        read_seqno: SeqNo,
     ) -> Self {
         assert!(range.end <= run.tables().len(), "tables of the run");
         RunCursor {
@@ -50,7 +50,7 @@ impl RunCursor {
             range,
             options,
             bounds,
-            upto,
+            read_seqno,
             cursor: None,
             failed: None,
             tables: 0,
@@ -115,7 +115,7 @@ impl RunCursor {
         let reader = self.run.tables()[at].reader()?;
         match &mut self.cursor {
             Some(cursor) => cursor.move_to(reader),
-            none => *none = Some(reader.cursor(self.options).serving(&self.bounds, self.upto)),
+            none => *none = Some(reader.cursor(self.options).serving(&self.bounds, self.read_seqno)),
         }
         self.at = at;
         Ok(true)

@@ -28,7 +28,7 @@ pub(crate) struct ScanView {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) tree: Arc<Tree>,
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
-    pub(crate) bound: SeqNo,
+    pub(crate) read_seqno: SeqNo,
     /// A transaction's own writes, seen up to the given number of theirs.
     pub(crate) own: Option<(Arc<Memtable>, SeqNo)>,
     /// A snapshot's pin: the superversion alone keeps what the scan reads, but whoever asks the database
@@ -45,7 +45,8 @@ impl ScanView {
         let bounds = Arc::new(bounds);
         let sources = self.sources(&bounds, None)?;
         let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
-        let mut rows = Rows::new(sources, Sight { bound: self.bound, own }, bounds, self.operator.clone());
+        let mut rows =
+            Rows::new(sources, Sight { read_seqno: self.read_seqno, own }, bounds, self.operator.clone());
         // Of what a transaction itself has put there nobody else knows.
         if self.own.as_ref().is_none_or(|(memtable, _)| memtable.is_empty()) {
             rows.know_dead_ranges(self.keyspace, &self.core);
@@ -95,7 +96,8 @@ impl ScanView {
                         info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
                     }
                 }
-                let cursor = RunCursor::new(run.clone(), range, options, Arc::clone(bounds), self.bound);
+                let cursor =
+                    RunCursor::new(run.clone(), range, options, Arc::clone(bounds), self.read_seqno);
                 sources.push((Source::Run(cursor), info));
             }
         }

@@ -5,9 +5,9 @@
 //! a lock and without writing a shared cache line; what they pinned stays readable until they let go.
 //!
 //! A reader whose number is not pinned loads the superversion **first** and its sequence number **second**
-//! ([`SuperVersion::bound`]). Everything up to that number is then in the superversion: later writes
+//! ([`SuperVersion::read_seqno`]). Everything up to that number is then in the superversion: later writes
 //! can only have gone to its active memtable, or, if that was sealed meanwhile, carry numbers beyond
-//! the seal, to which the bound is clipped. And no compaction in it can have dropped what the number
+//! the seal, to which the number is clipped. And no compaction in it can have dropped what the number
 //! still sees, because its horizon was published before.
 //!
 //! A *pinned* number (a snapshot's, a transaction's) is taken before the superversion, and that may be any later one:
@@ -77,7 +77,7 @@ pub(crate) struct SuperVersion {
 impl SuperVersion {
     /// The newest number a reader of this superversion may use.
     #[inline]
-    pub(crate) fn bound(&self, snapshots: &SnapshotList) -> SeqNo {
+    pub(crate) fn read_seqno(&self, snapshots: &SnapshotList) -> SeqNo {
         let visible = snapshots.visible();
         // Loaded after `visible`: whoever published past the seal had sealed before.
         visible.min(SeqNo(self.active.sealed_at.load(Ordering::Acquire)))

@@ -188,7 +188,7 @@ impl Transaction {
             keyspace: keyspace.id(),
             tree: &state.tree,
             operator: keyspace.operator(),
-            bound: self.pin.seqno(),
+            read_seqno: self.pin.seqno(),
             own: Some(&self.own),
         };
         keyspace.core().metrics().counting(cost, |cost| read(&view, cost))
@@ -375,7 +375,7 @@ impl Transaction {
                 keyspace: keyspace.id(),
                 tree: Arc::clone(&state.tree),
                 operator: keyspace.operator().cloned(),
-                bound: self.pin.seqno(),
+                read_seqno: self.pin.seqno(),
                 own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + writes))),
                 _pin: Some(Arc::clone(&self.pin)),
                 fill_cache: true,

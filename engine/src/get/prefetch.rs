@@ -60,8 +60,8 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Ask for what gets of `keys` will look at, at or below `upper`. A table that was not opened yet is left alone.
-pub(super) fn prefetch_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
+/// Ask for what gets of `keys` will look at, at or below `read_seqno`. A table that was not opened yet is left alone.
+pub(super) fn prefetch_gets(tree: &Tree, keys: &[&[u8]], read_seqno: SeqNo) {
     let runs = || tree.levels.iter().flat_map(Level::runs);
     let mut asked: Vec<(&[u8], u64, &TableReader)> = Vec::with_capacity(keys.len());
     for key in keys {
@@ -75,7 +75,7 @@ pub(super) fn prefetch_gets(tree: &Tree, keys: &[&[u8]], upper: SeqNo) {
     }
     asked.retain(|(_, hash, reader)| reader.may_contain(*hash));
     let located: Vec<_> =
-        asked.into_iter().map(|(key, _, reader)| (reader, reader.locate(key, upper))).collect();
+        asked.into_iter().map(|(key, _, reader)| (reader, reader.locate(key, read_seqno))).collect();
     for (reader, located) in located {
         reader.prefetch_located(located);
     }

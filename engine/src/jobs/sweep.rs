@@ -49,7 +49,7 @@ impl Sweep {
             tree: Arc::clone(&state.tree),
             // An operand is the end of what is dead, whatever comes of it.
             operator: None,
-            bound: superversion.bound(core.snapshots()),
+            read_seqno: superversion.read_seqno(core.snapshots()),
             own: None,
             _pin: None,
             fill_cache: false,
@@ -67,7 +67,7 @@ impl Sweep {
             return Ok(());
         }
         let end = if rows.valid() { Some(rows.key().to_vec()) } else { range.end };
-        core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, view.bound);
+        core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, view.read_seqno);
         Ok(())
     }
 }

@@ -118,12 +118,12 @@ impl Memtable {
         (memtable, writer)
     }
 
-    /// The newest version of `key` with a number not above `upper`. Range tombstones are not
+    /// The newest version of `key` with a number not above `seqno`. Range tombstones are not
     /// consulted.
     #[inline]
-    pub(crate) fn get(&self, keyspace: KeyspaceId, key: &[u8], upper: SeqNo) -> Option<MemEntry<'_>> {
+    pub(crate) fn get(&self, keyspace: KeyspaceId, key: &[u8], seqno: SeqNo) -> Option<MemEntry<'_>> {
         let index = &self.directory.get(keyspace)?.index;
-        let entry = index.get(InternalKey::new(key, upper))?;
+        let entry = index.get(InternalKey::new(key, seqno))?;
         Some(MemEntry { seqno: entry.seqno(), kind: entry.kind(), value: entry.value() })
     }
 
@@ -143,15 +143,15 @@ impl Memtable {
         self.directory.get(keyspace)?.tombstones.fragments()
     }
 
-    /// The newest range tombstone of the keyspace over `key` at or below `bound`; `None`, after one relaxed load, while no
+    /// The newest range tombstone of the keyspace over `key` at or below `seqno`; `None`, after one relaxed load, while no
     /// keyspace has any. [`SeqNo::MAX`] is for whoever holds the writer, so that nobody adds any meanwhile: who asks after each
     /// range delete has their fragments built seldom.
     #[inline]
-    pub(crate) fn covering(&self, keyspace: KeyspaceId, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
+    pub(crate) fn covering(&self, keyspace: KeyspaceId, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         if self.range_tombstones() == 0 {
             return None;
         }
-        self.directory.get(keyspace)?.tombstones.covering(key, bound)
+        self.directory.get(keyspace)?.tombstones.covering(key, seqno)
     }
 
     /// A cursor over the keyspace's entries, standing nowhere.

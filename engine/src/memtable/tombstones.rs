@@ -93,13 +93,13 @@ impl Tombstones {
         self.with_fragments(Arc::clone)
     }
 
-    /// The newest tombstone over `key` at or below `bound`, [`SeqNo::MAX`] for the writer. Shares nothing with others: many
+    /// The newest tombstone over `key` at or below `seqno`, [`SeqNo::MAX`] for the writer. Shares nothing with others: many
     /// gets at a time ask.
-    pub(super) fn covering(&self, key: &[u8], bound: SeqNo) -> Option<SeqNo> {
-        if bound == SeqNo::MAX {
+    pub(super) fn covering(&self, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
+        if seqno == SeqNo::MAX {
             return self.newest_over(key);
         }
-        self.with_fragments(|fragments| fragments.covering(key, bound)).flatten()
+        self.with_fragments(|fragments| fragments.covering(key, seqno)).flatten()
     }
 
     fn with_fragments<R>(&self, read: impl FnOnce(&Arc<Fragments>) -> R) -> Option<R> {

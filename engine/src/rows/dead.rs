@@ -41,20 +41,20 @@ impl Rows {
         };
         let from = self.key.clone();
         self.cross(&core, keyspace, &from, forward)?;
-        core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.bound);
+        core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.read_seqno);
         Ok(())
     }
 
     /// Walk to the next row, leaving out what is known to be dead, and have what lies ahead of `from` watched.
     fn cross(&mut self, core: &Core, keyspace: KeyspaceId, from: &[u8], forward: bool) -> Result<()> {
-        let bound = self.sight.bound;
+        let read_seqno = self.sight.read_seqno;
         let mut passed = 1;
         loop {
             // What is watched since after this walk's number helps walks that began later. To watch it anew would undo that.
             if passed >= REMEMBERED_AFTER && core.dead_ranges.watched(keyspace, from, &self.key).is_none() {
                 self.watch(core, keyspace, from, forward);
             }
-            if let Some(range) = core.dead_ranges.dead(keyspace, &self.key, bound)
+            if let Some(range) = core.dead_ranges.dead(keyspace, &self.key, read_seqno)
                 && !self.leave(&range, forward)?
             {
                 return Ok(());
@@ -62,7 +62,7 @@ impl Rows {
             let stride = self.dead_run.saturating_mul(REMEMBERED_AFTER - 1);
             // Nobody will look again for what is walked through once it is remembered.
             let since = core.dead_ranges.watched(keyspace, from, &self.key);
-            let once = passed >= REMEMBERED_AFTER && since.is_some_and(|since| since <= bound);
+            let once = passed >= REMEMBERED_AFTER && since.is_some_and(|since| since <= read_seqno);
             self.keep(!once);
             let walk = if forward { self.walk_forward(true, stride) } else { self.walk_reverse(stride) };
             self.keep(true);

@@ -69,7 +69,7 @@ impl Rows {
     /// Where there are no range tombstones, pass what the leading source knows to be overwritten by one of its own puts;
     /// whether the merge then stands on its leader's newest version of a key.
     pub(super) fn pass_overwritten(&mut self) -> bool {
-        let passed = self.merge.pass_overwritten(self.sight.bound);
+        let passed = self.merge.pass_overwritten(self.sight.read_seqno);
         self.cost.entries_skipped += passed;
         passed > 0 && self.merge.is_behind_distinct()
     }

@@ -96,11 +96,11 @@ impl ReadSet {
     /// found; in the commit queue, where nothing is published meanwhile, that is everything.
     pub(crate) fn check(&self, core: &Core) -> Result<()> {
         let superversion = core.current.load_full();
-        let bound = superversion.bound(core.snapshots());
+        let read_seqno = superversion.read_seqno(core.snapshots());
         let mut seen = self.seen.lock();
         let after = seen.upto;
         let conflict = || Err(Error::Conflict { attempts: 1 });
-        if bound == after {
+        if read_seqno == after {
             // To drop a keyspace takes no number.
             let is_gone = |keyspace: &KeyspaceId| superversion.version.keyspace(*keyspace).is_none();
             let keys = seen.keys.iter().map(|(keyspace, _)| keyspace);
@@ -116,7 +116,7 @@ impl ReadSet {
                 keyspace: *keyspace,
                 tree: &state.tree,
                 operator: None,
-                bound,
+                read_seqno,
                 own: None,
             };
             let newest = view.newest_seqno(key, after, &mut OpCost::default())?;
@@ -125,22 +125,22 @@ impl ReadSet {
             }
         }
         for (keyspace, bounds) in seen.union() {
-            if range_changed(&superversion, keyspace, bounds, after, bound)? {
+            if range_changed(&superversion, keyspace, bounds, after, read_seqno)? {
                 return conflict();
             }
         }
-        seen.upto = bound;
+        seen.upto = read_seqno;
         Ok(())
     }
 }
 
-/// Whether an entry or a range tombstone lies within `bounds` whose number is after `after` and not after `bound`.
+/// Whether an entry or a range tombstone lies within `bounds` whose number is after `after` and not after `read_seqno`.
 fn range_changed(
     superversion: &Arc<SuperVersion>,
     keyspace: KeyspaceId,
     bounds: Bounds,
     after: SeqNo,
-    bound: SeqNo,
+    read_seqno: SeqNo,
 ) -> Result<bool> {
     let Some(state) = superversion.version.keyspace(keyspace) else { return Ok(true) };
     let view = ScanView {
@@ -148,7 +148,7 @@ fn range_changed(
         keyspace,
         tree: Arc::clone(&state.tree),
         operator: None,
-        bound,
+        read_seqno,
         own: None,
         _pin: None,
         fill_cache: false,
@@ -158,7 +158,7 @@ fn range_changed(
     let newer = view.sources(&bounds, Some(after))?;
     let tombstones = newer.iter().flat_map(|(_, info)| &info.tombstones);
     let covers = tombstones.flat_map(|fragments| fragments.list()).any(|fragment| {
-        fragment.newest(bound).is_some_and(|seqno| seqno > after)
+        fragment.newest(read_seqno).is_some_and(|seqno| seqno > after)
             && bounds.overlap(&fragment.start, &fragment.end)
     });
     if covers {
@@ -173,7 +173,7 @@ fn range_changed(
         }
         while source.valid() && !bounds.past_end(source.key()) {
             // Before the queue, somebody's group may be half applied.
-            let published = source.seqno() > after && source.seqno() <= bound;
+            let published = source.seqno() > after && source.seqno() <= read_seqno;
             if published && !bounds.before_start(source.key()) {
                 return Ok(true);
             }

@@ -28,7 +28,7 @@ fn rows() -> Rows {
         (Source::Memtable(memtable.cursor(SPACE)), info)
     };
     let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
-    let sight = Sight { bound: SeqNo(100), own: SeqNo::ZERO };
+    let sight = Sight { read_seqno: SeqNo(100), own: SeqNo::ZERO };
     let append = Operators::new(Vec::new()).and_then(|operators| operators.find("append"));
     Rows::new(vec![source(&newer), source(&older)], sight, Arc::new(bounds), append.ok())
 }
