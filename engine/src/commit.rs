@@ -41,7 +41,7 @@ impl Core {
         cost: &mut OpCost,
     ) -> Result<()> {
         if ops.count() == 0 {
-            return self.health().check();
+            return self.health.check();
         }
         self.commit_work(Work::Batch(ops), None, durability, cost)
     }
@@ -103,7 +103,7 @@ impl Core {
     }
 
     fn effective_durability(&self, asked: Option<Durability>) -> Result<Durability> {
-        let own = self.options().durability;
+        let own = self.options.durability;
         let Some(asked) = asked else { return Ok(own) };
         let quicker = match (asked, own) {
             (Durability::Interval(asked), Durability::Interval(own)) => asked < own,

@@ -54,7 +54,19 @@ use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
 use crate::pressure::Pressure;
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
-use crate::superversion::{Current, MemtableAndLog};
+use crate::recycled_log::RecycledLog;
+use crate::superversion::{CurrentSuperVersion, MemtableAndLog};
+
+/// Range tombstones that a memtable takes before it is sealed: the first reader after each that is added
+/// builds the fragments of all of them anew, and a fragment has a number of each commit that covers it. More
+/// than these come from one commit group alone, which counts as one.
+const RANGE_TOMBSTONES_MAX: u64 = 1_000;
+
+/// The least a log is allocated, for its header to stand in.
+const LOG_ALLOCATION_MIN: u64 = 4 << 10;
+
+/// Tables that are closed for what found no descriptor: about what a job opens.
+const DESCRIPTORS: usize = 8;
 
 /// See the module.
 pub(crate) struct Core {
@@ -67,7 +79,7 @@ pub(crate) struct Core {
     pub(crate) merge_operators: ArcSwap<BTreeMap<KeyspaceId, Arc<dyn MergeOperator>>>,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) versions: VersionSet,
-    pub(crate) current: Current,
+    pub(crate) current: CurrentSuperVersion,
     /// For the next memtables.
     pub(crate) spare: Arc<SpareChunks>,
     /// For the next log.
@@ -121,28 +133,6 @@ pub(crate) struct Backlog {
 }
 
 impl Core {
-    pub(crate) fn env(&self) -> &Env {
-        &self.env
-    }
-    pub(crate) fn options(&self) -> &DatabaseOptions {
-        &self.options
-    }
-    pub(crate) fn health(&self) -> &Health {
-        &self.health
-    }
-    pub(crate) fn snapshots(&self) -> &Arc<SnapshotList> {
-        &self.snapshots
-    }
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-    pub(crate) fn pressure(&self) -> &Pressure {
-        &self.pressure
-    }
-    pub(crate) fn progress(&self) -> &EventCount {
-        &self.progress
-    }
-
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         Backlog {
@@ -220,24 +210,6 @@ impl Core {
         if full { self.rotate_full(state) } else { Ok(()) }
     }
 
-    /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit queue.
-    #[cold]
-    pub(crate) fn sweep(&self, state: &mut CommitState) {
-        let Some(stretch) = state.deletes.take() else { return };
-        let version = self.versions.current();
-        let bounds = stretch.bounds();
-        let tree = version.keyspace(stretch.keyspace).map(|state| &state.tree);
-        let levels = tree.into_iter().flat_map(|tree| &tree.levels);
-        let entries = levels.flat_map(|level| level.overlapping(&bounds)).map(|table| table.meta.entries);
-        if !stretch.is_dense_in(entries.sum()) {
-            return;
-        }
-        let KeyBounds { smallest, largest, .. } = bounds;
-        let range = KeyRange { start: smallest.clone(), end: Some(after(&largest)) };
-        self.dead_ranges.watch(stretch.keyspace, range, &smallest, false, state.last_seqno);
-        self.jobs.sweep(stretch);
-    }
-
     #[cold]
     fn rotate_full(&self, state: &mut CommitState) -> Result<()> {
         let room = self.backlog().sealed < self.options.sealed_memtables_max;
@@ -304,6 +276,24 @@ impl Core {
         state.events.push(Event::MemtableSealed { log: sealed.log, bytes: old.bytes(), reason });
         self.jobs.start_flush();
         Ok(())
+    }
+
+    /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit queue.
+    #[cold]
+    pub(crate) fn sweep(&self, state: &mut CommitState) {
+        let Some(stretch) = state.deletes.take() else { return };
+        let version = self.versions.current();
+        let bounds = stretch.bounds();
+        let tree = version.keyspace(stretch.keyspace).map(|state| &state.tree);
+        let levels = tree.into_iter().flat_map(|tree| &tree.levels);
+        let entries = levels.flat_map(|level| level.overlapping(&bounds)).map(|table| table.meta.entries);
+        if !stretch.is_dense_in(entries.sum()) {
+            return;
+        }
+        let KeyBounds { smallest, largest, .. } = bounds;
+        let range = KeyRange { start: smallest.clone(), end: Some(after(&largest)) };
+        self.dead_ranges.watch(stretch.keyspace, range, &smallest, false, state.last_seqno);
+        self.jobs.sweep(stretch);
     }
 
     /// A new log that will have room for a memtable's worth of records, and has some now. `full`: how long the log before
@@ -483,14 +473,3 @@ impl Core {
         }
     }
 }
-
-/// Range tombstones that a memtable takes before it is sealed: the first reader after each that is added
-/// builds the fragments of all of them anew, and a fragment has a number of each commit that covers it. More
-/// than these come from one commit group alone, which counts as one.
-const RANGE_TOMBSTONES_MAX: u64 = 1_000;
-
-/// The least a log is allocated, for its header to stand in.
-const LOG_ALLOCATION_MIN: u64 = 4 << 10;
-
-/// Tables that are closed for what found no descriptor: about what a job opens.
-const DESCRIPTORS: usize = 8;

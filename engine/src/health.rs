@@ -1,10 +1,12 @@
 //! Whether this handle still takes writes: the first fatal failure stops them, reads go on. A forked child's
-//! copy of the handle takes none from the start.
+//! copy of the handle takes none from the start, and nobody's is written where the directory is another one by now.
 
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU8, Ordering};
 use esker_base::{Error, Result};
 use esker_vfs::os::process::Process;
+
+use crate::core::Core;
 
 const GOOD: u8 = 0;
 const POISONED: u8 = 1;
@@ -74,7 +76,7 @@ impl Health {
 
     fn reason(&self) -> Error {
         if self.state.load(Ordering::Acquire) == CLOSED {
-            return Error::Closed { why: "close() was called on this handle or a clone of it" };
+            return closed();
         }
         // Before any lock: in a child it may be held by a thread that is not there.
         if !self.process.is_current() {
@@ -82,6 +84,68 @@ impl Health {
         }
         self.cause().unwrap_or(Error::Closed { why: "writes were stopped" })
     }
+}
+
+impl Core {
+    /// Err unless this handle may write.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.health.check()
+    }
+
+    /// A failed manifest commit: the version set says by poisoning itself whether writes must stop. They do
+    /// at once: the directory's sync that failed there was one for the logs' names too, and the next would
+    /// say Ok and prove nothing.
+    pub(crate) fn note_manifest_failure(&self, error: &Error) {
+        let stopped = matches!(error, Error::Poisoned { .. } | Error::InDoubt { .. })
+            || self.versions.poisoned().is_some();
+        if stopped && self.health.check_open().is_ok() {
+            self.stop_writes(error);
+        }
+    }
+
+    /// Err, and stop writes, in a forked child.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.health.forked().map_or(Ok(()), |error| {
+            self.stop_writes(&error);
+            Err(error)
+        })
+    }
+
+    /// Err, and stop writes, if the directory or its lock file is not where this handle has locked it any more
+    /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
+    /// Asked before each commit of the manifest, and before each table, blob file and log is made.
+    pub(crate) fn check_in_place(&self) -> Result<()> {
+        self.in_place().inspect_err(|error| {
+            if matches!(error, Error::Poisoned { .. }) {
+                self.stop_writes(error);
+            }
+        })
+    }
+
+    /// [`Core::check_in_place`] for a caller that holds a lock: writes are not stopped, which [`Error::Poisoned`] asks for. Not
+    /// to know is [`Error::Aborted`]: whoever asks has written nothing yet. Once the lock was given up, the directory may be
+    /// another handle's: [`Error::Closed`].
+    pub(crate) fn in_place(&self) -> Result<()> {
+        let in_place = match &*self.lock.lock() {
+            Some(lock) => lock.still_in_place(),
+            None => return Err(Error::Closed { why: "close() was called" }),
+        };
+        if in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })? {
+            return Ok(());
+        }
+        let why =
+            "its directory was moved or replaced, or this is a forked child; open it again where it is";
+        Err(Error::Poisoned { cause: Box::new(Error::Closed { why }) })
+    }
+}
+
+/// What whoever comes after `close` hears.
+pub(crate) fn closed() -> Error {
+    Error::Closed { why: "close() was called on this handle or a clone of it" }
 }
 
 fn forked_child() -> Error {

@@ -44,6 +44,7 @@ use esker_wal::PreallocateTask;
 
 use crate::core::Core;
 use crate::deletes::Stretch;
+use crate::health::closed;
 
 /// How often a job that fails for another reason than a full disk is tried before writes stop.
 const ATTEMPTS_MAX: u32 = 5;
@@ -111,7 +112,7 @@ impl Core {
     pub(crate) fn by_hand(&self) -> Result<ByHand<'_>> {
         let mut state = self.jobs.state.lock();
         if state.closing {
-            return Err(Error::Closed { why: "close() was called on this handle or a clone of it" });
+            return Err(closed());
         }
         state.by_hand.push(thread::current().id());
         Ok(ByHand { core: self })
@@ -303,7 +304,7 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
     let passing = scarce || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
     let will_retry = passing && !stopped;
     core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
-    core.metrics().count_job_failure();
+    core.metrics.count_job_failure();
     if error.is_no_descriptors() {
         core.give_up_descriptors();
     }
@@ -314,7 +315,7 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
         core.stop_writes(error);
         return AfterFailure::GiveUp;
     }
-    core.progress().notify_all();
+    core.progress.notify_all();
     let doubled = RETRY_PAUSE.saturating_mul(1 << attempts.min(10));
     AfterFailure::Retry(doubled.min(RETRY_PAUSE_MAX))
 }

@@ -98,6 +98,15 @@ impl Keyspace {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), cost)
     }
 
+    #[inline]
+    fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
+        limits::check_key(key)?;
+        limits::check_value(value)?;
+        debug_assert!(kind != Kind::RangeDelete, "a batch");
+        let op = Op { keyspace: self.id(), kind, key, value };
+        self.core().commit_work(Work::One(op), None, None, cost).map_err(|error| self.named(error))
+    }
+
     /// Delete `key`; Ok also if there is none. Errs as [`Keyspace::put`] does.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(Kind::Delete, key.as_ref(), &[], &mut OpCost::default())
@@ -203,6 +212,20 @@ impl Keyspace {
         self.counted(cost, |view, cost| view.get_bytes(key.as_ref(), cost))
     }
 
+    /// Read the keyspace as it is now; what that costs goes into `cost` and the metrics.
+    #[inline]
+    fn counted<R>(
+        &self,
+        cost: &mut OpCost,
+        read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
+    ) -> Result<R> {
+        let found = self.core().metrics.counting(cost, |cost| self.now(|view| read(view, cost)))?;
+        if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
+            self.core().health.close();
+        }
+        found
+    }
+
     /// Hand the value of `key` to `take` without copying it. The bytes live for the call only.
     pub fn get_with<R>(&self, key: impl AsRef<[u8]>, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.get_with_costed(key, &mut OpCost::default(), take)
@@ -227,20 +250,6 @@ impl Keyspace {
         take: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         self.counted(cost, |view, cost| view.get(key.as_ref(), cost, take))
-    }
-
-    /// Read the keyspace as it is now; what that costs goes into `cost` and the metrics.
-    #[inline]
-    fn counted<R>(
-        &self,
-        cost: &mut OpCost,
-        read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
-    ) -> Result<R> {
-        let found = self.core().metrics().counting(cost, |cost| self.now(|view| read(view, cost)))?;
-        if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
-            self.core().health().close();
-        }
-        found
     }
 
     /// Whether `key` has a value. One in a blob file is not read.
@@ -477,15 +486,6 @@ impl Keyspace {
             "keyspace {:?} has no merge operator; create it with KeyspaceOptions::with_merge_operator",
             self.inner.name
         )))
-    }
-
-    #[inline]
-    fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
-        limits::check_key(key)?;
-        limits::check_value(value)?;
-        debug_assert!(kind != Kind::RangeDelete, "a batch");
-        let op = Op { keyspace: self.id(), kind, key, value };
-        self.core().commit_work(Work::One(op), None, None, cost).map_err(|error| self.named(error))
     }
 }
 

@@ -146,7 +146,7 @@ impl Core {
             Bound::Excluded(key) => Some(key.clone()),
             Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
         };
-        let upto = self.current.load_full().read_seqno(self.snapshots());
+        let upto = self.current.load_full().read_seqno(&self.snapshots);
         let request = RangeRequest { start, end, before: self.versions.allocate(), upto };
         loop {
             let seen = self.progress.epoch();

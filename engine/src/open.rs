@@ -42,7 +42,8 @@ use crate::pressure::Pressure;
 use crate::recovery::{RecoveredLogs, read_logs};
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
-use crate::superversion::{Current, MemtableAndLog, SuperVersion};
+use crate::recycled_log::RecycledLog;
+use crate::superversion::{CurrentSuperVersion, MemtableAndLog, SuperVersion};
 
 /// Settings and components of a database about to be opened. See [`DatabaseOptions`] for what each
 /// setting does.
@@ -454,7 +455,7 @@ impl Opening {
             database: versions.database(),
             tables: versions.table_context().clone(),
             versions,
-            current: Current::new(first),
+            current: CurrentSuperVersion::new(first),
             spare,
             recycled_log: RecycledLog::default(),
             snapshots: Arc::new(SnapshotList::new(logs.last_seqno)),

@@ -34,9 +34,9 @@ impl Keyspace {
     #[inline]
     pub(crate) fn now<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
         let core = self.core();
-        core.health().check_open()?;
+        core.health.check_open()?;
         let superversion = core.current.load();
-        let read_seqno = superversion.read_seqno(core.snapshots());
+        let read_seqno = superversion.read_seqno(&core.snapshots);
         let state = superversion.version.keyspace(self.id()).ok_or_else(|| self.gone())?;
         let view = View {
             superversion: &superversion,
@@ -62,16 +62,16 @@ impl std::fmt::Debug for Reader {
 impl Reader {
     pub(crate) fn now(keyspace: &Keyspace) -> Result<Self> {
         let core = keyspace.core();
-        core.health().check_open()?;
-        let too_early = planted::is(Planted::NumberFirst).then(|| core.snapshots().visible());
+        core.health.check_open()?;
+        let too_early = planted::is(Planted::NumberFirst).then(|| core.snapshots.visible());
         let superversion = core.current.load_full();
-        let read_seqno = too_early.unwrap_or_else(|| superversion.read_seqno(core.snapshots()));
+        let read_seqno = too_early.unwrap_or_else(|| superversion.read_seqno(&core.snapshots));
         Self::new(keyspace, superversion, read_seqno, None)
     }
 
     pub(crate) fn at(keyspace: &Keyspace, snapshot: &Snapshot) -> Result<Self> {
         let core = keyspace.core();
-        core.health().check_open()?;
+        core.health.check_open()?;
         let superversion = core.current.load_full();
         Self::new(keyspace, superversion, snapshot.pin().seqno(), Some(Arc::clone(snapshot.pin())))
     }
@@ -154,7 +154,7 @@ impl Reader {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        self.keyspace.core().metrics().counting(cost, |cost| read(&self.view(), cost))
+        self.keyspace.core().metrics.counting(cost, |cost| read(&self.view(), cost))
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share

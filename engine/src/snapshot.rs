@@ -41,7 +41,7 @@ impl std::fmt::Debug for Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(db: Database) -> Self {
-        let pin = Arc::new(db.core().snapshots().pin());
+        let pin = Arc::new(db.core().snapshots.pin());
         Snapshot { db, pin }
     }
 

@@ -90,15 +90,15 @@ impl SuperVersion {
 }
 
 /// The current superversion.
-pub(crate) struct Current {
+pub(crate) struct CurrentSuperVersion {
     current: ArcSwap<SuperVersion>,
     /// Serialises installers; never held across I/O.
     install: Mutex<()>,
 }
 
-impl Current {
+impl CurrentSuperVersion {
     pub(crate) fn new(first: SuperVersion) -> Self {
-        Current { current: ArcSwap::from_pointee(first), install: Mutex::new(()) }
+        CurrentSuperVersion { current: ArcSwap::from_pointee(first), install: Mutex::new(()) }
     }
 
     /// The current superversion for a short read on this thread.

@@ -92,8 +92,8 @@ impl std::fmt::Debug for Transaction {
 impl Transaction {
     pub(crate) fn begin(db: &Database) -> Result<Self> {
         let core = db.core();
-        core.health().check_open()?;
-        let pin = Arc::new(core.snapshots().pin());
+        core.health.check_open()?;
+        let pin = Arc::new(core.snapshots.pin());
         let superversion = core.current.load_full();
         let (own, writer) = Memtable::new();
         let reads = Arc::new(ReadSet::new(pin.seqno()));
@@ -191,7 +191,7 @@ impl Transaction {
             read_seqno: self.pin.seqno(),
             own: Some(&self.own),
         };
-        keyspace.core().metrics().counting(cost, |cost| read(&view, cost))
+        keyspace.core().metrics.counting(cost, |cost| read(&view, cost))
     }
 
     /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.
@@ -353,7 +353,7 @@ impl Transaction {
     /// Err once the database is closed, which that promises.
     fn superversion_with(&self, keyspace: &Keyspace) -> Result<Arc<SuperVersion>> {
         keyspace.check_belongs_to(self.db.core());
-        self.db.core().health().check_open()?;
+        self.db.core().health.check_open()?;
         let knows = |superversion: &SuperVersion| superversion.version.keyspace(keyspace.id()).is_some();
         if knows(&self.superversion) {
             return Ok(Arc::clone(&self.superversion));
@@ -543,7 +543,7 @@ impl Database {
             match tx.commit_costed(cost) {
                 Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => {
                     cost.retries += 1;
-                    self.core().metrics().count_conflict();
+                    self.core().metrics.count_conflict();
                 }
                 Err(Error::Conflict { .. }) => return Err(Error::Conflict { attempts }.into()),
                 outcome => return Ok(outcome.map(|()| value)?),

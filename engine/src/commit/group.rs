@@ -15,6 +15,7 @@ use crate::batch::Op;
 use crate::core::Core;
 use crate::deletes::Deletes;
 use crate::group_sync::LogPosition;
+use crate::health::closed;
 use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
 
@@ -24,8 +25,6 @@ const FIRST_SEQNOS_KEPT_MAX: usize = 64;
 /// Cache lines of a lone put's value that are asked for before anything is done with it; the processor asks for the rest
 /// once it is read.
 const LONE_VALUE_LINES: usize = 4;
-
-const CLOSING: &str = "close() was called on this handle or a clone of it";
 
 /// What the commit lock guards: only the leader, and whoever rotates or closes, touches it.
 pub(crate) struct CommitState {
@@ -102,9 +101,9 @@ pub(super) fn commit_contained<T>(
 #[inline]
 fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Result<(), Box<Error>> {
     if state.closing && !planted::is(Planted::CommitsWhileClosing) {
-        return Err(Box::new(Error::Closed { why: CLOSING }));
+        return Err(Box::new(closed()));
     }
-    core.health().check()?;
+    core.health.check()?;
     core.rotate_if_full(state, range_deletes)?;
     if state.deletes.are_many() {
         core.sweep(state);
@@ -138,8 +137,8 @@ pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> 
         None => insertion.insert(seqno, op.kind, op.value),
     }
     state.last_seqno = seqno;
-    core.snapshots().publish(seqno);
-    core.metrics().count_commit(1, bytes as u64);
+    core.snapshots.publish(seqno);
+    core.metrics.count_commit(1, bytes as u64);
     Ok(())
 }
 
@@ -210,16 +209,16 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
             }
             if planted::is(Planted::TornGroup) {
                 writes.settled();
-                core.snapshots().publish(seqno);
+                core.snapshots.publish(seqno);
             }
             seqno = SeqNo(seqno.0 + 1);
         });
-        core.metrics().count_commit(work.ops(), work.user_bytes());
+        core.metrics.count_commit(work.ops(), work.user_bytes());
         results[index] = Some(Ok(Committed { position }));
     }
     drop(writes);
     state.last_seqno = SeqNo(next.0 - 1);
-    core.snapshots().publish(state.last_seqno);
+    core.snapshots.publish(state.last_seqno);
     first_seqnos.shrink_to(FIRST_SEQNOS_KEPT_MAX);
     state.first_seqnos = first_seqnos;
 }

@@ -195,7 +195,7 @@ impl Work {
             return Ok(());
         }
         core.pressure.drained(self.source.memtable.bytes(), took);
-        core.metrics().count_flush(bytes, took);
+        core.metrics.count_flush(bytes, took);
         let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
         core.emit(&Event::Flushed { log: self.source.log, tables, took });
         Ok(())
@@ -277,7 +277,7 @@ impl Job for Flush {
                 let next = after_failure(&core, "flush", &error, self.attempts);
                 let ends = matches!(next, AfterFailure::GiveUp);
                 core.jobs.flush_failed(error, ends);
-                core.progress().notify_all();
+                core.progress.notify_all();
                 match next {
                     AfterFailure::Retry(pause) => Progress::After(pause),
                     AfterFailure::GiveUp => Progress::Done,

@@ -49,7 +49,7 @@ impl Sweep {
             tree: Arc::clone(&state.tree),
             // An operand is the end of what is dead, whatever comes of it.
             operator: None,
-            read_seqno: superversion.read_seqno(core.snapshots()),
+            read_seqno: superversion.read_seqno(&core.snapshots),
             own: None,
             _pin: None,
             fill_cache: false,

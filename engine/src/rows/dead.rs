@@ -24,7 +24,7 @@ impl Rows {
     /// Ask `core` for dead ranges of `keyspace`, and tell it of those that are found.
     pub(crate) fn know_dead_ranges(&mut self, keyspace: KeyspaceId, core: &Weak<Core>) {
         let Some(open) = core.upgrade() else { return };
-        self.dead_run = open.options().dead_run;
+        self.dead_run = open.options.dead_run;
         self.dead_ranges = Some(KnownDead { keyspace, core: Weak::clone(core) });
     }
 

@@ -96,7 +96,7 @@ impl ReadSet {
     /// found; in the commit queue, where nothing is published meanwhile, that is everything.
     pub(crate) fn check(&self, core: &Core) -> Result<()> {
         let superversion = core.current.load_full();
-        let read_seqno = superversion.read_seqno(core.snapshots());
+        let read_seqno = superversion.read_seqno(&core.snapshots);
         let mut seen = self.seen.lock();
         let after = seen.upto;
         let conflict = || Err(Error::Conflict { attempts: 1 });
