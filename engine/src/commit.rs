@@ -57,13 +57,13 @@ impl Core {
         let durability = self.effective_durability(durability)?;
         self.check_writable()?;
         if durability == Durability::Sync {
-            // A sync takes a thousand times as long as this.
+            // A system call, but a sync takes a thousand times as long.
             self.check_process()?;
         }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
         if let Some(reads) = reads {
-            // What can be found to conflict, or not to, while nobody waits is left out there.
+            // Validate here, outside the queue, so that the leader only checks what was committed since.
             reads.check(self)?;
         }
         let committed = self.commits.commit(self, work, reads).map_err(|error| *error)?;
@@ -87,6 +87,7 @@ impl Core {
         if self.keyspace_dropped.load(Ordering::Acquire) { self.look_for_keyspaces(work) } else { Ok(()) }
     }
 
+    /// [`Core::check_keyspaces`] once any was dropped.
     #[cold]
     fn look_for_keyspaces(&self, work: &Work<'_>) -> Result<()> {
         let current = self.current.load();
@@ -102,6 +103,7 @@ impl Core {
         }
     }
 
+    /// The stronger of the database's durability and what a batch asked for.
     fn effective_durability(&self, asked: Option<Durability>) -> Result<Durability> {
         let own = self.options.durability;
         let Some(asked) = asked else { return Ok(own) };
@@ -152,7 +154,7 @@ impl Work<'_> {
 
     fn range_deletes(&self) -> u64 {
         match self {
-            // One of those may be two operations, so it is a batch.
+            // A range delete may be two operations, so it always comes as a batch.
             Work::One(_) => 0,
             Work::Batch(ops) | Work::Transaction(ops, _) => ops.range_deletes(),
         }
@@ -166,7 +168,7 @@ impl Work<'_> {
         }
     }
 
-    /// About as many as its part of a log record has.
+    /// About the bytes of its part of a log record.
     fn bytes(&self) -> usize {
         match self {
             Work::One(op) => op.key.len() + op.value.len(),
@@ -197,7 +199,7 @@ impl Work<'_> {
     }
 }
 
-/// The same, owned: what a writer leaves in the queue when somebody else leads.
+/// A copy of a [`Work`]: what a writer leaves in the queue when somebody else leads.
 enum OwnedWork {
     Batch(Ops),
     Transaction(Ops, Arc<ReadSet>),
@@ -219,5 +221,5 @@ pub(crate) struct Committed {
     pub(crate) position: Option<LogPosition>,
 }
 
-/// What the queue answers a commit. The error is boxed: an answer is handed on a few times.
+/// The outcome of one commit. Boxed error: the result is moved several times and should stay small.
 type Answer = Result<Committed, Box<Error>>;

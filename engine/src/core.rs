@@ -400,12 +400,12 @@ impl Core {
         let _ = position.map(|position| self.wait_for_sync(position, true));
     }
 
-    fn wait_for_sync(&self, position: LogPosition, heedless: bool) -> Result<()> {
+    fn wait_for_sync(&self, position: LogPosition, even_if_stopped: bool) -> Result<()> {
         let witness = |reached: LogPosition| {
             let known = self.versions.current().marks().durable_log;
             if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
         };
-        let waited = self.group_sync.wait(position, &witness, heedless);
+        let waited = self.group_sync.wait(position, &witness, even_if_stopped);
         let Err(failed) = waited else { return Ok(()) };
         if failed.stopped_writes {
             self.tell_that_writes_stopped(&failed.error);

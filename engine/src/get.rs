@@ -30,8 +30,8 @@ use prefetch::{Tables, prefetch_gets};
 /// commit queue had kept short and the log has whole.
 pub(crate) const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
-/// Keys of [`View::multi_get`] for which what their gets will look at is asked for at once. The lines of some tens stay
-/// in a processor's first cache until they are.
+/// Keys of [`View::multi_get`] that are prefetched for together: the cache lines of some tens of gets stay in a processor's
+/// first cache until they are read.
 const TOGETHER: usize = 16;
 
 /// Where to look: one keyspace as seen by one reader.
@@ -68,6 +68,7 @@ impl View<'_> {
         self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
     }
 
+    /// Look `key` up, hand its value to `take`, and count what it took.
     #[inline]
     fn look_up<R>(
         &self,
@@ -100,6 +101,7 @@ impl View<'_> {
         Ok(found)
     }
 
+    /// Ask one source after the other, newest first, until one ends the walk.
     fn search<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         walk: &mut Walk<'_, F>,
@@ -158,7 +160,7 @@ impl View<'_> {
         self.superversion.sealed.iter().any(|sealed| std::ptr::eq(Arc::as_ptr(&sealed.memtable), memtable))
     }
 
-    /// Ask one table. `near` is where the key is in it, if that is known.
+    /// Search one table. `near` is where in its index the key is, if the prefetch has found that.
     fn search_table<R, F: FnOnce(Found<'_>) -> R>(
         &self,
         table: &TableHandle,
@@ -237,7 +239,7 @@ impl View<'_> {
         self.finish(walk, Some(Found::Own(&mut value))).map(Step::Ends)
     }
 
-    /// The walk ends on `base`: hand the value out, with the operands folded onto it.
+    /// End the walk on `base`: hand the value to `take`, with the operands folded onto it.
     #[inline]
     fn finish<R, F: FnOnce(Found<'_>) -> R>(
         &self,
@@ -266,13 +268,13 @@ struct Walk<'k, F> {
     cover: SeqNo,
     /// Merge operands met so far, newest first.
     operands: Vec<Vec<u8>>,
-    /// The memtables are behind it.
+    /// The memtables were searched.
     in_tables: bool,
     /// Memory that operands from tables take.
     operand_bytes: usize,
-    /// What the caller does with the value; called at most once.
+    /// What the caller does with the value; called once at most.
     take: Option<F>,
-    /// It looks at the value: one in a blob file has to be read.
+    /// `take` looks at the value, so one in a blob file has to be read.
     wants_value: bool,
     /// What reading the value from a blob file cost, if it lies in one.
     blob: Option<OpCost>,
@@ -282,7 +284,7 @@ struct Walk<'k, F> {
     bytes: u64,
 }
 
-/// What a source said.
+/// What a version of the key, or a source, means for the walk.
 enum Step<R> {
     /// Go on with older versions.
     Older,
@@ -294,7 +296,7 @@ enum Step<R> {
 pub(crate) enum Found<'a> {
     /// It lies where it was found.
     Lent(&'a [u8]),
-    /// It was read from a blob file: whoever keeps it takes it.
+    /// It was read from a blob file, and can be kept without a copy.
     Own(&'a mut Bytes),
 }
 

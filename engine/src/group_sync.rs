@@ -126,8 +126,8 @@ impl GroupSync {
     }
 
     /// Return when everything up to `position` is durable. How many syncs this call made. `witness` makes
-    /// the manifest know a log that is durable so far, or finds that it does. `heedless`: that writes have stopped is no
-    /// reason to sync nothing.
+    /// the manifest know a log that is durable so far, or finds that it does. `even_if_stopped`: sync also once writes
+    /// have stopped.
     ///
     /// # Errors
     /// A sync that failed has stopped writes; whoever made it hears whether that was the first failure to do so. The log, or
@@ -136,7 +136,7 @@ impl GroupSync {
         &self,
         position: LogPosition,
         witness: &dyn Fn(LogPosition) -> Result<()>,
-        heedless: bool,
+        even_if_stopped: bool,
     ) -> Result<u64, SyncFailed> {
         let mut syncs = 0;
         let mut counted = false;
@@ -147,7 +147,7 @@ impl GroupSync {
                 if state.durable >= position {
                     return Ok(syncs);
                 }
-                if !heedless {
+                if !even_if_stopped {
                     self.health.check()?;
                 }
                 if !counted {

@@ -451,7 +451,7 @@ impl Rows {
         self.key.extend_from_slice(key);
     }
 
-    /// Keep the row's key itself, if it was lent: the merge, which stands on it, is about to move.
+    /// Copy the row's key, if it was lent by the merge's source, which is about to move.
     #[inline]
     fn own_key(&mut self, stand: Stand) {
         if stand.lends() {
@@ -460,8 +460,8 @@ impl Rows {
         }
     }
 
-    /// Whether the merge's entry, the newest of its key that there may be, is a row as it stands and not
-    /// `outside` the bounds, of which the leading source does not know it.
+    /// Whether the merge's entry is a row as it stands: a put that the reader sees, and not `outside` the bounds, which the
+    /// leading source does not check. The caller has passed all newer entries of its key.
     #[inline(never)]
     fn looks_like_row(&self, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
         self.is_row(&self.merge.entry(), outside)

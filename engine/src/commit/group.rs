@@ -19,11 +19,10 @@ use crate::health::closed;
 use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
 
-/// How many sequence numbers [`CommitState::first_seqnos`] keeps room for: more than a group of threads that wait mostly has.
+/// The largest capacity that [`CommitState::first_seqnos`] keeps: more commits than a group mostly has.
 const FIRST_SEQNOS_KEPT_MAX: usize = 64;
 
-/// Cache lines of a lone put's value that are asked for before anything is done with it; the processor asks for the rest
-/// once it is read.
+/// Cache lines of a lone put's value that are prefetched; the processor's own prefetcher brings the rest once it is read.
 const LONE_VALUE_LINES: usize = 4;
 
 /// What the commit lock guards: only the leader, and whoever rotates or closes, touches it.
@@ -33,15 +32,15 @@ pub(crate) struct CommitState {
     pub(crate) log_number: FileNumber,
     pub(crate) memtable: MemtableWriter,
     pub(crate) last_seqno: SeqNo,
-    /// How many had queued for the last group.
+    /// How many writers had queued for the last group.
     pub(crate) followers: usize,
-    /// Room for the first sequence number of each commit of a group, kept from group to group.
+    /// The first sequence number of each commit of a group, kept from group to group for its allocation.
     pub(crate) first_seqnos: Vec<Option<SeqNo>>,
     /// The rows that were deleted one by one lately.
     pub(crate) deletes: Deletes,
-    /// The database is being closed: what is written by now is the last of it.
+    /// The database is being closed: no more commits.
     pub(crate) closing: bool,
-    /// To be told to the listeners once the commit lock is released: they may call back.
+    /// For the listeners, once the commit lock is released: they may call back.
     pub(crate) events: Vec<Event>,
 }
 
@@ -53,7 +52,7 @@ impl CommitState {
     }
 }
 
-/// Commit a group of `own`, if there is any, and `followers`, wake those, and return the answer to `own`.
+/// Commit a group of `own`, if there is any, and `followers`, wake the followers, and return the answer to `own`.
 pub(super) fn commit_and_wake(
     core: &Core,
     state: &mut CommitState,
@@ -81,7 +80,7 @@ pub(super) fn unanswered() -> Answer {
     unreachable!("every commit of a group gets an outcome")
 }
 
-/// What `commit` says. A panic in it must not leave the queue led by nobody, and its followers waiting: what it was
+/// The outcome of `commit`. A panic in it must not leave the queue without a leader and the followers waiting: what it was
 /// committing is in doubt, and writes stop.
 #[inline]
 pub(super) fn commit_contained<T>(
@@ -96,8 +95,8 @@ pub(super) fn commit_contained<T>(
     })
 }
 
-/// Err if no commit is taken any more. A memtable that is full is sealed first; `range_deletes` are to come into it. Where
-/// many rows were deleted lately, a walk over them is begun.
+/// Err if no commit is taken any more. Seals the memtable if it is full, or would be with `range_deletes` more. Starts the
+/// sweep of rows that were deleted lately, if they are many.
 #[inline]
 fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Result<(), Box<Error>> {
     if state.closing && !planted::is(Planted::CommitsWhileClosing) {
@@ -111,9 +110,8 @@ fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Res
     Ok(())
 }
 
-/// Number, log, apply and publish a single operation, not a range delete, that has come alone. The insertion is begun
-/// before the log is written: what it looks at comes nearer while the record is made, and the last of it while the
-/// system writes.
+/// Number, log, apply and publish a single operation (no range delete) that has come alone. The search path of its insertion
+/// is prefetched while the log record is made, and the leaf while the system writes it.
 #[inline(never)]
 pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> Result<(), Box<Error>> {
     begin_commit(core, state, 0)?;
@@ -153,8 +151,8 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }
-    // Numbers and log records. A transaction is checked against everything published and against
-    // the members of this group before it, which are not applied yet: those it meets in `earlier`.
+    // Sequence numbers and log records. A transaction is checked against everything published, and against the members of
+    // this group before it (`earlier`), which are not applied yet.
     let mut next = state.last_seqno.plus(1);
     let mut first_seqnos = std::mem::take(&mut state.first_seqnos);
     first_seqnos.clear();
@@ -190,7 +188,7 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
         return;
     }
     let position = state.position();
-    // Published together below.
+    // Readers see none of it before the last number is published below.
     state.memtable.begin_group(state.last_seqno.plus(1));
     let mut writes = state.memtable.writes();
     for (index, (work, first)) in group.iter().zip(&first_seqnos).enumerate() {
@@ -223,8 +221,8 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
     state.first_seqnos = first_seqnos;
 }
 
-/// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: behind the log's write it
-/// would be too late.
+/// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: after the log record is
+/// written a commit must not fail.
 #[inline]
 fn reserve_memory(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
     if bytes <= SMALL_BYTES { Ok(()) } else { reserve_much_memory(log, bytes) }
@@ -233,12 +231,13 @@ fn reserve_memory(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
 #[cold]
 fn reserve_much_memory(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> {
     if let Some(log) = log {
-        // A single operation is encoded on the way.
+        // A single operation is encoded into the buffer: its head comes on top.
         log.reserve(bytes.saturating_add(Op::HEADS_BYTES_MAX))?;
     }
     memory::probe(bytes, "a commit's part of the memtable")
 }
 
+/// Encode the log record of `work`, whose operations are numbered from `first` on.
 fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
     match work {
         Work::Batch(ops) if planted::is(Planted::TornRecord) && ops.count() > 1 => {
@@ -251,7 +250,7 @@ fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
     }
 }
 
-/// Write what is staged.
+/// Write the staged records to the log. A failure that may have left something in it stops writes.
 #[inline]
 fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) -> Result<(), Box<Error>> {
     let Some(log) = log else { return Ok(()) };

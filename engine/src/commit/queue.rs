@@ -16,21 +16,21 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 /// How many groups a leader commits before it hands the lead to somebody else: bounds what its own caller
 /// waits for others.
 const GROUPS_MAX: usize = 8;
-/// How often a writer looks for its outcome before it lets others have its processor: for 7 µs where a pause takes 55 ns.
+/// How often a writer looks for its outcome before it yields its processor: for 7 µs where a pause takes 55 ns.
 /// A group takes one or two.
 const SPINS: u32 = 128;
-/// How often it lets them before it sleeps. An outcome that is late is mostly one whose leader has no processor: that gets one
-/// sooner so, and falling asleep and being woken takes 14 µs.
+/// How often it yields before it sleeps. If an outcome is late, its leader mostly has no processor, and gets one sooner by
+/// yielding; falling asleep and being woken takes 14 µs.
 const YIELDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 16 };
 
-/// How often a leader looks whether as many have queued as were in the group before, until it goes without them: whoever
-/// was in that needs about a microsecond to come back, and every group costs a call of the system.
+/// How often a leader looks whether as many writers have queued as were in the group before, until it goes without them: a
+/// writer of that group needs about a microsecond to come back, and every group costs a system call.
 const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 24 };
 
-/// See the module.
+/// Writers that wait, and what their leader works on. See the module.
 pub(crate) struct CommitQueue {
     queue: Mutex<Vec<Arc<Writer>>>,
-    /// How many wait in `queue`, for whoever only looks: changed under its lock.
+    /// Length of `queue`, readable without its lock; changed only under it.
     waiting: AtomicUsize,
     /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
     /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
@@ -54,7 +54,7 @@ impl CommitQueue {
         self.state.lock()
     }
 
-    /// The leader's state, if nobody leads just now.
+    /// Take the commit lock, if nobody holds it just now.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, CommitState>> {
         self.state.try_lock()
     }
@@ -65,7 +65,7 @@ impl CommitQueue {
         if self.begin_lead() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
     }
 
-    /// Whether nobody led: now the caller does.
+    /// Become the leader, if there is none; whether that was so.
     #[inline]
     fn begin_lead(&self) -> bool {
         !self.led.swap(true, Ordering::Acquire)
@@ -112,7 +112,7 @@ impl CommitQueue {
     #[inline]
     fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
         let mut state = self.begin_group();
-        // By reference: what was stored field by field a moment ago is slow to copy.
+        // By reference: the fields were stored one by one a moment ago, and a wider load of them would wait for the stores.
         let op = match &own {
             Work::One(op) if self.waiting.load(Ordering::Relaxed) == 0 => op,
             _ => return self.lead_groups(core, state, Some(own)).unwrap_or_else(unanswered),
@@ -131,7 +131,7 @@ impl CommitQueue {
         answer
     }
 
-    /// The commit lock, once as many have queued as can be hoped for.
+    /// Take the commit lock and wait for about as many writers as were in the last group.
     #[inline]
     fn begin_group(&self) -> MutexGuard<'_, CommitState> {
         let state = self.state.lock();
@@ -139,11 +139,11 @@ impl CommitQueue {
         state
     }
 
-    /// Wait until `hoped` have queued, but not for long.
+    /// Spin until `expected` writers have queued, but not for long.
     #[inline]
-    fn wait_for_followers(&self, hoped: usize) {
+    fn wait_for_followers(&self, expected: usize) {
         for _ in 0..PATIENCE {
-            if self.waiting.load(Ordering::Relaxed) >= hoped {
+            if self.waiting.load(Ordering::Relaxed) >= expected {
                 return;
             }
             std::hint::spin_loop();
@@ -175,7 +175,7 @@ impl CommitQueue {
                 Leaving::To(next) => break Some(next),
             }
         };
-        // Until that one runs nobody commits: hence the patience before.
+        // Nobody commits until that thread is scheduled, so the lead is handed over only after `GROUPS_MAX` groups.
         if let Some(next) = next {
             next.wake(Outcome::Lead);
         }
@@ -185,9 +185,9 @@ impl CommitQueue {
         answer
     }
 
-    /// Those who go with `own`, or without it: at least one then.
+    /// The queued writers that fit into this group; at least one if there is no `own`.
     fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Writer>> {
-        // Whoever queues now is found at the end: a lone batch need not ask for the lock twice.
+        // A writer that queues from now on is found by `leave`, so a lone batch need not take the lock here.
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
@@ -206,7 +206,7 @@ impl CommitQueue {
         followers
     }
 
-    /// Whether the leader is done: nobody waits, or somebody does and `patient` is false.
+    /// What the leader does now: it goes if nobody waits, and hands the lead over if somebody does and `patient` is false.
     #[inline]
     fn leave(&self, patient: bool) -> Leaving {
         let mut queue = self.queue.lock();
@@ -236,14 +236,14 @@ enum Leaving {
 /// A writer in the queue.
 pub(super) struct Writer {
     pub(super) work: OwnedWork,
-    /// Set with the outcome: what the writer looks at before it sleeps.
+    /// Set with the outcome; the writer polls it before it sleeps.
     answered: AtomicBool,
     outcome: Mutex<Outcome>,
     woken: Condvar,
 }
 
 impl Writer {
-    /// Wait a while for the outcome, awake.
+    /// Wait a while for the outcome without sleeping: spin, then yield.
     fn watch(&self) {
         for _ in 0..YIELDS {
             for _ in 0..SPINS {
@@ -265,7 +265,7 @@ impl Writer {
 
 pub(super) enum Outcome {
     Waiting,
-    /// The leader before has left: this writer leads now.
+    /// The leader has left: this writer leads now.
     Lead,
     Done(Answer),
 }

@@ -10,7 +10,8 @@ use esker_base::checksum::key_hash;
 use esker_manifest::{Level, SortedRun, TableHandle, Tree};
 use esker_sstable::{Near, TableReader};
 
-/// Of so many runs a get knows the tables ahead. There are more only while writes come faster than compactions follow.
+/// A get finds the tables of this many runs before it searches the first. There are more runs only while writes come faster
+/// than compactions follow.
 const RUNS: usize = 16;
 
 /// The tables of the first runs of a tree that may hold a key, by run.
@@ -60,7 +61,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Ask for what gets of `keys` will look at, at or below `read_seqno`. A table that was not opened yet is left alone.
+/// Prefetch what gets of `keys` at `read_seqno` will look at. Tables that are not open yet are left out.
 pub(super) fn prefetch_gets(tree: &Tree, keys: &[&[u8]], read_seqno: SeqNo) {
     let runs = || tree.levels.iter().flat_map(Level::runs);
     let mut asked: Vec<(&[u8], u64, &TableReader)> = Vec::with_capacity(keys.len());

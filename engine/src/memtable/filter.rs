@@ -1,9 +1,9 @@
-//! Which keys are surely not in a memtable: most gets find their key in a table, and need not walk down the
-//! index first.
+//! A memtable's Bloom filter: most gets find their key in a table, and need not search the memtable's index
+//! first.
 //!
-//! A Bloom filter in which all bits of a key lie in one word, so that a look is one load and the writer's
-//! part one store. Bits are set before the entry's sequence number is published: who finds them missing after it has
-//! loaded its own (acquire) knows that no entry up to that number has the key.
+//! All bits of a key lie in one word, so that a lookup is one load and an insertion one store. Bits are set before the
+//! entry's sequence number is published: a reader that finds them missing after it has loaded its own number (acquire)
+//! knows that no entry up to that number has the key.
 //!
 //! Threads: one writer; any number of readers.
 

@@ -16,14 +16,14 @@ pub(crate) struct PreparedInsert<'a> {
     index: &'a mut IndexWriter,
     keyspace: KeyspaceId,
     key: &'a [u8],
-    /// Of the key, for the filter, if there is one.
+    /// The key's, for the filter, if there is one.
     mark: Mark,
-    /// Its place in the directory and how far down the index the way is known; none for the keyspace's first.
+    /// Its keyspace and how far down its index the search path is known; none for the keyspace's first entry.
     way: Option<(&'a Keyspace, Descent<'a>)>,
 }
 
 impl MemtableWriter {
-    /// Begin an insertion for `key`: ask for the memory that it will look at, but for the leaf.
+    /// Begin an insertion for `key`: prefetch its search path down to the node above the leaf.
     #[inline]
     pub(crate) fn begin_insert<'a>(
         &'a mut self,
@@ -47,7 +47,7 @@ impl MemtableWriter {
 }
 
 impl<'a> PreparedInsert<'a> {
-    /// Ask for the leaf, once the node above it had time to come.
+    /// Prefetch the leaf. Called once the node above it had time to come.
     #[inline]
     pub(crate) fn prefetch_leaf(&mut self) {
         if let Some((_, descent)) = &mut self.way {
@@ -61,7 +61,7 @@ impl<'a> PreparedInsert<'a> {
         self.memtable
     }
 
-    /// Make it. See [`Writes::insert`](super::Writes::insert).
+    /// Insert. See [`Writes::insert`](super::Writes::insert).
     #[inline]
     pub(crate) fn insert(self, seqno: SeqNo, kind: Kind, value: &[u8]) {
         let PreparedInsert { memtable, index: writer, keyspace, key, mark, way } = self;

@@ -1,5 +1,5 @@
-//! The way down to a leaf, a step at a time: each asks for the memory that the next looks at, so that whoever has
-//! something else to do meanwhile does not wait for it.
+//! The search path to a leaf, a level at a time: each step prefetches the node that the next one reads, so that the caller
+//! can do something else meanwhile.
 
 use esker_base::InternalKey;
 

@@ -13,7 +13,7 @@ use super::super::entry::Entry;
 use super::descent::Descent;
 use super::{Index, IndexWriter};
 
-/// How many entries go together: about as many lines as a core can wait for at once.
+/// How many entries are inserted together: about as many cache misses as a core can have outstanding.
 const TOGETHER: usize = 8;
 
 /// See the module.
