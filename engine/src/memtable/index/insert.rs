@@ -1,5 +1,6 @@
 //! The writer's side of the index: inserting, and replacing nodes that are full.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use esker_base::key::shared_prefix;
@@ -191,11 +192,7 @@ impl IndexWriter {
             let (entry, head) = (node.entry(permutation, rank), node.head(permutation, rank));
             Item { entry, head, child: None }
         };
-        let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
-            std::cmp::Ordering::Less => item(at),
-            std::cmp::Ordering::Equal => new,
-            std::cmp::Ordering::Greater => item(at - 1),
-        });
+        let items = with_new(item, new, rank);
         let cut = if in_order { SLOTS } else { items.len() / 2 };
         let separator = items[cut].entry;
         let right = self.fill(index, node, (Some(separator), end), &items[cut..]);
@@ -221,11 +218,7 @@ impl IndexWriter {
         };
         let head = node.head_of(split.separator.key());
         let new = Item { entry: split.separator, head, child: Some(split.right) };
-        let items: [Item<'a>; SLOTS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
-            std::cmp::Ordering::Less => item(at),
-            std::cmp::Ordering::Equal => new,
-            std::cmp::Ordering::Greater => item(at - 1),
-        });
+        let items = with_new(item, new, rank);
         let in_order = in_order && rank == SLOTS && !node.appended();
         let cut = if in_order { SLOTS } else { items.len() / 2 };
         let separator = items[cut].entry;
@@ -265,6 +258,16 @@ impl IndexWriter {
         }
         node
     }
+}
+
+/// The items of a full node, and `new` at `rank`.
+#[inline]
+fn with_new<'a>(item: impl Fn(usize) -> Item<'a>, new: Item<'a>, rank: usize) -> [Item<'a>; SLOTS + 1] {
+    std::array::from_fn(|at| match at.cmp(&rank) {
+        Ordering::Less => item(at),
+        Ordering::Equal => new,
+        Ordering::Greater => item(at - 1),
+    })
 }
 
 /// Whether a full node for the range `bounds` is as good as a copy of it would be: its heads tell its items apart, but for a
