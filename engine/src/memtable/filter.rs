@@ -28,22 +28,16 @@ impl KeyFilter {
         size_of_val(&*self.words)
     }
 
-    /// What [`prefetch`](Self::prefetch) and [`add`](Self::add) take for a key with the hash `key_hash`.
+    /// Prefetch the word that [`add`](Self::add) will look at.
     #[inline]
-    pub(super) fn mark(keyspace: KeyspaceId, key_hash: u64) -> Mark {
-        Mark(key_hash ^ u64::from(keyspace.0).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    /// Ask for the memory that [`add`](Self::add) will look at.
-    #[inline]
-    pub(super) fn prefetch(&self, mark: Mark) {
-        prefetch(self.place(mark).0);
+    pub(super) fn prefetch(&self, hash: KeyHash) {
+        prefetch(self.place(hash).0);
     }
 
     /// The key is about to be published. For the writer.
     #[inline]
-    pub(super) fn add(&self, mark: Mark) {
-        let (word, bits) = self.place(mark);
+    pub(super) fn add(&self, hash: KeyHash) {
+        let (word, bits) = self.place(hash);
         let before = word.load(Ordering::Relaxed);
         if before & bits != bits {
             // Only one thread stores, so nothing is lost between the load and the store.
@@ -54,14 +48,14 @@ impl KeyFilter {
     /// Whether a key with this hash may have been inserted.
     #[inline]
     pub(super) fn may_contain(&self, keyspace: KeyspaceId, hash: u64) -> bool {
-        let (word, bits) = self.place(Self::mark(keyspace, hash));
+        let (word, bits) = self.place(KeyHash::new(keyspace, hash));
         word.load(Ordering::Relaxed) & bits == bits
     }
 
     /// The key's word, from the upper bits of its hash, and its bits there, from the lower ones.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "below the number of words, a usize")]
-    fn place(&self, Mark(hash): Mark) -> (&AtomicU64, u64) {
+    fn place(&self, KeyHash(hash): KeyHash) -> (&AtomicU64, u64) {
         let word = ((u128::from(hash) * self.words.len() as u128) >> 64) as usize;
         let bit = |shift: u32| 1u64 << (hash >> shift & 63);
         (&self.words[word], bit(0) | bit(6) | bit(12) | bit(18))
@@ -70,36 +64,44 @@ impl KeyFilter {
 
 /// A key's hash, as one filter for several keyspaces has it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mark(u64);
+pub(super) struct KeyHash(u64);
 
-/// How many marks are on their way at a time: about as many lines as a core can wait for at once.
-const UNDER_WAY: usize = 8;
+impl KeyHash {
+    /// Of a key of `keyspace` with the hash `checksum::key_hash(key)`.
+    #[inline]
+    pub(super) fn new(keyspace: KeyspaceId, key_hash: u64) -> KeyHash {
+        KeyHash(key_hash ^ u64::from(keyspace.0).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+}
 
-/// Marks of keys written one after the other, each added some keys after the memory for it was asked for.
+/// How many hashes are pending at a time: about as many cache misses as a core can have outstanding.
+const PENDING: usize = 8;
+
+/// Hashes of keys written one after the other, each added some keys after its word was prefetched.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    marks: [Mark; UNDER_WAY],
+pub(super) struct PendingHashes {
+    hashes: [KeyHash; PENDING],
     /// How many came since all were added.
     count: usize,
 }
 
-impl Marks {
-    /// Ask for the memory for `mark`, and add the one that came [`UNDER_WAY`] before it.
+impl PendingHashes {
+    /// Prefetch the word of `hash`, and add the one that came [`PENDING`] before it.
     #[inline]
-    pub(super) fn push(&mut self, filter: &KeyFilter, mark: Mark) {
-        filter.prefetch(mark);
-        let earlier = std::mem::replace(&mut self.marks[self.count % UNDER_WAY], mark);
-        if self.count >= UNDER_WAY {
+    pub(super) fn push(&mut self, filter: &KeyFilter, hash: KeyHash) {
+        filter.prefetch(hash);
+        let earlier = std::mem::replace(&mut self.hashes[self.count % PENDING], hash);
+        if self.count >= PENDING {
             filter.add(earlier);
         }
         self.count += 1;
     }
 
-    /// Add all that are still on their way.
+    /// Add all that are still pending.
     #[inline]
     pub(super) fn settle(&mut self, filter: &KeyFilter) {
-        for mark in &self.marks[..self.count.min(UNDER_WAY)] {
-            filter.add(*mark);
+        for hash in &self.hashes[..self.count.min(PENDING)] {
+            filter.add(*hash);
         }
         self.count = 0;
     }

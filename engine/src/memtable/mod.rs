@@ -41,7 +41,7 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
-use filter::{KeyFilter, Marks};
+use filter::{KeyFilter, KeyHash, PendingHashes};
 use index::{IndexWriter, Pending};
 pub(crate) use spare::SpareChunks;
 use tombstones::Tombstones;
@@ -215,8 +215,8 @@ impl MemtableWriter {
     #[inline]
     pub(crate) fn writes(&mut self) -> Writes<'_> {
         let memtable = &*self.memtable;
-        let (pending, marks) = (Pending::default(), Marks::default());
-        Writes { memtable, index: &mut self.index, group: self.group, pending, marks }
+        let (pending, hashes) = (Pending::default(), PendingHashes::default());
+        Writes { memtable, index: &mut self.index, group: self.group, pending, hashes }
     }
 
     /// What is written from now on, with numbers from `first` on, becomes visible to readers all at once, up to
@@ -260,7 +260,7 @@ pub(crate) struct Writes<'a> {
     group: Option<SeqNo>,
     pending: Pending<'a>,
     /// For the filter.
-    marks: Marks,
+    hashes: PendingHashes,
 }
 
 impl<'a> Writes<'a> {
@@ -278,7 +278,7 @@ impl<'a> Writes<'a> {
         let memtable = self.memtable;
         let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
         if let Some(filter) = &memtable.filter {
-            self.marks.push(filter, KeyFilter::mark(keyspace, key_hash(key)));
+            self.hashes.push(filter, KeyHash::new(keyspace, key_hash(key)));
         }
         self.pending.insert(self.index, &found.index, InternalKey::new(key, seqno), kind, value);
         memtable.count_entry();
@@ -302,7 +302,7 @@ impl<'a> Writes<'a> {
     pub(crate) fn settled(&mut self) -> &'a Memtable {
         self.pending.settle(self.index);
         if let Some(filter) = &self.memtable.filter {
-            self.marks.settle(filter);
+            self.hashes.settle(filter);
         }
         self.memtable
     }

@@ -5,7 +5,7 @@ use esker_base::checksum::key_hash;
 use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 
 use super::directory::Keyspace;
-use super::filter::{KeyFilter, Mark};
+use super::filter::KeyHash;
 use super::index::{Descent, IndexWriter};
 use super::{Memtable, MemtableWriter};
 
@@ -17,7 +17,7 @@ pub(crate) struct PreparedInsert<'a> {
     keyspace: KeyspaceId,
     key: &'a [u8],
     /// The key's, for the filter, if there is one.
-    mark: Mark,
+    hash: KeyHash,
     /// Its keyspace and how far down its index the search path is known; none for the keyspace's first entry.
     way: Option<(&'a Keyspace, Descent<'a>)>,
 }
@@ -31,10 +31,10 @@ impl MemtableWriter {
         key: &'a [u8],
     ) -> PreparedInsert<'a> {
         let memtable = &*self.memtable;
-        let mut mark = Mark::default();
+        let mut hash = KeyHash::default();
         if let Some(filter) = &memtable.filter {
-            mark = KeyFilter::mark(keyspace, key_hash(key));
-            filter.prefetch(mark);
+            hash = KeyHash::new(keyspace, key_hash(key));
+            filter.prefetch(hash);
         }
         let way = memtable.directory.get(keyspace).map(|found| {
             let target = InternalKey::before_all(key);
@@ -42,7 +42,7 @@ impl MemtableWriter {
             descent.go_down(target, 1);
             (found, descent)
         });
-        PreparedInsert { memtable, index: &mut self.index, keyspace, key, mark, way }
+        PreparedInsert { memtable, index: &mut self.index, keyspace, key, hash, way }
     }
 }
 
@@ -64,14 +64,14 @@ impl<'a> PreparedInsert<'a> {
     /// Insert. See [`Writes::insert`](super::Writes::insert).
     #[inline]
     pub(crate) fn insert(self, seqno: SeqNo, kind: Kind, value: &[u8]) {
-        let PreparedInsert { memtable, index: writer, keyspace, key, mark, way } = self;
+        let PreparedInsert { memtable, index: writer, keyspace, key, hash, way } = self;
         let target = InternalKey::new(key, seqno);
         let (found, descent) = way.unwrap_or_else(|| {
             let found = memtable.directory.get_or_create(keyspace, &memtable.arena);
             (found, Descent::begin(&found.index, target))
         });
         if let Some(filter) = &memtable.filter {
-            filter.add(mark);
+            filter.add(hash);
         }
         let entry = writer.write(&found.index, target, kind, value);
         // Nothing was inserted since the descent began.
