@@ -281,19 +281,19 @@ impl Core {
     /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit queue.
     #[cold]
     pub(crate) fn sweep(&self, state: &mut CommitState) {
-        let Some(stretch) = state.deletes.take() else { return };
+        let Some(deleted) = state.deletes.take() else { return };
         let version = self.versions.current();
-        let bounds = stretch.bounds();
-        let tree = version.keyspace(stretch.keyspace).map(|state| &state.tree);
+        let bounds = deleted.bounds();
+        let tree = version.keyspace(deleted.keyspace).map(|state| &state.tree);
         let levels = tree.into_iter().flat_map(|tree| &tree.levels);
         let entries = levels.flat_map(|level| level.overlapping(&bounds)).map(|table| table.meta.entries);
-        if !stretch.is_dense_in(entries.sum()) {
+        if !deleted.is_dense_in(entries.sum()) {
             return;
         }
         let KeyBounds { smallest, largest, .. } = bounds;
         let range = KeyRange { start: smallest.clone(), end: Some(after(&largest)) };
-        self.dead_ranges.watch(stretch.keyspace, range, &smallest, false, state.last_seqno);
-        self.jobs.sweep(stretch);
+        self.dead_ranges.watch(deleted.keyspace, range, &smallest, false, state.last_seqno);
+        self.jobs.sweep(deleted);
     }
 
     /// A new log that will have room for a memtable's worth of records, and has some now. `full`: how long the log before

@@ -6,9 +6,9 @@ use esker_base::table_meta::KeyBounds;
 
 use crate::dead_ranges::KEY_BYTES_MAX;
 
-/// How many deletes of one keyspace make a stretch that is worth a look: 131,072 with a `dead_run` of 64. A first walk over
+/// How many deletes of one keyspace make a range that is worth a look: 131,072 with a `dead_run` of 64. A first walk over
 /// so many, with what they hide, takes some 10 ms (computed: 25 to 30 ns an entry).
-fn stretch_len(dead_run: u32) -> u64 {
+fn enough_deletes(dead_run: u32) -> u64 {
     u64::from(dead_run) * u64::from(dead_run) * 32
 }
 
@@ -29,31 +29,31 @@ const KEYSPACES: usize = 8;
 
 /// The point deletes of the keyspaces that were deleted from lately.
 #[derive(Debug)]
-pub(crate) struct Deletes {
-    /// How many make a stretch, and how many there are to each key that is remembered.
+pub(crate) struct DeleteTracker {
+    /// How many make a range, and how many there are to each key that is remembered.
     enough: u64,
     mark_every: u64,
     lately: Vec<OfKeyspace>,
     /// Which of them the last delete belongs to.
     last: usize,
-    /// There are enough of one for a stretch.
+    /// There are enough of one for a range.
     are_many: bool,
 }
 
-/// The point deletes of one keyspace since its last stretch was complete.
+/// The point deletes of one keyspace since its last range was complete.
 #[derive(Debug)]
 struct OfKeyspace {
     keyspace: KeyspaceId,
     count: u64,
-    /// Those of the first delete, while `count` is 0: where the stretch before ended.
+    /// Those of the first delete, while `count` is 0: where the range before ended.
     smallest: Vec<u8>,
     largest: Vec<u8>,
     marks: Vec<Vec<u8>>,
 }
 
-/// Deletes one by one between two keys.
+/// A range of keys in which rows were deleted one by one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct DeletedRange {
     pub(crate) keyspace: KeyspaceId,
     /// How many.
     pub(crate) count: u64,
@@ -61,11 +61,11 @@ pub(crate) struct Stretch {
     pub(crate) keys: Vec<Vec<u8>>,
 }
 
-impl Deletes {
+impl DeleteTracker {
     /// None yet; `dead_run`: [`DatabaseOptions::dead_run`](crate::DatabaseOptions::dead_run).
     pub(crate) fn new(dead_run: u32) -> Self {
-        Deletes {
-            enough: stretch_len(dead_run),
+        DeleteTracker {
+            enough: enough_deletes(dead_run),
             mark_every: mark_every(dead_run),
             lately: Vec::new(),
             last: 0,
@@ -102,14 +102,14 @@ impl Deletes {
         });
     }
 
-    /// Whether there are enough for a stretch.
+    /// Whether there are enough for a range.
     #[inline]
     pub(crate) fn are_many(&self) -> bool {
         self.are_many
     }
 
-    /// A stretch that is complete, if there is one.
-    pub(crate) fn take(&mut self) -> Option<Stretch> {
+    /// A range that is complete, if there is one.
+    pub(crate) fn take(&mut self) -> Option<DeletedRange> {
         let taken = self.lately.iter_mut().find(|of| of.count >= self.enough).map(OfKeyspace::take);
         self.are_many = self.lately.iter().any(|of| of.count >= self.enough);
         taken
@@ -133,18 +133,18 @@ impl OfKeyspace {
         }
     }
 
-    /// The stretch so far. The next begins with its last key, so that deletes in key order leave no gap.
-    fn take(&mut self) -> Stretch {
+    /// The range so far. The next begins with its last key, so that deletes in key order leave no gap.
+    fn take(&mut self) -> DeletedRange {
         let mut keys = std::mem::take(&mut self.marks);
         let last = keys.last().unwrap_or(&self.largest).clone();
         keys.push(std::mem::replace(&mut self.smallest, last.clone()));
         keys.push(std::mem::replace(&mut self.largest, last));
         keys.sort();
-        Stretch { keyspace: self.keyspace, count: std::mem::take(&mut self.count), keys }
+        DeletedRange { keyspace: self.keyspace, count: std::mem::take(&mut self.count), keys }
     }
 }
 
-impl Stretch {
+impl DeletedRange {
     /// The smallest key and the largest.
     pub(crate) fn bounds(&self) -> KeyBounds {
         let end = |key: Option<&Vec<u8>>| key.cloned().unwrap_or_default();
@@ -173,15 +173,15 @@ mod tests {
 
     const SPACE: KeyspaceId = KeyspaceId(3);
     const DEAD_RUN: u32 = 16;
-    const STRETCH: u64 = 8_192;
+    const ENOUGH: u64 = 8_192;
 
     #[test]
-    fn stretches_follow_each_other_without_a_gap() {
+    fn ranges_follow_each_other_without_a_gap() {
         for descending in [false, true] {
-            let mut deletes = Deletes::new(DEAD_RUN);
+            let mut deletes = DeleteTracker::new(DEAD_RUN);
             let key = |n: u64| (if descending { u64::MAX - n } else { n }).to_be_bytes();
             let mut n = 0;
-            let mut fill = |deletes: &mut Deletes| {
+            let mut fill = |deletes: &mut DeleteTracker| {
                 while !deletes.are_many() {
                     deletes.note(SPACE, &key(n));
                     n += 1;
@@ -189,8 +189,8 @@ mod tests {
                 deletes.take().unwrap()
             };
             let (first, second) = (fill(&mut deletes), fill(&mut deletes));
-            assert_eq!((first.keyspace, first.count, second.count), (SPACE, STRETCH, STRETCH));
-            assert!(first.keys.is_sorted() && first.keys.len() as u64 >= STRETCH / mark_every(DEAD_RUN));
+            assert_eq!((first.keyspace, first.count, second.count), (SPACE, ENOUGH, ENOUGH));
+            assert!(first.keys.is_sorted() && first.keys.len() as u64 >= ENOUGH / mark_every(DEAD_RUN));
             let (first, second) = (first.bounds(), second.bounds());
             if descending {
                 assert_eq!((first.largest, first.smallest), (key(0).to_vec(), second.largest));
@@ -202,31 +202,31 @@ mod tests {
 
     #[test]
     fn what_a_stretch_holds() {
-        let mut deletes = Deletes::new(DEAD_RUN);
+        let mut deletes = DeleteTracker::new(DEAD_RUN);
         deletes.note(SPACE, &[7; KEY_BYTES_MAX]);
         assert_eq!(deletes.lately.len(), 0, "too long a key");
         deletes.note(SPACE, b"other");
-        for n in 1..STRETCH {
+        for n in 1..ENOUGH {
             assert!(!deletes.are_many());
             // Neither ascending nor descending.
             deletes.note(SPACE, &(n ^ 5).to_be_bytes());
         }
-        let stretch = deletes.take().unwrap();
-        assert_eq!(stretch.count, STRETCH);
-        assert!(stretch.keys.is_sorted());
-        assert_eq!(stretch.bounds().largest, b"other");
-        assert!(stretch.is_dense_in(32 * STRETCH));
-        assert!(!stretch.is_dense_in(33 * STRETCH));
-        assert!(!stretch.is_dense_in(0), "nothing to hide");
+        let range = deletes.take().unwrap();
+        assert_eq!(range.count, ENOUGH);
+        assert!(range.keys.is_sorted());
+        assert_eq!(range.bounds().largest, b"other");
+        assert!(range.is_dense_in(32 * ENOUGH));
+        assert!(!range.is_dense_in(33 * ENOUGH));
+        assert!(!range.is_dense_in(0), "nothing to hide");
     }
 
-    /// One after the other, row by row, they come to their stretches as if each were alone.
+    /// One after the other, row by row, they come to their ranges as if each were alone.
     #[test]
     fn keyspaces_take_turns() {
         let keyspaces = 1..=u32::try_from(KEYSPACES).unwrap();
-        let mut deletes = Deletes::new(DEAD_RUN);
-        let mut alone = Deletes::new(DEAD_RUN);
-        for n in 0..STRETCH {
+        let mut deletes = DeleteTracker::new(DEAD_RUN);
+        let mut alone = DeleteTracker::new(DEAD_RUN);
+        for n in 0..ENOUGH {
             assert!(!deletes.are_many());
             for keyspace in keyspaces.clone() {
                 deletes.note(KeyspaceId(keyspace), &n.to_be_bytes());
@@ -237,7 +237,7 @@ mod tests {
         for keyspace in keyspaces {
             assert!(deletes.are_many());
             let taken = deletes.take().unwrap();
-            assert_eq!((taken.keyspace, taken.count), (KeyspaceId(keyspace), STRETCH));
+            assert_eq!((taken.keyspace, taken.count), (KeyspaceId(keyspace), ENOUGH));
             assert_eq!(taken.keys, alone.keys);
         }
         assert!(!deletes.are_many());
@@ -247,22 +247,22 @@ mod tests {
     /// More than are remembered: all but one of the places go on, and what was deleted elsewhere is not counted here.
     #[test]
     fn with_too_many_keyspaces_most_go_on() {
-        let mut deletes = Deletes::new(DEAD_RUN);
+        let mut deletes = DeleteTracker::new(DEAD_RUN);
         let keyspaces = u32::try_from(KEYSPACES).unwrap() + 3;
-        for n in 0..STRETCH {
+        for n in 0..ENOUGH {
             for keyspace in 0..keyspaces {
                 deletes.note(KeyspaceId(keyspace), &(u64::from(keyspace) << 32 | n).to_be_bytes());
             }
         }
-        let stretches: Vec<_> = std::iter::from_fn(|| deletes.take()).collect();
-        assert_eq!(stretches.len(), KEYSPACES - 1);
-        for stretch in stretches {
-            let of = u64::from(stretch.keyspace.0) << 32;
-            assert_eq!(stretch.count, STRETCH);
-            let KeyBounds { smallest, largest, .. } = stretch.bounds();
+        let ranges: Vec<_> = std::iter::from_fn(|| deletes.take()).collect();
+        assert_eq!(ranges.len(), KEYSPACES - 1);
+        for range in ranges {
+            let of = u64::from(range.keyspace.0) << 32;
+            assert_eq!(range.count, ENOUGH);
+            let KeyBounds { smallest, largest, .. } = range.bounds();
             assert_eq!(
                 (smallest, largest),
-                (of.to_be_bytes().to_vec(), (of | (STRETCH - 1)).to_be_bytes().to_vec())
+                (of.to_be_bytes().to_vec(), (of | (ENOUGH - 1)).to_be_bytes().to_vec())
             );
         }
     }

@@ -43,7 +43,7 @@ use esker_vfs::scheduler::Lane;
 use esker_wal::PreallocateTask;
 
 use crate::core::Core;
-use crate::deletes::Stretch;
+use crate::deletes::DeletedRange;
 use crate::health::closed;
 
 /// How often a job that fails for another reason than a full disk is tried before writes stop.
@@ -211,10 +211,10 @@ impl Jobs {
         core.env.scheduler.spawn(Lane::Upkeep, Box::new(prepare::Prepare::new(preparation)));
     }
 
-    /// Have a stretch of deleted rows walked over. Called by the leader of the commit queue.
-    pub(crate) fn sweep(&self, stretch: Stretch) {
+    /// Have a range of deleted rows walked over. Called by the leader of the commit queue.
+    pub(crate) fn sweep(&self, deleted: DeletedRange) {
         let Some(core) = self.core() else { return };
-        core.env.scheduler.spawn(Lane::Upkeep, Box::new(sweep::Sweep::new(&core, stretch)));
+        core.env.scheduler.spawn(Lane::Upkeep, Box::new(sweep::Sweep::new(&core, deleted)));
     }
 
     /// No job starts from now on.

@@ -29,7 +29,7 @@ use crate::conflict_priority::ConflictPriority;
 use crate::core::{Core, SharedBacklog};
 use crate::database::{Database, Handle};
 use crate::dead_ranges::DeadRanges;
-use crate::deletes::Deletes;
+use crate::deletes::DeleteTracker;
 use crate::group_sync::GroupSync;
 use crate::health::Health;
 use crate::jobs::{Jobs, remove_files};
@@ -442,7 +442,7 @@ impl Opening {
             last_seqno: logs.last_seqno,
             followers: 0,
             first_seqnos: Vec::new(),
-            deletes: Deletes::new(self.options.dead_run),
+            deletes: DeleteTracker::new(self.options.dead_run),
             closing: false,
             events: Vec::new(),
         };

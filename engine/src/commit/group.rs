@@ -13,7 +13,7 @@ use super::queue::{Outcome, Writer};
 use super::{Answer, Committed, Work};
 use crate::batch::Op;
 use crate::core::Core;
-use crate::deletes::Deletes;
+use crate::deletes::DeleteTracker;
 use crate::group_sync::LogPosition;
 use crate::health::closed;
 use crate::memtable::{MemtableWriter, Writes};
@@ -37,7 +37,7 @@ pub(crate) struct CommitState {
     /// The first sequence number of each commit of a group, kept from group to group for its allocation.
     pub(crate) first_seqnos: Vec<Option<SeqNo>>,
     /// The rows that were deleted one by one lately.
-    pub(crate) deletes: Deletes,
+    pub(crate) deletes: DeleteTracker,
     /// The database is being closed: no more commits.
     pub(crate) closing: bool,
     /// For the listeners, once the commit lock is released: they may call back.

@@ -16,7 +16,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use crate::core::Core;
 use crate::dead_ranges::KeyRange;
-use crate::deletes::{Stretch, worth_telling};
+use crate::deletes::{DeletedRange, worth_telling};
 use crate::scan::ScanView;
 
 /// See the module.
@@ -29,9 +29,9 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// A walk over `stretch`, which is watched.
-    pub(super) fn new(core: &Arc<Core>, stretch: Stretch) -> Sweep {
-        let Stretch { keyspace, keys: mut ends, .. } = stretch;
+    /// A walk over `deleted`, which is watched.
+    pub(super) fn new(core: &Arc<Core>, deleted: DeletedRange) -> Sweep {
+        let DeletedRange { keyspace, keys: mut ends, .. } = deleted;
         if let Some(last) = ends.last_mut() {
             *last = after(last);
         }
