@@ -1,9 +1,9 @@
 //! Which tables a get asks, and prefetches of what it will look at there.
 //!
-//! Tables' filters lie far apart in memory, and in a large database each look at one waits for memory. So a get that may come
-//! to several tables asks for the lines of all of them first. While those come it begins to look in the index of the last table,
-//! which has most keys, so that its next wait is over soon after theirs. Several gets ask for more: step by step for all of
-//! them, first the filters, then where the block is cached that the last table may have, then that block.
+//! Tables' filters lie far apart in memory, and in a large database each lookup in one is a cache miss. So a get that may come
+//! to several tables prefetches their filter lines first. While those come it begins to search the index of the last table,
+//! which has most keys, so that these misses overlap. For several gets at a time more is prefetched, step by step for all of
+//! them: first the filters, then the cache's slot of the block that the last table may have the key in, then that block.
 
 use esker_base::SeqNo;
 use esker_base::checksum::key_hash;

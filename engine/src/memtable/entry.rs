@@ -13,7 +13,7 @@ use esker_base::{InternalKey, Kind, SeqNo};
 
 use super::arena::ArenaWriter;
 
-/// Cache lines that an entry of 16 + 100 bytes lies in, at most: as many are asked for ahead of a write or of a walk.
+/// Cache lines that an entry of 16 + 100 bytes lies in, at most: as many are prefetched ahead of a write or of a walk.
 pub(super) const ENTRY_LINES: usize = 3;
 
 /// Bytes before an entry's key: `tag: u64` (sequence number above the kind's byte), `value_len: u32`,

@@ -57,7 +57,7 @@ pub(super) use pending::Pending;
 /// down one, and the last to the entries.
 const LEVELS_APART: u8 = APPROACH_STEPS - 2;
 
-/// So many entries are asked for where a walk begins. Those of later leaves are while it goes through the ones before.
+/// This many entries are prefetched where a walk begins. Those of later leaves are while it goes through the ones before.
 const ENTRIES_AHEAD: usize = 4;
 
 /// So many versions of a key are stepped over before what lies behind them is searched for.
@@ -268,7 +268,7 @@ impl<'a> Place<'a> {
         self.leaf.head(self.permutation, self.rank)
     }
 
-    /// A walk begins here: ask for the entries that follow in the leaf, and for the leaf behind it.
+    /// A walk begins here: prefetch the entries that follow in the leaf, and the leaf behind it.
     #[inline]
     fn prefetch_next(self) {
         self.leaf.prefetch_ranks(self.permutation, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD);

@@ -28,7 +28,7 @@ impl<'a> Way<'a> {
         self.level
     }
 
-    /// Go down to `level`, unless this is there, on the way to `target`, and ask for what is at each node; as the writer, or as
+    /// Go down to `level`, unless this is there, on the way to `target`, and prefetch each node that is come to; as the writer, or as
     /// a reader.
     // Always inlined: called, it cost each row of a batch a twentieth of its instructions more.
     #[inline(always)]
@@ -75,7 +75,7 @@ impl<'a> Descent<'a> {
         self.way.map_or(0, Way::level)
     }
 
-    /// Go down to `level`, unless this is there, and ask for what is at each.
+    /// Go down to `level`, unless this is there, and prefetch each node that is come to.
     #[inline(always)]
     pub(in super::super) fn go_down(&mut self, key: InternalKey<'_>, level: u8) {
         if let Some(way) = &mut self.way {

@@ -406,7 +406,7 @@ impl<'a> NodeRef<'a> {
         (low, high)
     }
 
-    /// Ask for what a search in this node of level `level` reads behind the first cache line: the other
+    /// Prefetch what a search in this node of level `level` reads behind the first cache line: the other
     /// heads, then entries or children.
     #[inline]
     pub(super) fn prefetch(self, level: u8) {
@@ -416,14 +416,14 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Ask for all that a search in this node of level `level` reads.
+    /// Prefetch all that a search in this node of level `level` reads.
     #[inline]
     pub(super) fn prefetch_all(self, level: u8) {
         prefetch(self.at.as_ptr().cast_const());
         self.prefetch(level);
     }
 
-    /// Ask for the entries of a leaf at these `ranks`, as far as there are.
+    /// Prefetch the entries of a leaf at these `ranks`, as far as there are.
     #[inline]
     pub(super) fn prefetch_ranks(self, permutation: Permutation, ranks: Range<usize>) {
         for rank in ranks.start..ranks.end.min(permutation.count()) {
@@ -431,7 +431,7 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Ask for two of the entries of a leaf that a walk is about to enter: those of its `pair`th two slots, if it
+    /// Prefetch two of the entries of a leaf that a walk is about to enter: those of its `pair`th two slots, if it
     /// has so many. All at once they would wait for each other.
     #[inline]
     pub(super) fn prefetch_entries(self, pair: usize) {
@@ -440,7 +440,7 @@ impl<'a> NodeRef<'a> {
     }
 }
 
-/// Ask for the entry in this slot.
+/// Prefetch the entry in this slot.
 #[inline]
 fn prefetch_entry(slot: &AtomicPtr<u8>) {
     let entry = slot.load(atomic::Ordering::Relaxed).cast_const();
