@@ -54,7 +54,6 @@ use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
 use crate::pressure::Pressure;
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
-use crate::recycled_log::RecycledLog;
 use crate::superversion::{CurrentSuperVersion, MemtableAndLog};
 
 /// Range tombstones that a memtable takes before it is sealed: the first reader after each that is added

@@ -42,7 +42,6 @@ use crate::pressure::Pressure;
 use crate::recovery::{RecoveredLogs, read_logs};
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
-use crate::recycled_log::RecycledLog;
 use crate::superversion::{CurrentSuperVersion, MemtableAndLog, SuperVersion};
 
 /// Settings and components of a database about to be opened. See [`DatabaseOptions`] for what each
