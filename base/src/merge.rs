@@ -9,11 +9,11 @@
 //!    that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads decide
 //!    nothing: then the whole internal key does, then the source's index; who stands nowhere goes last.
 //! 2. While the merge is valid and walks forward, the leader, first in `order`, stands on the current entry and
-//!    every other source on its first entry behind it, or on one with a larger user key
+//!    every other source on its first entry after it, or on one with a larger user key
 //!    ([`Merge::pass_older`]), or nowhere; backwards, on its last entry before it, or nowhere.
 //!
-//! It goes on the way in which it was last sought: whoever turns seeks. A step the other way is a programmer's mistake, and
-//! panics.
+//! It steps in the direction in which it was last sought; to turn round, seek. A step the other way is a programmer's mistake,
+//! and panics.
 //!
 //! Two sources may hold versions of the same user key; no two hold the same user key and sequence
 //! number. A source may gain entries while it is walked (a memtable): nothing here assumes that what
@@ -143,7 +143,7 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// Find the leader anew after [`Merge::sources_mut`] moved sources in the direction that the merge
-    /// was last walked or sought in. Every source must stand where that direction needs it: none behind
+    /// was last walked or sought in. Every source must stand where that direction needs it: none past
     /// what is to be the current entry. A merge that has erred stays so and returns its error.
     pub fn resettle(&mut self) -> Result<()> {
         self.check()?;
@@ -196,7 +196,7 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// Walking backwards, move the leader past those of its versions of the current user key that a put not above `seqno`
-    /// overwrites, as far as that is at hand; how many were passed. Others that the put overwrites may come behind it.
+    /// overwrites, as far as that is at hand; how many were passed. Others that the put overwrites may follow.
     #[inline]
     pub fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
         debug_assert!(self.direction == Direction::Backward, "forward, the newest version comes first");
@@ -233,9 +233,8 @@ impl<C: Cursor> Merge<C> {
         self.settle_run(entry, is_row, head)
     }
 
-    /// The leader, for one who walks on over its entries by himself as long as their heads are below that of the runner-up,
-    /// which comes with it; before anything else is asked of the merge he tells [`Merge::lead_on`]. It walks forward, as for
-    /// [`Merge::next_in_run`].
+    /// Lend the leader for direct stepping, forward as for [`Merge::next_in_run`], while its head stays below the returned
+    /// bound, the head of the runner-up. Call [`Merge::lead_on`] before the merge is used again.
     #[inline]
     pub fn leader_below(&mut self) -> (&mut C, u64) {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
@@ -249,8 +248,8 @@ impl<C: Cursor> Merge<C> {
         self.order.get(1).map_or(u64::MAX, |second| second.head)
     }
 
-    /// Let `walk` move the leader forward, to no entry that is behind the first one with a head not below the bound of
-    /// [`Merge::leader_below`]; it gives the head of that on which the leader stands now.
+    /// Let `walk` move the leader forward, at most to the first entry whose head is not below the bound of
+    /// [`Merge::leader_below`]; it returns the head of the entry on which the leader then stands.
     #[inline]
     pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) {
         let head = walk(self.leading_mut());
@@ -318,8 +317,8 @@ impl<C: Cursor> Merge<C> {
         self.settle_end();
     }
 
-    /// The source at place `from` has moved in the walking direction, to `head`: whoever goes out before it now
-    /// moves up.
+    /// The source at place `from` has moved in the walking direction, to `head`: the sources that now come before it
+    /// move up.
     #[inline]
     fn place(&mut self, from: usize, head: u64) {
         let (mut hole, behind) = self.order[from..].split_first_mut().expect("a source's place");
@@ -333,7 +332,7 @@ impl<C: Cursor> Merge<C> {
                 Ordering::Equal => {
                     let (order, same) =
                         order_at_equal_heads(&self.sources, self.direction, next.source, source);
-                    // Where it stops is known to be tied, or not, with the one before it or behind it.
+                    // Where it stops is known to be tied, or not, with the one before it or after it.
                     tied = leads.then_some(same);
                     if order != Ordering::Less {
                         break;
@@ -373,7 +372,7 @@ impl<C: Cursor> Merge<C> {
         self.resettle()
     }
 
-    /// Let every source ask for what a seek will read before any of them waits for it.
+    /// Have every source prefetch what a seek will read, before any of them waits for it.
     fn approach_all(&mut self, approach: impl Fn(&mut C, u8)) -> Result<()> {
         self.check()?;
         for step in 0..APPROACH_STEPS {

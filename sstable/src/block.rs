@@ -187,7 +187,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// How far from the value it comes to a walk asks for those behind it (walking backwards, before it), in bytes. Of 192, 320
+/// How far after the current value a walk prefetches values (walking backwards, before it), in bytes. Of 192, 320
 /// and 512 the first was best with values of 100 bytes: scans took a fifth less time, seeks with a hundred rows a sixth.
 const AHEAD_BYTES: u32 = 192;
 
@@ -204,8 +204,8 @@ fn part(word: u64, shift: u32) -> u32 {
     (word >> shift & 0xFFFF) as u32
 }
 
-/// Eight bytes from one of the columns on. They are there: behind each number of a row lie two records of five bytes, and
-/// behind each record a head.
+/// Eight bytes from one of the columns on. They are there: after each number of a row lie two records of five bytes, and
+/// after each record a head.
 #[inline(always)]
 fn word_at(bytes: &[u8], at: u32) -> u64 {
     // One comparison: of two 32-bit numbers the compiler knows that adding does not overflow.

@@ -124,8 +124,8 @@ impl TableCursor {
     }
 
     /// Let `run` walk over the rows at hand that follow and have heads below `below`, if they are known to be of the scan which
-    /// this serves ([`Stepped::is_row`]); the bytes that the run's steps take. Until [`TableCursor::end_run`] this is not to be
-    /// asked for anything.
+    /// this serves ([`Stepped::is_row`]); returns the bytes that the run's steps are lent. Until [`TableCursor::end_run`] no
+    /// other method may be called.
     #[inline]
     pub fn begin_run(&mut self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
         self.at.begin_run(below, run)
@@ -281,7 +281,8 @@ impl TableCursor {
         let block = self.block.and_then(|block| block.checked_sub(1));
         self.guarded(|cursor| cursor.stand_last(block))?;
         if let Some(further) = block.and_then(|block| block.checked_sub(1)) {
-            // Head and columns. Forward these lines come by themselves, and asking for them cost 4 %; backwards it saved 9.
+            // Header and columns. Forward the processor's own prefetcher brings these lines, and to prefetch them cost 4 %;
+            // backwards it saved 9.
             self.table.prefetch_block(further, 4 + CURSOR_LINES);
         }
         Ok(())
@@ -309,13 +310,13 @@ impl Ahead {
         (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
     }
 
-    /// The piece, which is left behind.
+    /// Take out the piece's memory, for the next one to be read into.
     fn take(&mut self) -> Bytes {
         self.end = self.first;
         std::mem::take(&mut self.bytes)
     }
 
-    /// Which blocks to read now that `block` is needed: it, and those behind it (or before it, when
+    /// Which blocks to read now that `block` is needed: it, and those after it (or before it, when
     /// walking back) that fit the piece.
     fn plan(&mut self, table: &TableReader, block: usize, eager: bool) -> (usize, usize) {
         let back = self.last == Some(block + 1) || self.end > 0 && self.first == block + 1;

@@ -88,7 +88,7 @@ impl Filter {
             return false;
         }
         // All of them, though the first bit that is not set decides. At which that is the processor cannot foresee, but the
-        // answer it mostly can, and goes on behind it before the line has come.
+        // answer it mostly can, and goes on past it before the line has come.
         let is_set = |(word, bit): (usize, u64)| line.0.get(word).is_some_and(|word| word & bit != 0);
         bits_of(hash, self.probes).map(is_set).fold(true, std::ops::BitAnd::bitand)
     }

@@ -33,7 +33,7 @@ const READ_GROUP: usize = 16;
 pub(crate) struct Index {
     /// What all separators start with.
     prefix: Vec<u8>,
-    /// The head of each separator behind the prefix.
+    /// The head of each separator's rest, the bytes after the prefix.
     heads: Heads,
     /// End of each separator's rest in `rests`.
     ends: Vec<u32>,
@@ -133,7 +133,7 @@ impl Index {
         usize::try_from(self.offset(block + 1).saturating_sub(self.offset(block))).unwrap_or_default()
     }
 
-    /// The separator of block `block` behind the prefix.
+    /// The separator of block `block` without the prefix.
     fn rest(&self, block: usize) -> &[u8] {
         let start = block.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(block).copied().unwrap_or(start);
@@ -164,8 +164,8 @@ impl Index {
         self.heads.prefetch_root();
     }
 
-    /// The search for `key` up to its last look: where [`arrive`](Self::arrive) goes on. It ends among [`NEAR_BLOCKS`] blocks
-    /// from the `first` of that on, so that what those are read with may be asked for.
+    /// The search for `key` but for its last step, which [`arrive`](Self::arrive) takes. It ends among [`NEAR_BLOCKS`] blocks
+    /// from [`Near::first`] on, so that what says where these lie can be prefetched.
     #[inline]
     pub(crate) fn approach(&self, key: &[u8]) -> Near {
         strip_prefix(key, &self.prefix).map(|rest| self.heads.approach(head(rest))).unwrap_or_default()
@@ -273,14 +273,14 @@ impl Index {
 #[derive(Debug, Default)]
 pub(crate) struct IndexBuilder {
     lengths: Vec<u32>,
-    /// Whole separators, one behind the other, and where each ends.
+    /// Whole separators, one after the other, and where each ends.
     keys: Vec<u8>,
     ends: Vec<usize>,
     seqnos: Vec<u64>,
 }
 
 impl IndexBuilder {
-    /// The block of `stored` bytes whose last entry is `last`; `next` is the first entry behind it, if
+    /// The block of `stored` bytes whose last entry is `last`; `next` is the first entry after it, if
     /// there is one.
     pub(crate) fn add(&mut self, stored: u32, last: InternalKey<'_>, next: Option<InternalKey<'_>>) {
         let seqno = match next {
@@ -348,13 +348,13 @@ impl IndexBuilder {
 /// Append a short key that is at or after `last` and before `next`.
 fn push_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
     let shared = shared_prefix(last, next);
-    // One byte more of `next` lies behind `last`, and before `next` if `next` is longer still.
+    // One byte more of `next` lies after `last`, and before `next` if `next` is longer still.
     if let Some(longer) = next.get(..=shared)
         && longer.len() < next.len()
     {
         return out.extend_from_slice(longer);
     }
-    // `next` ends there. Otherwise raise the first byte of `last` behind the shared part that can be
+    // `next` ends there. Otherwise raise the first byte of `last` after the shared part that can be
     // raised without reaching `next`.
     let limit = next.get(shared).copied().unwrap_or_default();
     for (at, &byte) in last.iter().enumerate().skip(shared) {

@@ -1,6 +1,6 @@
 //! Shows a table to a person: every field with its place, its value and whether it checks.
 //!
-//! Goes on behind what does not check, to show as much as there is, and takes the table's identity from
+//! Goes on after what does not check, to show as much as there is, and takes the table's identity from
 //! its footer. Without a footer that decodes nothing else can be placed: the file is one bad field then.
 //! Memory is bounded by the index and one block; any bytes will do.
 
@@ -168,7 +168,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// Everything behind the data blocks.
+    /// Everything after the data blocks.
     fn rest(&mut self, footer: &Footer) -> Result<()> {
         for (name, part) in footer.parts() {
             if part.len == 0 {

@@ -12,7 +12,7 @@ use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, Result};
 
-/// Codec, raw length and checksum behind every payload.
+/// Bytes of codec, raw length and checksum after every payload.
 pub(crate) const TRAILER_BYTES: usize = 9;
 /// The longest raw block: one row with the longest value, and room for its key, its columns and padding.
 pub(crate) const RAW_BYTES_MAX: usize = VALUE_BYTES_MAX + (1 << 20);
@@ -89,7 +89,7 @@ pub(crate) struct Checked<'a> {
     pub(crate) raw_len: usize,
 }
 
-/// A payload and the nine bytes behind it, nothing checked.
+/// A payload and the nine bytes after it, nothing checked.
 pub(crate) fn split(stored: &[u8]) -> Option<(&[u8], [u8; TRAILER_BYTES])> {
     let (payload, trailer) = stored.split_last_chunk::<TRAILER_BYTES>()?;
     Some((payload, *trailer))

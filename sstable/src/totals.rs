@@ -17,7 +17,7 @@ pub(crate) struct Totals {
     point_tombstones: u64,
     merge_operands: u64,
     hidden_versions: u64,
-    /// A put or delete of the last entry's key has come: older versions stand behind it.
+    /// A put or delete of the last entry's key has come: older versions follow it.
     hides: bool,
     range_tombstones: u64,
     key_bytes: u64,

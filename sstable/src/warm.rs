@@ -1,4 +1,4 @@
-//! Having a table's blocks in the cache before anybody asks for them.
+//! Bringing a table's blocks into the cache before they are read.
 
 use bytes::Bytes;
 use esker_base::sync::atomic::Ordering;
@@ -20,8 +20,8 @@ impl TableReader {
             .unwrap_or(u64::MAX)
     }
 
-    /// Somebody is about to call [`warm`](Self::warm) until nothing is left to do: whoever misses a block before it came to
-    /// that reads no others with it.
+    /// The caller is about to call [`warm`](Self::warm) until nothing is left to do: until then a miss reads its block alone, not
+    /// the blocks beside it.
     pub fn expect_warming(&self) {
         self.warming.store(true, Ordering::Relaxed);
     }

@@ -36,7 +36,7 @@ use crate::totals::Totals;
 ///
 /// Entries come in ascending internal order; range tombstones, ascending and not overlapping, at any
 /// time in between. After an error it is of no more use. A writer that is dropped, or that could not finish, leaves its
-/// file where it is, for whoever owns the directory to remove.
+/// file where it is, for the directory's owner to remove.
 pub struct TableWriter {
     identity: TableIdentity,
     options: TableOptions,
@@ -124,7 +124,7 @@ impl TableWriter {
         TableWriter { pads: false, ..self }
     }
 
-    /// Add an entry behind the last. Panics if it is not behind the last in internal order, is a range
+    /// Add an entry after the last. Panics if it is not after the last in internal order, is a range
     /// tombstone, or is said to lie in a blob file and has no pointer for its value.
     #[inline]
     pub fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
@@ -187,7 +187,7 @@ impl TableWriter {
         if self.block.is_empty() { &self.last_key } else { self.block.last_key() }
     }
 
-    /// Add a range tombstone behind the last. Panics if it overlaps or precedes the last.
+    /// Add a range tombstone after the last. Panics if it overlaps or precedes the last.
     pub fn add_tombstone(&mut self, fragment: &Fragment) -> Result<()> {
         limits::check_key(&fragment.start)?;
         limits::check_key(&fragment.end)?;
@@ -317,7 +317,7 @@ impl TableWriter {
 }
 
 impl Output {
-    /// A stored block whose payload is `parts`, one behind the other; its stored length.
+    /// A stored block whose payload is `parts`, one after the other; its stored length.
     fn stored(&mut self, parts: [&[u8]; 2], codec: Codec, raw_len: u32) -> Result<u32> {
         let trailer = trailer(self.seed, self.offset(), parts, codec, raw_len);
         let [first, second] = parts;

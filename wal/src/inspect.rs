@@ -1,6 +1,6 @@
 //! Shows a log to a person: every field with its place, its value and whether it checks.
 //!
-//! Unlike the reader it goes on behind what does not check, to show as much as there is, and takes the
+//! Unlike the reader it goes on after what does not check, to show as much as there is, and takes the
 //! log's identity from the log itself. It says nothing about whether the records are in force. Memory is
 //! bounded as the reader's is; any bytes will do.
 
@@ -176,7 +176,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// The older log that this one was written over, if records of it stand behind `at`.
+    /// The older log that this one was written over, if records of it stand after `at`.
     fn left_of(&mut self, at: u64) -> Result<Option<FileNumber>> {
         /// How far back: memtables sealed at a time are far fewer.
         const OLDER_MAX: u64 = 64;

@@ -3,7 +3,7 @@
 //! **Where a log ends.** The first record that does not check ends the reading, at its offset *b*. It is
 //! one of two things:
 //! - a *torn tail*: the record, or its group, was being written when the power went. It was never
-//!   durable, so dropping it and all behind it loses nothing that anybody was promised;
+//!   durable, so dropping it and all after it loses nothing that anybody was promised;
 //! - *damage*: the record was durable once, and something has happened to it since.
 //!
 //! A record says up to where the log was known durable when it was written. So the reader searches what
@@ -12,11 +12,11 @@
 //! [`LogReader::tail`]. The same goes for the log's header, as if it were a record at offset 0.
 //!
 //! A log may have been written over an older one ([`LogWriter::recycle`](crate::LogWriter::recycle)). What is left of that
-//! stands behind its end: no record of it checks under this log's number, so it looks like a torn tail, and
+//! stands after its end: no record of it checks under this log's number, so it looks like a torn tail, and
 //! proves nothing.
 //!
-//! What that cannot see: damage behind the last offset that some record says is durable looks torn.
-//! Whoever knows better passes `closed_len`, the final length that was recorded once the whole log was
+//! What that cannot see: damage after the last offset that some record says is durable looks torn.
+//! A caller that knows better passes `closed_len`, the final length that was recorded once the whole log was
 //! durable; then every end short of it is damage.
 //!
 //! Invariants:
@@ -80,7 +80,7 @@ pub struct Tail {
     /// Length of the log up to the end of its last good record, in bytes; 0 if not even its header is
     /// good.
     pub valid_len: u64,
-    /// Whether something other than zeros stands behind that, or the header is not good: an append that
+    /// Whether something other than zeros stands after that, or the header is not good: an append that
     /// was under way when the power went, or an older log of whose file this one was made.
     pub torn: bool,
     /// The largest durable-up-to that a good record carries, in bytes; 0 if none does.
@@ -103,8 +103,8 @@ impl LogReader {
     /// and its tail says 0 and torn. That is what a crash leaves of a log that was just created.
     ///
     /// `closed_len` is the log's final length where that is known, as a manifest records it after the
-    /// log was synced for the last time: reading then ends exactly there or is an error, and bytes behind
-    /// it are not looked at. The record of the length is the authority; what is behind it is unused
+    /// log was synced for the last time: reading then ends exactly there or is an error, and bytes after
+    /// it are not looked at. The record of the length is the authority; what follows it is unused
     /// allocation, a torn tail that an earlier recovery has dropped, or what a failed write left that was
     /// given up with its log. The successor's [`Predecessor`] is such a record too. A length of 0 is that
     /// of a blank log.

@@ -1,8 +1,8 @@
 //! A window sliding over a file, for reading and searching it in order with bounded memory.
 //!
-//! It holds one stretch of the file, of at least [`CHUNK_BYTES`] where the file has them, more only
-//! while a longer piece is asked for. Its callers ask for more than that only after a header that
-//! checks has said so, and never for more than the file has.
+//! It holds one piece of the file, of at least [`CHUNK_BYTES`] where the file has them, more only
+//! while its caller needs a longer one. That is only after a header that checks has said so, and never more than
+//! the file has.
 
 use std::path::Path;
 use std::sync::Arc;

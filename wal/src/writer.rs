@@ -12,7 +12,7 @@
 //! 3. A staged record carries the offset it will stand at, so the buffer is written at `written` or not
 //!    at all.
 //!
-//! **A write that fails** at offset *o* may have left any part of its group behind. It is undone: all of
+//! **A write that fails** at offset *o* may have left any part of its group in the file. It is undone: all of
 //! the group's range that lies inside the file is overwritten with zeros (or, if even that fails, the
 //! file is cut at *o*), and the file is synced. If that succeeds the answer is
 //! [`WriteFailure::Undone`], otherwise the log is stopped and the answer is [`WriteFailure::Unknown`].
@@ -23,7 +23,7 @@
 //! - before the sync of the zeros returned: any mix of old bytes, the group, and zeros. Nobody has had
 //!   an answer yet, so a prefix of the group may come back, as after a power loss during any write. No
 //!   record of the group says that anything from *o* on is durable, so a later record of it that
-//!   survives behind a hole is a torn tail and never reported as damage.
+//!   survives after a hole is a torn tail and never reported as damage.
 //! - after: the zeros are durable, no record of the group is in the file, and it never will be.
 //! - after a failed sync of the zeros: anything, now or at the next open. That is what `Unknown` says,
 //!   and why nothing may be written after it.
@@ -226,7 +226,7 @@ impl LogWriter {
         self.number
     }
 
-    /// Make room for a record of `payload_bytes` bytes, however large: [`LogWriter::stage`] does not fail.
+    /// Reserve memory for a record of `payload_bytes` bytes, of any length, so that [`LogWriter::stage`] cannot run out of it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and nothing has changed.
@@ -344,7 +344,7 @@ impl LogWriter {
     /// Remove all trace of a failed write of the range from `written` to `end`.
     #[cold]
     fn undo(&mut self, end: u64, cause: Error) -> WriteFailure {
-        // The file may be cut below, and memory beyond its end must not be touched.
+        // The file may be cut below, and a mapping beyond the file's end must not be touched.
         self.preallocator = None;
         let file = &self.shared.file;
         let blanked = self.blank(end).or_else(|_| file.set_len(self.written));

@@ -23,11 +23,11 @@ const CACHE_SHARE: u64 = 16;
 /// Shorter steps would have slots take more than 0.4 % of what they are for.
 const STEP_BYTES_MIN: u64 = 2 << 10;
 
-/// Cache lines of a record that are asked for before anything in it is looked at: by the time they are read, the processor
-/// has seen that the following ones will be, too.
+/// Cache lines of a record that are prefetched before anything in it is read. By the time they are read, the processor's own
+/// prefetcher has begun with the following ones.
 const LINES_AHEAD: usize = 24;
 
-/// What stands before a record, in a line that whoever asks for it reads anyway: its offset.
+/// Bytes of what stands before a cached record, its offset: in a cache line that a lookup reads anyway.
 pub(super) const PLACE_BYTES: usize = size_of::<u64>();
 
 /// A blob file's part of the cache.
@@ -54,7 +54,7 @@ impl CachedRecords {
         usize::try_from(offset.saturating_sub(HEADER_BYTES as u64) / self.step).unwrap_or(usize::MAX)
     }
 
-    /// The record of `len` bytes at `offset`, if it is cached, behind its place.
+    /// The block with the record of `len` bytes at `offset`, after [`PLACE_BYTES`], if it is cached.
     #[inline]
     pub(super) fn get(&self, offset: u64, len: usize) -> Option<CachedBlock> {
         let record = Guard::into_inner(self.slots.get(self.slot(offset), true)?)?;

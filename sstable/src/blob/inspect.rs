@@ -1,6 +1,6 @@
 //! Shows a blob file to a person: header, records, footer, each with its place and whether it checks.
 //!
-//! Goes on behind a record whose value is damaged, as long as its lengths lead somewhere. Memory is bounded by the
+//! Goes on after a record whose value is damaged, as long as its lengths lead somewhere. Memory is bounded by the
 //! longest record; any bytes will do.
 
 use std::path::Path;

@@ -119,7 +119,7 @@ pub(super) fn decode_footer(
 
 /// What a record begins with: its checksum, and what that covers up to the key.
 pub(super) fn record_start(seed: ChecksumSeed, offset: u64, key: &[u8], value: &[u8]) -> (u32, [u8; 6]) {
-    // Both were compared with their limits by whoever adds the record.
+    // Both were compared with their limits by the caller that adds the record.
     let value_len = u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes();
     let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX).to_le_bytes();
     let [v0, v1, v2, v3] = value_len;

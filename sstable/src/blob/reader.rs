@@ -1,8 +1,8 @@
 //! Reading a blob file: single values, and all of it.
 //!
 //! Threads: many at once; no locks but those of the block cache. A value is read by one positional read, checked in one pass,
-//! and kept in the block cache, if that has a place for it, so that the next to ask is lent what is there. Of a mapped file each
-//! value is lent from where it lies, checked each time: whoever reads a long value waits for its bytes, not for their checksum.
+//! and kept in the block cache, if that takes it, so that the next read is lent it from there. A value of a mapped file
+//! is lent from the mapping, checked each time: a read of a long value waits for its bytes, not for their checksum.
 
 use std::path::Path;
 use std::sync::Arc;

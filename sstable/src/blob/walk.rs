@@ -1,6 +1,6 @@
 //! Reading values one after the other, as a scan, a compaction and the proof of what was written do.
 //!
-//! A value whose record follows the last one's in the same file is read together with what stands behind it, the
+//! A value whose record follows the last one's in the same file is read together with what follows it, the
 //! more the longer that goes on: keys that were written together lie in key order. Every other value is read alone,
 //! into memory that stays in the processor's cache. Those of a mapped file are lent from where they lie.
 

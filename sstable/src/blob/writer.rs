@@ -18,7 +18,7 @@ use crate::options::TableIdentity;
 use crate::output::Output;
 
 /// Writes one blob file. After an error it is of no more use. A writer that is dropped, or that could not finish, leaves its
-/// file where it is, for whoever owns the directory to remove.
+/// file where it is, for the directory's owner to remove.
 pub struct BlobWriter {
     identity: TableIdentity,
     output: Output,

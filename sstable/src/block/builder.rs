@@ -66,7 +66,7 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(crate) struct BlockBuilder {
     rows: Vec<Pending>,
-    /// Whole user keys, one behind the other.
+    /// Whole user keys, one after the other.
     keys: Vec<u8>,
     values: Vec<u8>,
     /// Start of the last restart point's key in `keys`, and its length.
@@ -117,7 +117,7 @@ impl BlockBuilder {
         self.keys.get(start..).unwrap_or_default()
     }
 
-    /// Add a row behind the last. The caller keeps the order and the block's size.
+    /// Add a row after the last. The caller keeps the order and the block's size.
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], tag: u8, seqno: SeqNo, kind: Kind, value: &[u8]) {
         let mut shared = 0;
@@ -236,7 +236,7 @@ impl BlockBuilder {
         &self.values
     }
 
-    /// So many zeros behind the values of the block that was encoded.
+    /// Add so many zeros after the values of the block that was encoded.
     pub(crate) fn pad(&mut self, zeros: usize) {
         self.values.resize(self.values.len() + zeros, 0);
     }

@@ -14,7 +14,7 @@ use super::{
     row_at, seqno_at, word_at,
 };
 
-/// Cache lines of a value that are asked for when a cursor comes to it from elsewhere: one of 100 bytes lies in up to three.
+/// Cache lines of a value that are prefetched when a cursor comes to it by a seek: one of 100 bytes lies in up to three.
 const VALUE_LINES: usize = 3;
 
 /// A position in a block, or none.
@@ -46,13 +46,13 @@ struct Position {
     head: u64,
     /// Length of the block's prefix, which `key` starts with.
     prefix_len: u32,
-    /// The head of the prefix, in which other bytes may stand behind it.
+    /// The head of the prefix; if that is shorter than a head, the bytes after it are arbitrary.
     prefix_head: u64,
     /// Where the rest of the current restart point starts in the block.
     restart: u32,
     /// How many bytes of that rest the buffer holds after the prefix.
     held: u32,
-    /// The head of the restart point's key, in which other bytes may stand after it.
+    /// The head of the restart point's key; if that is shorter than a head, the bytes after it are arbitrary.
     restart_head: u64,
     /// The current row's place in the block.
     here: Row,
@@ -138,8 +138,8 @@ impl BlockCursor {
         self.block.view().lower_bound(target)
     }
 
-    /// Stand on row `row`, which exists, and ask for its value: it lies apart from its key, and by the time somebody looks at
-    /// it, it is there.
+    /// Stand on row `row`, which exists, and prefetch its value, which lies apart from its key, so that it is there by the time
+    /// it is read.
     pub(crate) fn stand(&mut self, row: u32) {
         let bytes = self.block.buffer();
         let at = &mut self.at;
@@ -182,9 +182,8 @@ impl BlockCursor {
         Some(self.at.stepped(bytes, self.at.row > 0))
     }
 
-    /// Let `run` walk over the rows behind this one that have heads below `below`, if all rows are known to be the scan's; the
-    /// block's bytes. The run takes the key's buffer with it: until [`BlockCursor::end_run`] is told that it is over, this is
-    /// not to be asked for anything.
+    /// Let `run` walk over the rows after this one that have heads below `below`, if all rows are known to be the scan's; returns
+    /// the block's bytes. The run takes the key's buffer with it: until [`BlockCursor::end_run`] no other method may be called.
     #[inline]
     pub(crate) fn begin_run(&mut self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
         let at = &mut self.at;
@@ -303,7 +302,7 @@ impl Position {
     }
 
     /// Be, for a stride, on row `row`, whose own bytes and value end at `ends`: somebody else took the steps to it from here, and
-    /// left in the buffer what the row behind it shares.
+    /// left in the buffer what the row after it shares.
     #[inline(always)]
     fn come_to(&mut self, bytes: &[u8], row: u32, ends: (u32, u32)) {
         if row / RESTART_INTERVAL != self.row / RESTART_INTERVAL {
@@ -384,7 +383,7 @@ impl Position {
         self.row = row;
     }
 
-    /// Take out of the head what lies behind a short key.
+    /// Clear the bytes of the head that lie after a short key.
     #[cold]
     fn cut_head(&mut self) {
         self.head &= first_bytes(self.key_len);

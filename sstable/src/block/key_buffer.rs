@@ -5,12 +5,13 @@ use esker_base::key::head;
 /// Keys up to this size are copied without calling into memcpy.
 const SHORT: usize = 16;
 
-/// A key's bytes, and room for a short copy behind them. What stands behind the key is left over from others.
+/// A key's bytes, and space for a short copy after them. What stands after the key is left over from others.
 #[derive(Debug, Default)]
 pub(super) struct KeyBuffer(Vec<u8>);
 
 impl KeyBuffer {
-    /// Begin with the `len` bytes at offset `from` of `bytes`; their head, in which others may stand behind them.
+    /// Begin with the `len` bytes at offset `from` of `bytes`; returns their head, in which arbitrary bytes follow if they are
+    /// fewer than 8.
     pub(super) fn begin(&mut self, bytes: &[u8], from: u32, len: u32) -> u64 {
         let room = len as usize + 4 * SHORT;
         if self.0.len() < room {
@@ -25,8 +26,8 @@ impl KeyBuffer {
         self.0.get(..len as usize).unwrap_or_default()
     }
 
-    /// Copy `len` bytes from offset `from` of `bytes` to offset `at` of the key; their head, in which others may stand
-    /// behind them.
+    /// Copy `len` bytes from offset `from` of `bytes` to offset `at` of the key; returns their head, in which
+    /// arbitrary bytes follow if they are fewer than 8.
     #[inline(always)]
     pub(super) fn copy(&mut self, bytes: &[u8], at: u32, from: u32, len: u32) -> u64 {
         let (at, from, len) = (at as usize, from as usize, len as usize);

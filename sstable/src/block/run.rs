@@ -89,7 +89,7 @@ impl RowRun {
         if !self.goes_on() {
             return None;
         }
-        // What the row shares, and the starts of the one behind it. A head stands behind the records, so that there are eight.
+        // What the row shares, and the starts of the next. A head stands after the records, so eight bytes are there.
         let record = (self.records + self.next * NARROW + NARROW - 1) as usize;
         let [shared, k0, k1, v0, v1, ..] = *bytes.get(record..record + 8)?.first_chunk::<8>()?;
         let key_end = self.keys.wrapping_add(u16::from_le_bytes([k0, k1]).into());

@@ -46,8 +46,8 @@ impl Bits {
         None
     }
 
-    /// Clear the words that end between `from` and `to`, or there: who passes over all bits in several steps clears each
-    /// word once, when it is behind.
+    /// Clear the words that end between `from` and `to`, or there. A walk over all bits in several steps clears each word once,
+    /// when it has passed it.
     pub(super) fn forget(&self, from: usize, to: usize) {
         let words = self.0.get(from.saturating_sub(1) / WORD..self.0.len().min(to / WORD));
         words.unwrap_or_default().iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -58,7 +58,7 @@ impl Bits {
 mod tests {
     use super::*;
 
-    /// Whoever walks over the bits of another set forgets each word, and none before it is behind.
+    /// A walk over the bits of another set forgets each word, and none before it has passed it.
     #[test]
     fn a_walk_forgets_what_is_behind_it() {
         const LEN: usize = 300;

@@ -3,22 +3,22 @@
 //!
 //! Invariants:
 //! 1. A block in a slot was checked and validated. An error is never cached.
-//! 2. `used` is the sum of the charges of all blocks in slots: whoever puts a block into a slot adds
-//!    its charge, whoever takes it out (by swapping the slot empty) subtracts it, exactly once.
+//! 2. `used` is the sum of the charges of all blocks in slots: the thread that puts a block into a slot adds
+//!    its charge, the one that takes it out (by swapping the slot empty) subtracts it, exactly once.
 //! 3. A slot that holds a block has its bit in `present` set, or about to be set by the inserter; a
 //!    bit over an empty slot is allowed and costs the clock one look.
 //!
-//! A full cache takes a block in when it is missed for the second time since the hand was there last: what is read
-//! once would push out what is read often. While there is room, the first miss is enough; while all blocks of all open
-//! tables would fit, it brings the blocks beside the missed one too (`reader/load.rs`).
+//! A full cache takes a block in at its second miss since the clock's hand passed it last: what is read
+//! once would evict what is read often. While there is room, the first miss is enough; while all blocks of all open
+//! tables would fit, a miss reads the blocks beside the missed one too (`reader/load.rs`).
 //!
 //! Threads and locks: a hit takes no lock and writes no memory that another reader writes, but for the
 //! block's `referenced` mark, which is only written while it is unset. The clock's mutex is taken to
 //! insert beyond the capacity, and to open or close a table; nothing else is locked under it and no
 //! I/O happens there.
 //!
-//! Memory: the ledger is debited for a block until its last user lets go: a cursor keeps the block it stands in, in
-//! the ledger too, after the block left the cache.
+//! Memory: the ledger is debited for a block until its last handle is dropped: a cursor keeps the block it stands in, and its
+//! debit, after the block was evicted.
 
 mod bits;
 mod cached;
@@ -53,8 +53,8 @@ const WHOLE_BYTES_MAX: u64 = 1 << 48;
 /// the gaps that others left.
 const STEP_BYTES: usize = 256;
 
-/// Cache lines of a block that a get asks for at once, behind the one with its head: columns and keys of some 40 short rows,
-/// so that the row it comes to is on its way before it knows which. With five, gets of many at a time had 0.95 of the rate,
+/// Cache lines of a block that a get prefetches at once, after the one with its header: columns and keys of some 40 short rows,
+/// so that the row it finds is being loaded before it knows which that is. With five, gets of many at a time had 0.95 of the rate,
 /// those by two threads 0.93; with 28 gets of many at a time were 3 to 6 % slower.
 const GET_LINES: usize = 16;
 
@@ -140,7 +140,7 @@ impl BlockCache {
         self.open(blocks, whole)
     }
 
-    /// So many slots for a file of which no more comes in than is asked for.
+    /// Slots for a file of which blocks come in only when they are read, so that it does not count in `whole`.
     pub(crate) fn open_slots(self: &Arc<Self>, blocks: usize) -> CachedTable {
         self.open(blocks, 0)
     }
@@ -213,7 +213,7 @@ struct Slots {
     blocks: Vec<ManuallyDrop<ArcSwapAny<Option<CachedBlock>>>>,
     /// Which slots hold a block.
     present: Bits,
-    /// How many bits of `present` are set: whoever sets or clears one counts it.
+    /// How many bits of `present` are set: counted where one is set or cleared.
     count: AtomicUsize,
     /// Which blocks were missed since the hand was there last, while the cache was full.
     missed: Bits,
@@ -259,7 +259,7 @@ fn charge(block: &CachedBlock) -> u64 {
     block.bytes().len() as u64 + OVERHEAD_BYTES
 }
 
-/// Ask for these cache lines of `block`, counted from its head, without looking at it.
+/// Prefetch these cache lines of `block`, counted from its header, without looking at it.
 #[inline]
 fn prefetch_lines(block: &CachedBlock, lines: std::ops::Range<usize>) {
     let start = block.as_ptr();

@@ -12,19 +12,20 @@ use crate::compression::decompress;
 use crate::index::NEAR_BLOCKS;
 use crate::stored::{Codec, Location, check, split};
 
-/// Cache lines of a block's columns and keys, never of its values, that a cursor asks for when it enters the block. A get asks
-/// for more, since it jumps to its row; a walk that is under way has the lines behind these come by themselves. As long as
-/// there have been such requests it was ten: no other number was compared.
+/// Cache lines of a block's columns and keys, never of its values, that a cursor prefetches when it enters the block. A get
+/// prefetches more, since it jumps to its row; for a walk the processor's own prefetcher brings the lines after these. It was
+/// ten from the first: no other number was compared.
 pub(crate) const CURSOR_LINES: usize = 10;
 
-/// Cache lines of a mapped block that whoever comes to it asks for at once, from its first byte on: as many as of a cached
-/// block behind its head (`GET_LINES`). With six, gets had 0.94 of the rate; seeks the same.
+/// Cache lines of a mapped block that are prefetched at once, from its first byte on: as many as of a cached
+/// block after its header (`GET_LINES`). With six, gets had 0.94 of the rate; seeks the same.
 const MAPPED_LINES: usize = 16;
 
-/// Longer groups of blocks are not read at once, in bytes: whoever missed one of them waits for all.
+/// Longer groups of blocks are not read at once, in bytes: a miss of one of them waits for all.
 const GROUP_BYTES_MAX: usize = 128 << 10;
 
-/// A table of which fewer blocks are cached is read by the block: somebody may want to know one thing, and wait for no more.
+/// A table of which fewer blocks are cached is read one block at a time: it may be wanted for a single get, which would wait for
+/// the others.
 const FAMILIAR_BLOCKS: usize = 16;
 
 impl TableReader {
@@ -122,7 +123,7 @@ impl TableReader {
             let layout = Layout::parse(payload).map_err(|e| location.undecodable("block", e))?;
             return Ok(Some((payload, layout)));
         }
-        // The codec may be damaged as long as the block is unchecked: whoever reads the block then finds it.
+        // The codec may be damaged as long as the block is unchecked: reading the block finds it.
         if codec != Codec::None as u8 {
             return Ok(None);
         }
@@ -175,7 +176,7 @@ impl TableReader {
         self.open_raw(block, Bytes::from(decompress(location, checked)?), fill, cost)
     }
 
-    /// Read block `block` with its group of the index, and cache what of it is not yet, one behind the other. `None`, and
+    /// Read block `block` with its group of the index, and cache those that are not yet, one after the other. `None`, and
     /// nothing is cached, if the group is long, has no room, or cannot be read: that may not be the block's fault.
     ///
     /// Where everything will be cached in the end this costs nothing, spares the others' misses, and blocks come to lie in
@@ -197,7 +198,7 @@ impl TableReader {
             if other == block {
                 wanted = Some(self.open_slice(block, &stored, Fill::Yes, cost)?);
             } else if !self.cached.holds(other) {
-                // Not looked at, so not counted; and of one that is damaged whoever looks for it hears.
+                // Nobody looked for it, so it is not counted, and damage is reported when somebody does.
                 let _damaged = self.open_slice(other, &stored, Fill::Room, &mut OpCost::default());
             }
         }

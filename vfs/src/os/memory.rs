@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 #[cfg(all(target_os = "linux", not(miri)))]
 use std::sync::LazyLock;
 
-/// Ask for the cache line at `at`: the program goes on while it is under way. Never faults, whatever `at` is;
+/// Prefetch the cache line at `at`: the program goes on while it is being loaded. Never faults, whatever `at` is;
 /// does nothing where the processor has no such instruction.
 #[inline]
 pub fn prefetch<T>(at: *const T) {
@@ -18,7 +18,7 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Ask for the first `lines` cache lines of `bytes`, or for all if it has fewer.
+/// Prefetch the first `lines` cache lines of `bytes`, or all if it has fewer.
 #[inline]
 pub fn prefetch_front(bytes: &[u8], lines: usize) {
     for line in 0..lines.min(bytes.len().div_ceil(64)) {

@@ -20,21 +20,21 @@ use crate::scheduler::{Job, Lane, Progress, Scheduler};
 /// No more regions are ready at once. Each is filled in a quarter of a millisecond at least.
 const READY_MAX: usize = 8;
 
-/// For so many in use one is ready: small caches do not come to large memory.
+/// One region is kept ready for so many in use, so that a small cache stays small.
 const IN_USE_FOR_READY: usize = 4;
 
 /// How often the job looks whether the pool has grown.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// For so long the job rests after it has put a huge page in the place of small ones, twice as long as that takes at worst:
+/// How long the job rests after it has put a huge page in the place of small ones: twice as long as that takes at worst, since
 /// page faults wait for it meanwhile.
 const REST: Duration = Duration::from_millis(10);
 
-/// So many rests more it takes while all processors are busy, readers of a full cache among them. A thread that the
-/// system prefers less is no answer, for it could be put aside while page faults wait for it.
+/// How many more rests it takes while all processors are busy, as with readers of a full cache. A lower priority of its thread
+/// would not do: it could be preempted while page faults wait for it.
 const RESTS_WHILE_BUSY: u32 = 9;
 
-/// What has not been taken for so long goes back to the system.
+/// Ready regions go back to the system when none was taken for so long.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// See the module.
@@ -83,7 +83,7 @@ impl fmt::Debug for RegionPool {
 }
 
 impl RegionPool {
-    /// Have jobs of `scheduler` bring regions in from now on. The first to say this is heard.
+    /// Have jobs of `scheduler` bring regions in from now on. Only the first call counts.
     pub(super) fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
         let _first = self.scheduler.set(scheduler);
     }
@@ -125,7 +125,7 @@ impl RegionPool {
         drop(region);
     }
 
-    /// Whether nobody has left a processor to this job.
+    /// Whether no processor is left for this job.
     fn is_busy(&self) -> bool {
         self.scheduler.get().is_some_and(|scheduler| !scheduler.spared_a_processor())
     }
@@ -192,14 +192,15 @@ impl Job for Tend {
             return if self.waits { Progress::After(KEPT) } else { Progress::Done };
         };
         drop(state);
-        // One that was brought in with nobody waiting, and given back, is there for the system to take at once.
+        // A huge page that is brought in here, and given back, is at hand for the next call: page faults then wait for the copy
+        // alone.
         drop(Region::brought_in());
-        // Should the region be gone by now: what is there instead is as good, and stays what it is.
+        // Should the region be gone by now, this does no harm: whatever is mapped there keeps its bytes.
         make_huge_page(small);
         Progress::After(REST)
     }
 
-    /// Readers can do without, until this is tried again.
+    /// Readers do without; a region that is taken later starts another job.
     fn panicked(&mut self, _message: &str) {
         if let Some(pool) = self.pool.upgrade() {
             pool.end_tending();

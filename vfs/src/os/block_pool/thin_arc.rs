@@ -34,7 +34,7 @@ struct Inner<H> {
     header: H,
 }
 
-// SAFETY: as for `Arc<(H, [u8])>`: handles on several threads share what is behind them, and any of them may be the
+// SAFETY: as for `Arc<(H, [u8])>`: handles on several threads share what they point to, and any of them may be the
 // one that drops it.
 unsafe impl<H: Send + Sync> Send for ThinArc<H> {}
 // SAFETY: as above.
