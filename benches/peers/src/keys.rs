@@ -44,9 +44,9 @@ pub(crate) fn prefix_rows(bytes: usize) -> u64 {
     if bytes == MANY_PREFIX { MANY } else { FEW }
 }
 
-/// A 64-bit finaliser (the one of SplitMix64).
+/// A 64-bit finaliser (the one of SplitMix64): a bijection.
 #[inline]
-fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

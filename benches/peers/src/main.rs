@@ -12,6 +12,7 @@ mod machine;
 mod record;
 mod rows;
 mod run;
+mod shapes;
 mod store;
 mod stores;
 mod table;

@@ -98,13 +98,13 @@ pub(crate) trait Store: Sized + Send + Sync {
     /// Open the database in `dir`, or create it.
     fn open(dir: &Path, settings: Settings) -> Result<Self>;
     /// Set one row, in a commit of its own.
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()>;
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
     /// Set these rows in one commit.
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()>;
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()>;
     /// Delete one row, in a commit of its own.
-    fn delete(&self, key: &Key) -> Result<()>;
+    fn delete(&self, key: &[u8]) -> Result<()>;
     /// Delete these rows in one commit.
-    fn delete_all(&self, keys: &[Key]) -> Result<()>;
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()>;
     /// Delete all rows from `from` up to but not including `to`; false if it offers no such call.
     fn delete_range(&self, from: &Key, to: &Key) -> Result<bool>;
     /// Wait until no flush and no compaction is due. Returns when that was first so.
@@ -118,7 +118,7 @@ pub(crate) trait Store: Sized + Send + Sync {
 /// Reads of one thread.
 pub(crate) trait Reader {
     /// Show the value of `key` to `see`; false if there is none. Sees recent commits.
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool>;
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool>;
 
     /// Show the values of `keys`, all of which are there, to `see`, in any order; how many there were. Engines
     /// without such a call get one after the other.
@@ -135,7 +135,7 @@ pub(crate) trait Reader {
     /// what was committed before this reader was made.
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         direction: Direction,
         rows: u64,
         see: impl FnMut(&[u8], &[u8]),

@@ -122,7 +122,7 @@ fn is_grouped(workload: &str) -> bool {
             | "tuned: overwrite"
             | "tuned: delete"
             | "tuned: ordered fill"
-    )
+    ) || workload.ends_with(" keys: fill")
 }
 
 /// The middle of `values`, if there are any.

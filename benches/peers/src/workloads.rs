@@ -12,6 +12,7 @@ mod offered;
 mod queue;
 mod reads;
 mod scans;
+mod shapes;
 mod sizes;
 mod sustained;
 mod timed;
@@ -53,6 +54,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("queue", "puts at the tail, deletes at the head"),
     ("ycsb", "YCSB's core workloads A to F"),
     ("sizes", "values from 8 B to 1 MiB: fill, get"),
+    ("shapes", "keys of seven other shapes: fill, gets, seeks, scans"),
     ("churn", "fill and five passes of overwriting: bytes written and occupied"),
     ("scans", "prefix scans, keys-only scans, full scans beside a writer"),
     ("caches", "gets from the memtable alone, and from the page cache behind a small block cache"),
@@ -98,6 +100,7 @@ pub(crate) fn run<S: Store>(bench: &Bench, name: &str) -> Result<()> {
         "queue" => queue::run::<S>(bench),
         "ycsb" => ycsb::run::<S>(bench),
         "sizes" => sizes::run::<S>(bench),
+        "shapes" => shapes::run::<S>(bench),
         "churn" => churn::run::<S>(bench),
         "batches-10" => fills::batches_of_ten::<S>(bench),
         "scans" => scans::run::<S>(bench),

@@ -74,11 +74,11 @@ impl Store for Esker {
         Ok(Esker { db, rows })
     }
 
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.rows.put(key, value)?)
     }
 
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()> {
         let mut batch = self.db.batch();
         for (key, value) in rows {
             batch.put(&self.rows, key, value)?;
@@ -86,11 +86,11 @@ impl Store for Esker {
         Ok(batch.commit()?)
     }
 
-    fn delete(&self, key: &Key) -> Result<()> {
+    fn delete(&self, key: &[u8]) -> Result<()> {
         Ok(self.rows.delete(key)?)
     }
 
-    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()> {
         let mut batch = self.db.batch();
         for key in keys {
             batch.delete(&self.rows, key)?;
@@ -119,7 +119,7 @@ impl Store for Esker {
 }
 
 impl Reader for EskerReader<'_> {
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
         Ok(self.rows.get_with(key, see)?.is_some())
     }
 
@@ -134,7 +134,7 @@ impl Reader for EskerReader<'_> {
 
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         direction: Direction,
         rows: u64,
         mut see: impl FnMut(&[u8], &[u8]),

@@ -63,29 +63,29 @@ impl Store for Fjall {
         Ok(Fjall { db, rows, sync: settings.sync })
     }
 
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.sync {
-            return self.commit(1, |batch, rows| batch.insert(rows, key.as_slice(), value));
+            return self.commit(1, |batch, rows| batch.insert(rows, key, value));
         }
-        Ok(self.rows.insert(key.as_slice(), value)?)
+        Ok(self.rows.insert(key, value)?)
     }
 
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()> {
         self.commit(rows.len(), |batch, keyspace| {
             for (key, value) in rows {
-                batch.insert(keyspace, key.as_slice(), *value);
+                batch.insert(keyspace, key.as_ref(), *value);
             }
         })
     }
 
-    fn delete(&self, key: &Key) -> Result<()> {
-        Ok(self.rows.remove(key.as_slice())?)
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        Ok(self.rows.remove(key)?)
     }
 
-    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()> {
         self.commit(keys.len(), |batch, keyspace| {
             for key in keys {
-                batch.remove(keyspace, key.as_slice());
+                batch.remove(keyspace, key.as_ref());
             }
         })
     }
@@ -123,20 +123,20 @@ impl Store for Fjall {
 }
 
 impl Reader for FjallReader<'_> {
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
         Ok(self.rows.get(key)?.map(|value| see(&value)).is_some())
     }
 
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         direction: Direction,
         rows: u64,
         mut see: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
         let range = match (from, direction) {
-            (Some(key), Direction::Forward) => self.rows.range(*key..),
-            (Some(key), Direction::Reverse) => self.rows.range(..=*key),
+            (Some(key), Direction::Forward) => self.rows.range(key..),
+            (Some(key), Direction::Reverse) => self.rows.range(..=key),
             (None, _) => self.rows.iter(),
         };
         let see = |(key, value): &fjall::KvPair| see(key, value);

@@ -83,26 +83,26 @@ impl Store for Lmdb {
         Ok(Lmdb { env, rows })
     }
 
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
-        self.put_all(&[(*key, value)])
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_all(&[(key, value)])
     }
 
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
         for (key, value) in rows {
-            self.rows.put(&mut transaction, key, value)?;
+            self.rows.put(&mut transaction, key.as_ref(), value)?;
         }
         Ok(transaction.commit()?)
     }
 
-    fn delete(&self, key: &Key) -> Result<()> {
-        self.delete_all(&[*key])
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.delete_all(&[key])
     }
 
-    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
         for key in keys {
-            self.rows.delete(&mut transaction, key)?;
+            self.rows.delete(&mut transaction, key.as_ref())?;
         }
         Ok(transaction.commit()?)
     }
@@ -131,14 +131,14 @@ impl Store for Lmdb {
 }
 
 impl Reader for LmdbReader<'_> {
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
         let rows = self.rows;
         Ok(rows.get(self.transaction()?, key)?.map(see).is_some())
     }
 
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         direction: Direction,
         limit: u64,
         mut see: impl FnMut(&[u8], &[u8]),
@@ -146,7 +146,7 @@ impl Reader for LmdbReader<'_> {
         let rows = self.rows;
         let transaction = self.transaction()?;
         let see = |(key, value): &(&[u8], &[u8])| see(key, value);
-        let from = from.map_or(Bound::Unbounded, |key| Bound::Included(key.as_slice()));
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
         match direction {
             Direction::Forward => show(rows.range(transaction, &(from, Bound::Unbounded))?, limit, see),
             Direction::Reverse => show(rows.rev_range(transaction, &(Bound::Unbounded, from))?, limit, see),

@@ -27,25 +27,25 @@ impl Store for Null {
     }
 
     #[inline(never)]
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         black_box((key, value));
         Ok(())
     }
 
     #[inline(never)]
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()> {
         black_box(rows);
         Ok(())
     }
 
     #[inline(never)]
-    fn delete(&self, key: &Key) -> Result<()> {
+    fn delete(&self, key: &[u8]) -> Result<()> {
         black_box(key);
         Ok(())
     }
 
     #[inline(never)]
-    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()> {
         black_box(keys);
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Store for Null {
 
 impl Reader for NullReader {
     #[inline(never)]
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
         black_box(key);
         see(&self.value);
         Ok(true)
@@ -78,7 +78,7 @@ impl Reader for NullReader {
     #[inline(never)]
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         _direction: Direction,
         rows: u64,
         mut see: impl FnMut(&[u8], &[u8]),

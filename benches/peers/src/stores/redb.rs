@@ -78,27 +78,27 @@ impl Store for Redb {
         Ok(Redb { db, sync: settings.sync })
     }
 
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
-        self.put_all(&[(*key, value)])
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_all(&[(key, value)])
     }
 
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()> {
         self.commit(|table| {
             for (key, value) in rows {
-                table.insert(key.as_slice(), *value)?;
+                table.insert(key.as_ref(), *value)?;
             }
             Ok(())
         })
     }
 
-    fn delete(&self, key: &Key) -> Result<()> {
-        self.delete_all(&[*key])
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.delete_all(&[key])
     }
 
-    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()> {
         self.commit(|table| {
             for key in keys {
-                table.remove(key.as_slice())?;
+                table.remove(key.as_ref())?;
             }
             Ok(())
         })
@@ -127,20 +127,20 @@ impl Store for Redb {
 }
 
 impl Reader for RedbReader<'_> {
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
-        Ok(self.table()?.get(key.as_slice())?.map(|value| see(value.value())).is_some())
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
+        Ok(self.table()?.get(key)?.map(|value| see(value.value())).is_some())
     }
 
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         direction: Direction,
         rows: u64,
         mut see: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
         let range = match (from, direction) {
-            (Some(key), Direction::Forward) => self.table()?.range(key.as_slice()..)?,
-            (Some(key), Direction::Reverse) => self.table()?.range(..=key.as_slice())?,
+            (Some(key), Direction::Forward) => self.table()?.range(key..)?,
+            (Some(key), Direction::Reverse) => self.table()?.range(..=key)?,
             (None, _) => self.table()?.range::<&[u8]>(..)?,
         };
         let see = |(key, value): &(redb::AccessGuard<'_, &[u8]>, redb::AccessGuard<'_, &[u8]>)| {

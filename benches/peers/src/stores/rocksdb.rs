@@ -83,11 +83,11 @@ impl Store for Rocks {
         Ok(Rocks { db: DB::open_cf_with_opts(&options, dir, families)?, writes })
     }
 
-    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.db.put_opt(key, value, &self.writes)?)
     }
 
-    fn put_all(&self, rows: &[(Key, &[u8])]) -> Result<()> {
+    fn put_all<K: AsRef<[u8]>>(&self, rows: &[(K, &[u8])]) -> Result<()> {
         let mut batch = WriteBatch::default();
         for (key, value) in rows {
             batch.put(key, value);
@@ -95,11 +95,11 @@ impl Store for Rocks {
         Ok(self.db.write_opt(batch, &self.writes)?)
     }
 
-    fn delete(&self, key: &Key) -> Result<()> {
+    fn delete(&self, key: &[u8]) -> Result<()> {
         Ok(self.db.delete_opt(key, &self.writes)?)
     }
 
-    fn delete_all(&self, keys: &[Key]) -> Result<()> {
+    fn delete_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<()> {
         let mut batch = WriteBatch::default();
         for key in keys {
             batch.delete(key);
@@ -131,7 +131,7 @@ impl Store for Rocks {
 }
 
 impl Reader for RocksReader<'_> {
-    fn get(&mut self, key: &Key, see: impl FnOnce(&[u8])) -> Result<bool> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
         Ok(self.db.get_pinned(key)?.map(|value| see(&value)).is_some())
     }
 
@@ -150,7 +150,7 @@ impl Reader for RocksReader<'_> {
 
     fn scan(
         &mut self,
-        from: Option<&Key>,
+        from: Option<&[u8]>,
         direction: Direction,
         rows: u64,
         mut see: impl FnMut(&[u8], &[u8]),
