@@ -70,7 +70,7 @@ impl CachedRecords {
         let whole = PLACE_BYTES + len;
         let takes = whole as u64 <= self.slots.capacity() / CACHE_SHARE
             && self.slots.takes(self.slot(offset), Fill::Yes, whole);
-        takes.then(|| self.slots.blank(&offset.to_le_bytes(), whole)).and_then(Result::ok)
+        takes.then(|| self.slots.allocate(&offset.to_le_bytes(), whole)).and_then(Result::ok)
     }
 
     /// Cache the record of `len` bytes at `offset` that `buf` holds, checked.

@@ -336,7 +336,7 @@ impl CachedTable {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](esker_base::Error::OutOfMemory), of a long block.
-    pub(crate) fn blank(&self, bytes: &[u8], len: usize) -> Result<BlockBuf> {
+    pub(crate) fn allocate(&self, bytes: &[u8], len: usize) -> Result<BlockBuf> {
         let allocated = allocated_bytes(len);
         probe(allocated + CachedBlock::OVERHEAD_BYTES, "a block")?;
         let held = self.cache.ledger.hold(Purpose::Cache, allocated as u64 + OVERHEAD_BYTES);

@@ -11,7 +11,7 @@ use crate::block::BlockMeta;
 const CHARGE: u64 = 256 + OVERHEAD_BYTES;
 
 fn block(table: &CachedTable) -> CachedBlock {
-    table.blank(&[], 256).expect("small").finish(BlockMeta, 256)
+    table.allocate(&[], 256).expect("small").finish(BlockMeta, 256)
 }
 
 /// A cache for `blocks` blocks and a table of two.

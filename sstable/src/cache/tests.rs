@@ -10,7 +10,7 @@ fn block(table: &CachedTable, bytes: usize) -> CachedBlock {
     let mut raw = Vec::new();
     builder.encode(&mut raw);
     raw.extend_from_slice(builder.values());
-    table.blank(&raw, raw.len()).expect("small").finish(BlockMeta::new(&raw).expect("ours"), raw.len())
+    table.allocate(&raw, raw.len()).expect("small").finish(BlockMeta::new(&raw).expect("ours"), raw.len())
 }
 
 fn cache(capacity: u64) -> (Arc<BlockCache>, Arc<Ledger>) {

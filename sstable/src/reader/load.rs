@@ -164,7 +164,7 @@ impl TableReader {
         {
             return Ok(block);
         }
-        let mut buf = self.cached.blank(&[], len)?;
+        let mut buf = self.cached.allocate(&[], len)?;
         self.source.read_into(offset, buf.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
         let location = self.location(block);
@@ -227,7 +227,7 @@ impl TableReader {
     /// Open block `block`, whose raw bytes are `raw`, and cache a copy of it as `fill` says, if there is memory for that.
     fn open_raw(&self, block: usize, raw: Bytes, fill: Fill, cost: &mut OpCost) -> Result<Block> {
         if self.cached.takes(block, fill, raw.len())
-            && let Ok(buf) = self.cached.blank(&raw, raw.len())
+            && let Ok(buf) = self.cached.allocate(&raw, raw.len())
         {
             return self.keep(block, buf, raw.len(), cost);
         }

@@ -168,7 +168,7 @@ fn a_miss_brings_one_block_where_what_else_is_cached_leaves_no_room() {
     become_familiar(&reader);
     let records = context.cache.open_slots(4_000);
     for record in (0..4_000).take_while(|&record| records.takes(record, Fill::Room, 300)) {
-        let buf = records.blank(&[7; 300], 300).expect("small");
+        let buf = records.allocate(&[7; 300], 300).expect("small");
         records.insert(record, &buf.finish(BlockMeta::default(), 300));
     }
     assert!(reader.cached().has_room_for_all(), "all tables' blocks would fit, were there nothing else");
