@@ -274,7 +274,7 @@ mod tests {
             let (least, most) = (least.expect("a key"), most.expect("a key"));
             match shape {
                 Shape::Url => {
-                    assert!((30..50).contains(&least) && (71..=110).contains(&most), "{lengths:?}")
+                    assert!((30..50).contains(&least) && (71..=110).contains(&most), "{lengths:?}");
                 }
                 Shape::Composite => assert_eq!((least, most, lengths.len()), (16, 33, 18)),
                 Shape::Hash => assert_eq!((least, most), (8, 8)),
