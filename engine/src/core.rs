@@ -315,21 +315,18 @@ impl Core {
         let mapped = (self.options.durability != Durability::Sync)
             .then(|| Mapped { writes, end: full.unwrap_or(room) });
         let (fs, dir) = (&*self.env.fs, self.dir.as_path());
-        let create = |allocated| LogWriter::create(fs, dir, identity, predecessor, allocated);
+        let create =
+            |allocated| self.giving_up(|| LogWriter::create(fs, dir, identity, predecessor, allocated));
         let mut log = match old {
             Some(old) => match LogWriter::recycle(fs, dir, identity, predecessor, old) {
-                Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => {
-                    create(LOG_ALLOCATION_MIN)
-                }
+                // The old file is gone by then.
+                Err(error) if error.is_no_descriptors() => create(LOG_ALLOCATION_MIN),
                 made => made,
             },
             None => match create(extent_bytes(room).max(LOG_ALLOCATION_MIN)) {
                 // A nearly full disk may still hold the next few commits: go on with room for a few. A header in
                 // space that was not reserved might be that of a deleted log after a crash.
                 Err(error) if error.is_no_space() => create(LOG_ALLOCATION_MIN),
-                Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => {
-                    create(LOG_ALLOCATION_MIN)
-                }
                 made => made,
             },
         }?;

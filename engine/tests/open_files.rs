@@ -1,6 +1,7 @@
 //! Databases of more tables than the process may have open.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use esker::vfs::fault::{Call, Cause, Fault, FaultFs, Operation};
 use esker::vfs::mem::MemFs;
@@ -133,4 +134,23 @@ fn tables_give_up_their_descriptors_for_a_log_that_is_used_again() {
         map.put(key(n), value(n)).expect("whatever log it goes to");
     }
     assert_eq!(fs.fired().len(), 1, "no log was used again");
+}
+
+/// Also where the disk is nearly full: a log with room for a few commits is created as one with much is.
+#[test]
+fn tables_give_up_their_descriptors_for_a_log_on_a_nearly_full_disk() {
+    let (_world, fs, db, map) = all_open(Durability::Os);
+    let of_logs = |operation, nth: u64| {
+        let seen = AtomicU64::new(0);
+        let matches = move |call: &Call<'_>| {
+            let hit = call.operation == operation && has_extension(call, "log");
+            hit && seen.fetch_add(1, Ordering::Relaxed) == nth
+        };
+        Fault::when(matches)
+    };
+    fs.plan(of_logs(Operation::Allocate, 0).cause(Cause::NoSpace));
+    fs.plan(of_logs(Operation::Create, 1).cause(Cause::Descriptors));
+    map.put(key(ROWS), [1; 200]).expect("put");
+    db.flush().expect("written, with a log after it");
+    assert_eq!(fs.fired().len(), 2, "{:?}", fs.fired());
 }
