@@ -1,6 +1,5 @@
 //! The bounds of a scan: from which key to which.
 
-use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// User keys between two bounds.
@@ -49,41 +48,6 @@ impl Bounds {
         };
         let first = mine.max(start);
         first < end && !self.past_end(first)
-    }
-
-    /// Which of two begins first.
-    pub fn cmp_start(&self, other: &Bounds) -> Ordering {
-        fn first(start: &Bound<Vec<u8>>) -> (Option<&[u8]>, bool) {
-            match start {
-                Bound::Unbounded => (None, false),
-                Bound::Included(key) => (Some(key), false),
-                Bound::Excluded(key) => (Some(key), true),
-            }
-        }
-        first(&self.start).cmp(&first(&other.start))
-    }
-
-    /// Which of two ends first.
-    pub fn cmp_end(&self, other: &Bounds) -> Ordering {
-        match (&self.end, &other.end) {
-            (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
-            (Bound::Unbounded, _) => Ordering::Greater,
-            (_, Bound::Unbounded) => Ordering::Less,
-            (Bound::Included(mine), Bound::Excluded(other)) if mine == other => Ordering::Greater,
-            (Bound::Excluded(mine), Bound::Included(other)) if mine == other => Ordering::Less,
-            (
-                Bound::Included(mine) | Bound::Excluded(mine),
-                Bound::Included(other) | Bound::Excluded(other),
-            ) => mine.cmp(other),
-        }
-    }
-
-    /// Whether they begin before the end of `other`, which does not begin later.
-    pub fn begin_within(&self, other: &Bounds) -> bool {
-        match &self.start {
-            Bound::Unbounded => true,
-            Bound::Included(start) | Bound::Excluded(start) => !other.past_end(start),
-        }
     }
 
     /// Whether `key` lies before them.

@@ -10,6 +10,7 @@
 //! real one, so that gets, scans, merges and range deletes see them by the code that reads everything
 //! else.
 
+mod range_set;
 pub(crate) mod read_set;
 
 use std::iter;
@@ -31,7 +32,7 @@ use crate::options::Durability;
 use crate::scan::{Scan, ScanView, bounds_of, bounds_of_prefix};
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
-use crate::transaction::read_set::ReadSet;
+use crate::transaction::read_set::{ReadSet, ScanRead};
 use crate::{Database, Key, Value};
 
 /// The first sequence number of a transaction's own writes: the manifest refuses a database that has come to it.
@@ -285,7 +286,7 @@ impl Transaction {
     /// trace).
     pub fn watch_range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) {
         if self.superversion_with(keyspace).is_ok() {
-            self.reads.begin_range(keyspace.id(), bounds_of(&range));
+            self.reads.saw_range(keyspace.id(), bounds_of(&range));
         }
     }
 
@@ -385,11 +386,11 @@ impl Transaction {
         });
         TransactionScan {
             scan: Scan::new(view, bounds.clone()),
+            front: ScanRead::begin(&self.reads, keyspace.id()),
+            back: None,
             reads: Arc::clone(&self.reads),
-            place: self.reads.begin_range(keyspace.id(), Bounds::nothing()),
             keyspace: keyspace.id(),
             bounds,
-            back: None,
         }
     }
 }
@@ -402,10 +403,10 @@ pub struct TransactionScan {
     reads: Arc<ReadSet>,
     keyspace: KeyspaceId,
     bounds: Bounds,
-    /// What has been read from the front, in `reads`.
-    place: usize,
+    /// What has been read from the front.
+    front: ScanRead,
     /// And from the back, once anything has: a range of its own, so that the middle stays unread.
-    back: Option<usize>,
+    back: Option<ScanRead>,
 }
 
 impl std::fmt::Debug for TransactionScan {
@@ -433,16 +434,15 @@ impl TransactionScan {
     fn saw(&mut self, forward: bool, row: Option<&Result<(Key, Value)>>) {
         match row {
             Some(Ok((key, _))) => {
-                let place = if forward {
-                    self.place
+                let read = if forward {
+                    &self.front
                 } else {
-                    let begin = || self.reads.begin_range(self.keyspace, Bounds::nothing());
-                    *self.back.get_or_insert_with(begin)
+                    self.back.get_or_insert_with(|| ScanRead::begin(&self.reads, self.keyspace))
                 };
-                self.reads.read_to(place, &self.bounds, forward, key);
+                read.read_to(&self.bounds, forward, key);
             }
             // Exhausted, or failed: count all of it.
-            Some(Err(_)) | None => self.reads.read_whole(self.place, &self.bounds),
+            Some(Err(_)) | None => self.front.read_whole(&self.bounds),
         }
     }
 }

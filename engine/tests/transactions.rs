@@ -364,3 +364,28 @@ fn all_rows_of_a_transaction() {
     map.put("c", "3").unwrap();
     assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
 }
+
+/// What a scan has read counts while it is under way, as far as it has come, and once it has ended.
+#[test]
+fn a_scan_under_way_has_read_what_it_has_yielded() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for key in ["a", "b", "c", "d", "e"] {
+        map.put(key, "value").unwrap();
+    }
+    for (written, conflicts) in [("aa", true), ("bb", false), ("dd", true)] {
+        for ends in [false, true] {
+            let mut tx = db.begin().unwrap();
+            let mut scan = tx.iter(&map);
+            assert!(scan.next().is_some() && scan.next().is_some() && scan.next_back().is_some());
+            assert_eq!(&scan.next_back().unwrap().unwrap().0[..], b"d");
+            let under_way = (!ends).then_some(scan);
+            tx.put(&map, "z", "own").unwrap();
+            map.put(written, "other").unwrap();
+            assert_eq!(tx.commit().is_err(), conflicts, "{written}, {ends}");
+            drop(under_way);
+            map.delete(written).unwrap();
+            map.delete("z").unwrap();
+        }
+    }
+}

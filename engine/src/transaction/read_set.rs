@@ -23,6 +23,7 @@ use crate::core::Core;
 use crate::get::View;
 use crate::scan::ScanView;
 use crate::superversion::SuperVersion;
+use crate::transaction::range_set::RangeSet;
 
 /// What a transaction has read.
 #[derive(Debug)]
@@ -35,13 +36,31 @@ struct Seen {
     /// Up to this number nobody has written to what was read: the snapshot's, then what a check has looked at.
     upto: SeqNo,
     keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
-    ranges: Vec<(KeyspaceId, Bounds)>,
+    ranges: RangeSet,
+    /// What each scan under way has read so far; that of one that has ended is nothing, and its place free.
+    scans: Vec<(KeyspaceId, Bounds)>,
+    free: Vec<usize>,
+}
+
+/// What a scan has read so far, from one end of its range on. A scan that was made and not asked has read nothing, not even
+/// that its keyspace is there.
+#[derive(Debug)]
+pub(super) struct ScanRead {
+    reads: Arc<ReadSet>,
+    place: usize,
 }
 
 impl ReadSet {
     /// Nothing was read of the snapshot numbered `seqno` so far.
     pub(super) fn new(seqno: SeqNo) -> Self {
-        ReadSet { seen: Mutex::new(Seen { upto: seqno, keys: BTreeSet::new(), ranges: Vec::new() }) }
+        let seen = Seen {
+            upto: seqno,
+            keys: BTreeSet::new(),
+            ranges: RangeSet::default(),
+            scans: Vec::new(),
+            free: Vec::new(),
+        };
+        ReadSet { seen: Mutex::new(seen) }
     }
 
     /// Note that `keys` are about to be read.
@@ -49,42 +68,15 @@ impl ReadSet {
         self.seen.lock().keys.extend(keys.map(|key| (keyspace, key.to_vec())));
     }
 
-    /// Note a range about to be read; returns its place, for [`ReadSet::read_to`].
-    pub(super) fn begin_range(&self, keyspace: KeyspaceId, bounds: Bounds) -> usize {
-        let mut seen = self.seen.lock();
-        seen.ranges.push((keyspace, bounds));
-        seen.ranges.len() - 1
-    }
-
-    /// Note that all of the range at `place` has been read.
-    pub(super) fn read_whole(&self, place: usize, whole: &Bounds) {
-        if !planted::is(Planted::ForgottenScan) {
-            self.seen.lock().ranges[place].1 = whole.clone();
-        }
-    }
-
-    /// Note that the range at `place` has been read up to `key`, from the start of `whole` or, backward, from its
-    /// end. Called for every row of a scan: the bound that moves keeps its memory.
-    pub(super) fn read_to(&self, place: usize, whole: &Bounds, forward: bool, key: &[u8]) {
-        if planted::is(Planted::ForgottenScan) {
-            return;
-        }
-        let read = &mut self.seen.lock().ranges[place].1;
-        if read.are_nothing() {
-            *read = whole.clone();
-        }
-        match if forward { &mut read.end } else { &mut read.start } {
-            Bound::Included(last) => {
-                last.clear();
-                last.extend_from_slice(key);
-            }
-            last => *last = Bound::Included(key.to_vec()),
-        }
+    /// Note a range as read.
+    pub(super) fn saw_range(&self, keyspace: KeyspaceId, bounds: Bounds) {
+        self.seen.lock().ranges.add(keyspace, bounds);
     }
 
     /// Err if a commit of the same group, earlier in it, writes what was read.
     pub(crate) fn check_group<'a>(&self, earlier: impl Iterator<Item = &'a Work<'a>>) -> Result<()> {
-        let seen = self.seen.lock();
+        let mut seen = self.seen.lock();
+        seen.gather();
         let mut conflict = false;
         for work in earlier {
             work.for_each(|op| conflict |= seen.meets(op));
@@ -98,16 +90,15 @@ impl ReadSet {
         let superversion = core.current.load_full();
         let read_seqno = superversion.read_seqno(&core.snapshots);
         let mut seen = self.seen.lock();
+        seen.gather();
         let after = seen.upto;
         let conflict = || Err(Error::Conflict { attempts: 1 });
-        if read_seqno == after {
-            // To drop a keyspace takes no number.
-            let is_gone = |keyspace: &KeyspaceId| superversion.version.keyspace(*keyspace).is_none();
-            let keys = seen.keys.iter().map(|(keyspace, _)| keyspace);
-            let ranges = seen.ranges.iter().filter(|(_, bounds)| !bounds.are_nothing());
-            let dropped = core.keyspace_dropped.load(Ordering::Acquire)
-                && keys.chain(ranges.map(|(keyspace, _)| keyspace)).any(is_gone);
-            return if dropped { conflict() } else { Ok(()) };
+        // To drop a keyspace takes no number.
+        if core.keyspace_dropped.load(Ordering::Acquire) && seen.lacks_keyspace(&superversion) {
+            return conflict();
+        }
+        if bound == after {
+            return Ok(());
         }
         for (keyspace, key) in &seen.keys {
             let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
@@ -124,8 +115,8 @@ impl ReadSet {
                 return conflict();
             }
         }
-        for (keyspace, bounds) in seen.union() {
-            if range_changed(&superversion, keyspace, bounds, after, read_seqno)? {
+        for (keyspace, bounds) in seen.ranges.iter() {
+            if range_changed(&superversion, keyspace, bounds, after, bound)? {
                 return conflict();
             }
         }
@@ -184,80 +175,98 @@ fn range_changed(
 }
 
 impl Seen {
-    /// The keys of all ranges read, as ranges that do not overlap: scans of a queue's head lie within each other, and a layout
-    /// watches one range again with each of its writes. A scan that was made and not asked has read nothing, not even that
-    /// its keyspace is there.
-    fn union(&self) -> Vec<(KeyspaceId, Bounds)> {
-        let mut ranges: Vec<_> = self.ranges.iter().filter(|(_, bounds)| !bounds.are_nothing()).collect();
-        ranges.sort_unstable_by(|(a_keyspace, a), (b_keyspace, b)| {
-            a_keyspace.cmp(b_keyspace).then_with(|| a.cmp_start(b))
-        });
-        let mut union: Vec<(KeyspaceId, Bounds)> = Vec::new();
-        for (keyspace, bounds) in ranges {
-            match union.last_mut() {
-                Some((before, last)) if before == keyspace && bounds.begin_within(last) => {
-                    if last.cmp_end(bounds).is_lt() {
-                        last.end.clone_from(&bounds.end);
-                    }
-                }
-                _ => union.push((*keyspace, bounds.clone())),
-            }
+    /// Take what scans under way have read so far among the ranges.
+    fn gather(&mut self) {
+        let Seen { scans, ranges, .. } = self;
+        for (keyspace, bounds) in scans {
+            ranges.add(*keyspace, bounds.clone());
         }
-        union
+    }
+
+    /// Whether a keyspace that was read is not there any more.
+    fn lacks_keyspace(&self, superversion: &SuperVersion) -> bool {
+        let keys = self.keys.iter().map(|(keyspace, _)| *keyspace);
+        keys.chain(self.ranges.keyspaces())
+            .any(|keyspace| superversion.version.keyspace(keyspace).is_none())
     }
 
     /// Whether `op` writes anything read.
     fn meets(&self, op: Op<'_>) -> bool {
-        let in_range = |bounds: &Bounds| match op.kind {
-            Kind::RangeDelete => bounds.overlap(op.key, op.value),
-            _ => !bounds.before_start(op.key) && !bounds.past_end(op.key),
+        match op.kind {
+            Kind::RangeDelete => {
+                let range = (op.keyspace, op.key.to_vec())..(op.keyspace, op.value.to_vec());
+                self.keys.range(range).next().is_some()
+                    || self.ranges.overlaps(op.keyspace, op.key, op.value)
+            }
+            _ => {
+                self.keys.contains(&(op.keyspace, op.key.to_vec()))
+                    || self.ranges.contains(op.keyspace, op.key)
+            }
+        }
+    }
+}
+
+impl ScanRead {
+    /// Nothing so far, by a scan of `keyspace` whose reads are among `reads`.
+    pub(super) fn begin(reads: &Arc<ReadSet>, keyspace: KeyspaceId) -> Self {
+        let mut seen = reads.seen.lock();
+        let read = (keyspace, Bounds::nothing());
+        let place = match seen.free.pop() {
+            Some(place) => {
+                seen.scans[place] = read;
+                place
+            }
+            None => {
+                seen.scans.push(read);
+                seen.scans.len() - 1
+            }
         };
-        let by_key = match op.kind {
-            Kind::RangeDelete => self
-                .keys
-                .range((op.keyspace, op.key.to_vec())..(op.keyspace, op.value.to_vec()))
-                .next()
-                .is_some(),
-            _ => self.keys.contains(&(op.keyspace, op.key.to_vec())),
-        };
-        by_key || self.ranges.iter().any(|(keyspace, bounds)| *keyspace == op.keyspace && in_range(bounds))
+        drop(seen);
+        ScanRead { reads: Arc::clone(reads), place }
+    }
+
+    /// All of the range has been read.
+    pub(super) fn read_whole(&self, whole: &Bounds) {
+        if !planted::is(Planted::ForgottenScan) {
+            self.reads.seen.lock().scans[self.place].1 = whole.clone();
+        }
+    }
+
+    /// The range has been read up to `key`, from the start of `whole` or, backward, from its end. Called for every row of a
+    /// scan: the bound that moves keeps its memory.
+    pub(super) fn read_to(&self, whole: &Bounds, forward: bool, key: &[u8]) {
+        if planted::is(Planted::ForgottenScan) {
+            return;
+        }
+        let read = &mut self.reads.seen.lock().scans[self.place].1;
+        if read.are_nothing() {
+            *read = whole.clone();
+        }
+        match if forward { &mut read.end } else { &mut read.start } {
+            Bound::Included(last) => {
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            last => *last = Bound::Included(key.to_vec()),
+        }
+    }
+}
+
+impl Drop for ScanRead {
+    fn drop(&mut self) {
+        let mut seen = self.reads.seen.lock();
+        let (keyspace, nothing) = (seen.scans[self.place].0, Bounds::nothing());
+        let read = std::mem::replace(&mut seen.scans[self.place].1, nothing);
+        seen.ranges.add(keyspace, read);
+        seen.free.push(self.place);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The union holds the keys that any of the ranges holds, in the order of keys, none twice.
-    #[test]
-    fn the_union_of_ranges_holds_what_they_hold() {
-        let bounds = |key: &str| [Bound::Included(key.into()), Bound::Excluded(key.into())];
-        let ends: Vec<Bound<Vec<u8>>> =
-            ["", "b", "c"].into_iter().flat_map(bounds).chain([Bound::Unbounded]).collect();
-        let starts = ends.iter().flat_map(|start| ends.iter().map(move |end| (start.clone(), end.clone())));
-        let all: Vec<Bounds> = starts.map(|(start, end)| Bounds { start, end }).collect();
-        let holds = |bounds: &Bounds, key: &[u8]| !bounds.before_start(key) && !bounds.past_end(key);
-        let map = KeyspaceId(1);
-        for some in all.iter().flat_map(|a| all.iter().map(move |b| [a, b])) {
-            for third in all.iter().step_by(5) {
-                let ranges: Vec<_> = [some[0], third, some[1]].map(|bounds| (map, bounds.clone())).into();
-                let seen = Seen { upto: SeqNo::ZERO, keys: BTreeSet::new(), ranges: ranges.clone() };
-                let union = seen.union();
-                for key in [&b""[..], b"a", b"b", b"bb", b"c", b"d"] {
-                    let held = ranges.iter().any(|(_, bounds)| holds(bounds, key));
-                    let times = union.iter().filter(|(_, bounds)| holds(bounds, key)).count();
-                    assert_eq!(times, usize::from(held), "{ranges:?} {union:?} {key:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn ranges_of_different_keyspaces_stay_apart() {
-        let whole = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
-        let ranges = [2, 1, 2, 1].map(|id| (KeyspaceId(id), whole.clone())).into();
-        let seen = Seen { upto: SeqNo::ZERO, keys: BTreeSet::new(), ranges };
-        let ids: Vec<u32> = seen.union().iter().map(|(id, _)| id.0).collect();
-        assert_eq!(ids, [1, 2]);
+impl ReadSet {
+    /// How many ranges are kept of scans that have ended, and how many places there are for scans under way.
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        let seen = self.seen.lock();
+        (seen.ranges.iter().count(), seen.scans.len())
     }
 }

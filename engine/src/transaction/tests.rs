@@ -46,3 +46,22 @@ fn scans_tell_the_range_deletes_between_them_apart() {
         assert_eq!(keys, expected, "after {round} rounds");
     }
 }
+
+/// What is read again and again is kept once, and so are parts of it.
+#[test]
+fn ranges_read_again_are_kept_once() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    (0..20u8).for_each(|row| map.put([7, row], "").unwrap());
+    let tx = db.begin().unwrap();
+    for round in 0..100 {
+        assert_eq!(tx.prefix(&map, [7]).count(), 20);
+        assert_eq!(tx.prefix(&map, [7]).rev().take(round % 20).count(), round % 20);
+        assert_eq!(tx.range(&map, [7, 5]..).take(3).count(), 3);
+        tx.watch_range(&map, [7, 3]..[7, 9]);
+        drop(tx.iter(&map));
+    }
+    let (kept, places) = tx.reads.sizes();
+    assert_eq!(kept, 1, "ranges");
+    assert!(places <= 2, "{places} places for scans, of which one was under way at a time");
+}
