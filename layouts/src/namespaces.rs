@@ -40,7 +40,7 @@
 //!    never writes among those of a newer.
 
 use crate::kv::{KvRead, KvTx, Needs, OrderedKv, ScanOptions};
-use crate::tuple::{KeyError, Space, pack, unpack};
+use crate::tuple::{KeyError, KeyErrorKind, Space, pack, unpack};
 use crate::{Error, OpCost, Result};
 
 const LAYOUT: &str = "namespaces";
@@ -295,7 +295,10 @@ impl<S: OrderedKv> Directory<S> {
     }
 
     /// Remove the namespace `path` with its data and every namespace under it: one range delete and two
-    /// tombstones for each, however much they hold, and a scan of its children for each. [`Error::BadInput`] if there is none.
+    /// tombstones for each, however much they hold; a get and a scan of its children for each, before the first write.
+    ///
+    /// [`Error::BadInput`] if there is none; [`Error::Foreign`], with the key, if a link or a record does not read or the two
+    /// do not agree: the data may be another's. Nothing is removed then.
     pub fn remove(&self, path: &[&str]) -> Result<OpCost> {
         Ok(self.store.update(|tx| self.remove_in(tx, path))?.cost)
     }
@@ -303,17 +306,44 @@ impl<S: OrderedKv> Directory<S> {
     /// [`remove`](Self::remove) in the caller's transaction.
     pub fn remove_in(&self, tx: &mut impl KvTx, path: &[&str]) -> Result<()> {
         self.check(path)?;
-        let top = self.resolve(tx, path)?.ok_or_else(|| Self::missing(path))?;
-        let top_record = record(tx, &self.space, top)?.ok_or(Error::StaleNamespace { number: top })?;
-        let mut left = vec![(top_record.parent, top_record.name, top)];
-        while let Some((parent, name, number)) = left.pop() {
-            let children = self.children(tx, number)?;
-            left.extend(children.into_iter().map(|(name, child)| (number, name, child)));
+        let (name, parents) = path.split_last().ok_or_else(|| Self::missing(path))?;
+        let parent = self.resolve(tx, parents)?.ok_or_else(|| Self::missing(path))?;
+        let top = number(tx, &self.link(parent, name))?.ok_or_else(|| Self::missing(path))?;
+        let mut found = vec![(parent, (*name).to_owned(), top)];
+        let mut looked_at = 0;
+        while let Some((parent, name, number)) = found.get(looked_at) {
+            self.check_link(tx, *parent, name, *number)?;
+            let number = *number;
+            for (name, child) in self.children(tx, number)? {
+                if child == top {
+                    // Its record may name one that lies under it.
+                    return Err(self.astray(number, &name));
+                }
+                found.push((number, name, child));
+            }
+            looked_at += 1;
+        }
+        for (parent, name, number) in found {
             tx.delete_range(self.space.under(&(DATA, number)));
             tx.delete(&self.link(parent, &name));
             tx.delete(&self.space.key(&(RECORDS, number)));
         }
         Ok(())
+    }
+
+    /// Err unless the record of `number` says that it is `name` under `parent`, which links to it. So a walk from parents to
+    /// children meets no number twice but the one it began with.
+    fn check_link(&self, read: &impl KvRead, parent: u64, name: &str, number: u64) -> Result<()> {
+        match record(read, &self.space, number)? {
+            Some(record) if record.parent == parent && record.name == name => Ok(()),
+            _ => Err(self.astray(parent, name)),
+        }
+    }
+
+    /// The link of `name` under `parent` leads to what is not there.
+    fn astray(&self, parent: u64, name: &str) -> Error {
+        let outside = KeyError { at: 0, kind: KeyErrorKind::OtherSpace };
+        Error::foreign(LAYOUT, &self.link(parent, name), outside)
     }
 }
 

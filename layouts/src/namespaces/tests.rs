@@ -150,6 +150,40 @@ fn what_is_refused_leaves_nothing_in_the_transaction() {
     assert_eq!(directory.list(&["b"]).expect("list"), ["c"]);
 }
 
+/// A removal that meets what it cannot read, or a link to what is another's, names its key and removes nothing.
+#[test]
+fn a_removal_over_damage_removes_nothing() {
+    for damage in 0..5 {
+        let store = engine();
+        let directory = open(&store);
+        for path in [&["a", "b", "c"][..], &["a", "d"], &["e", "f"]] {
+            let namespace = directory.create(path).expect("create");
+            put(&store, &namespace, 1).expect("put");
+        }
+        let numbered = |path: &[&str]| directory.find(path).expect("find").expect("it is there").number;
+        let (a, b, d, f) =
+            (numbered(&["a"]), numbered(&["a", "b"]), numbered(&["a", "d"]), numbered(&["e", "f"]));
+        let record = |number: u64| directory.space.key(&(RECORDS, number));
+        let (key, value) = match damage {
+            0 => (directory.link(b, "c"), vec![2]),
+            1 => (record(d), vec![2]),
+            2 => (directory.link(a, "d"), pack(&(f,))),
+            3 => (directory.link(b, "c"), pack(&(a,))),
+            _ => (directory.space.key(&(LINKS, b, 7u64)), pack(&(f,))),
+        };
+        store.put(&key, &value).expect("damage");
+        let before = contents(&store);
+        let done = store.update(|tx| {
+            let error = directory.remove_in(tx, &["a"]).expect_err("damage").to_string();
+            assert!(error.contains(&esker::printable(&key)), "{damage}: {error}");
+            Ok(())
+        });
+        done.expect("commit");
+        assert_eq!(contents(&store), before, "{damage}");
+        directory.remove(&["e"]).expect("it is whole");
+    }
+}
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the promise is about racing creators")]
 fn racing_creators_agree() {
