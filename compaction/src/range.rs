@@ -3,7 +3,9 @@
 //! One plan at a time, each asked for after the one before is installed: first what was in the range when the request began
 //! is brought down, level by level from the top, into the deepest level that overlaps it; then tables of that level are
 //! written anew if anything in them can be made smaller: tombstones, operands, hidden versions. A table
-//! whose numbers are all zero has none of these.
+//! whose numbers are all zero has none of these. What was written since the request began is written anew last, and once, if
+//! what it keeps is of no use any more: a job that was running then may have kept it for a snapshot that is gone, or one for
+//! rows below that another job has brought to nothing.
 
 use std::sync::Arc;
 
@@ -28,6 +30,11 @@ pub struct RangeRequest {
     /// file number allocated when the request begins. It makes the request end even while snapshots pin
     /// garbage.
     pub before: FileNumber,
+    /// Such tables with a smaller number than this do not stay as they are if all they hold is at or before `oldest` and nothing
+    /// lies below them. 0 at first; a file number allocated when [`RangeStep::Done`] has come for the first time.
+    pub again: FileNumber,
+    /// The oldest sequence number that anybody reads at when the request begins.
+    pub oldest: SeqNo,
     /// The newest sequence number when the request begins. What is written later need not be compacted, so that the
     /// request ends beside somebody who writes into the range on and on.
     pub upto: SeqNo,
@@ -57,6 +64,14 @@ impl RangeRequest {
     fn asks_for(&self, meta: &TableMeta, lies_on: impl FnOnce() -> bool) -> bool {
         meta.number < self.before
             || meta.smallest_seqno <= self.upto && (meta.smallest_seqno > SeqNo::ZERO || lies_on())
+    }
+
+    /// Whether a table of the deepest level `deepest` is to be written anew: it can be made smaller, as far as anybody knows.
+    fn is_dirty(&self, meta: &TableMeta, tree: &Tree, deepest: u8) -> bool {
+        let shrinkable = meta.point_tombstones + meta.range_tombstones + meta.merge_operands > 0
+            || meta.largest_seqno > SeqNo::ZERO;
+        let in_vain = || meta.largest_seqno > self.oldest || tree.overlaps_below(deepest, &meta.bounds);
+        shrinkable && (meta.number < self.before || meta.number < self.again && !in_vain())
     }
 }
 
@@ -96,7 +111,8 @@ pub fn plan_range(
     } else if deepest == 0 {
         return RangeStep::Done;
     } else {
-        let dirty = run_of_dirty(overlapping(deepest), request, settings);
+        let is_dirty = |table: &TableHandle| request.is_dirty(&table.meta, tree, deepest);
+        let dirty = run_of_dirty(overlapping(deepest), is_dirty, settings);
         if dirty.is_empty() {
             return RangeStep::Done;
         }
@@ -134,14 +150,9 @@ fn within_job(tables: Vec<Arc<TableHandle>>, settings: &Settings) -> Vec<Arc<Tab
 /// The first run of neighbours that can be made smaller, as many as one job takes.
 fn run_of_dirty(
     tables: Vec<Arc<TableHandle>>,
-    request: &RangeRequest,
+    is_dirty: impl Fn(&TableHandle) -> bool,
     settings: &Settings,
 ) -> Vec<Arc<TableHandle>> {
-    let is_dirty = |table: &Arc<TableHandle>| {
-        let meta = &table.meta;
-        let shrinkable = meta.point_tombstones + meta.range_tombstones + meta.merge_operands > 0;
-        meta.number < request.before && (shrinkable || meta.largest_seqno.0 > 0)
-    };
     let mut run: Vec<Arc<TableHandle>> = Vec::new();
     for table in tables.into_iter().skip_while(|table| !is_dirty(table)).take_while(|t| is_dirty(t)) {
         if !run.is_empty() && bytes(&run) + table.meta.file_bytes > settings.job_bytes_max {

@@ -240,6 +240,8 @@ impl Scene {
             start: start.into(),
             end: (!end.is_empty()).then(|| end.into()),
             before: FileNumber(option(words, "before").map_or(u64::MAX, number)),
+            again: FileNumber(option(words, "again").map_or(0, number)),
+            oldest: SeqNo(option(words, "oldest").map_or(0, number)),
             upto: option(words, "upto").map_or(SeqNo::MAX, |text| SeqNo(number(text))),
         };
         match plan_range(&self.tree(), KEYSPACE, &self.settings, &self.busy, &request) {

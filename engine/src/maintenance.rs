@@ -8,7 +8,7 @@ use std::sync::Arc;
 use esker_base::bounds::Bounds;
 use esker_base::event::SealReason;
 use esker_base::filename::FileName;
-use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result};
+use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result, SeqNo};
 use esker_compaction::{RangeRequest, RangeStep, plan_range};
 use esker_manifest::{Version, write_checkpoint};
 use esker_vfs::fs::Fs;
@@ -146,8 +146,10 @@ impl Core {
             Bound::Excluded(key) => Some(key.clone()),
             Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
         };
-        let upto = self.current.load_full().read_seqno(&self.snapshots);
-        let request = RangeRequest { start, end, before: self.versions.allocate(), upto };
+        let upto = self.current.load_full().bound(self.snapshots());
+        let oldest = self.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
+        let (before, again) = (self.versions.allocate(), FileNumber(0));
+        let mut request = RangeRequest { start, end, before, again, oldest, upto };
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;
@@ -169,6 +171,9 @@ impl Core {
                     while !carrying.step()? {
                         self.health.check()?;
                     }
+                }
+                (RangeStep::Done, _) if request.again == FileNumber(0) => {
+                    request.again = self.versions.allocate();
                 }
                 (RangeStep::Done, _) => return self.wait_for_removal(),
                 _ => {
