@@ -5,6 +5,7 @@
 //! logs' lengths, that the new one is there, and which log is the first needed; then writes are let in. A crash anywhere on the
 //! way leaves a directory that opens to the same state.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
 use crate::pressure::Pressure;
+use crate::recent_writes::RecentWrites;
 use crate::recovery::{RecoveredLogs, read_logs};
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
@@ -360,8 +362,9 @@ impl Opening {
             None => Ok(None),
             Some(_) => match fs.lock(&lock) {
                 Ok(held) => Ok(Some(held)),
-                Err(Error::Io { .. }) => Ok(None),
-                Err(locked) => Err(locked),
+                Err(error) if may_not_lock(&error) => Ok(None),
+                // Nobody knows whether somebody holds it.
+                Err(error) => Err(error),
             },
         }
     }
@@ -440,8 +443,9 @@ impl Opening {
             memtable: writer,
             last_seqno: logs.last_seqno,
             followers: 0,
-            first_seqnos: Vec::new(),
-            deletes: DeleteTracker::new(self.options.dead_run),
+            firsts: Vec::new(),
+            deletes: Deletes::new(self.options.dead_run),
+            recent: RecentWrites::default(),
             closing: false,
             events: Vec::new(),
         };
@@ -486,6 +490,16 @@ impl Opening {
         }
         Ok(core)
     }
+}
+
+/// Whether `error` says that a lock's file may not be opened to be locked, or that its filesystem has no locks: so a reader goes
+/// without one.
+fn may_not_lock(error: &Error) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    matches!(
+        source.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::Unsupported
+    )
 }
 
 /// Make what was recovered durable and begin a log after it.

@@ -173,8 +173,9 @@ fn lock(env: &Env, from: &Path) -> Result<Option<Box<dyn FileLock>>> {
     match env.fs.stat(&lock)? {
         Some(entry) if entry.kind == EntryKind::File => match env.fs.lock(&lock) {
             Ok(held) => Ok(Some(held)),
-            Err(Error::Io { .. }) => Ok(None),
-            Err(locked) => Err(locked),
+            // Its file may be damaged as any other. Descriptors others give back.
+            Err(error @ Error::Io { .. }) if !error.is_no_descriptors() => Ok(None),
+            Err(error) => Err(error),
         },
         _ => Ok(None),
     }

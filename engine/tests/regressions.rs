@@ -756,3 +756,37 @@ fn logs_that_stay_open_are_counted_once() {
     map.put("key", "value").unwrap();
     assert!(log_bytes() > before);
 }
+
+/// A lock that cannot be had for a failure of the system is no lock: the open errs with it and changes nothing. A reader goes
+/// without one only where it may not have one.
+#[test]
+fn an_open_whose_lock_fails_changes_nothing() {
+    let disk = MemFs::simulated();
+    let db = open(&disk, DatabaseOptions::default());
+    db.keyspace("map", KeyspaceOptions::default()).expect("created").put("key", "value").expect("put");
+    db.close().expect("closed");
+    let causes = [(Cause::Device, false), (Cause::Descriptors, false), (Cause::ReadOnly, true)];
+    for (read_only, (cause, may_read)) in [false, true].into_iter().flat_map(|r| causes.map(|c| (r, c))) {
+        let before = disk.trace_len();
+        let world = Simulation::on(disk.clone(), 1);
+        let faults = FaultFs::over(&disk, Arc::clone(&world.clock));
+        faults.plan(Fault::nth(Operation::Lock, 0).cause(cause));
+        let options = DatabaseOptions { read_only, ..DatabaseOptions::default() };
+        let opened = Database::builder(DIR).options(options).env(world.env_over(Arc::new(faults))).open();
+        match opened {
+            Ok(db) => {
+                assert!(read_only && may_read, "{cause:?}");
+                let map = db.existing_keyspace("map").expect("there");
+                assert_eq!(map.get("key").expect("read").as_deref(), Some(&b"value"[..]));
+            }
+            Err(error) => {
+                assert!(!(read_only && may_read), "{cause:?}: {error}");
+                let Error::Io { op: "lock", path, .. } = &error else { panic!("{error:?}") };
+                assert_eq!(path, Path::new("/db/LOCK"));
+                assert_eq!(error.is_no_descriptors(), cause == Cause::Descriptors, "{error}");
+            }
+        }
+        assert_eq!(disk.trace_len(), before, "{cause:?} {read_only}");
+    }
+    open(&disk, DatabaseOptions::default());
+}
