@@ -2,7 +2,8 @@
 //!
 //! A manifest is read as far as it goes. If it reads to its end and is the one in force, the tables are those it names,
 //! and the logs those that it has not forgotten. If not, the tables are all those in the directory but for the ones that
-//! the readable part removes: a compaction may have replaced some of them, which is reported.
+//! the readable part removes, and the logs all but those that it forgets: a compaction may have replaced some of the
+//! tables, and what is in a log may have been deleted since, tombstone and all, which is reported.
 //!
 //! Which manifest is in force, `CURRENT` says. Where that does not read, a manifest counts as the one in force if there is
 //! no other and the tables in the directory are those that it tells of. Beside others the newest is read, and not trusted: it may never have
@@ -224,10 +225,11 @@ impl Catalog {
         let mut descriptions = told.tables;
         let all = in_directory.union(&described).filter(|number| !told.removed.contains(number));
         self.tables = all.map(|number| (*number, descriptions.remove(number))).collect();
-        if !self.tables.is_empty() {
-            let what = "it does not say which tables are in force: all were read, among them perhaps some \
-                        that a compaction had replaced, so that deleted rows may be back, rows be missing that were put \
-                        again after a deletion, or be older than they were, and operands of merges count twice";
+        if !self.tables.is_empty() || !self.logs.is_empty() {
+            let what = "it does not say which tables and logs are in force: all were read, among them perhaps tables \
+                        that a compaction had replaced and logs whose writes are in tables, so that deleted rows may be \
+                        back, rows be missing that were put again after a deletion, or be older than they were, and \
+                        operands of merges count twice";
             report.lose(dir, FileName::Current, what);
         }
     }

@@ -239,3 +239,42 @@ fn without_a_manifest_a_short_log_is_read_as_far_as_it_goes() {
     assert!(salvaged.losses.iter().all(|loss| !loss.file.ends_with(&log)), "{:?}", salvaged.losses);
     assert_eq!(salvaged.log_records, 1);
 }
+
+/// The file of a log that was forgotten, kept for the next one or left by a crash, brings back nothing of what was deleted or
+/// overwritten since. Where nobody knows that it was forgotten, that is told, also if there is no table.
+#[test]
+fn a_forgotten_log_brings_nothing_back() {
+    for overwritten in [true, false] {
+        let (disk, db) = three_rows(Durability::Sync);
+        let log = named(&disk, ".log").pop().expect("a log");
+        let bytes = files(&disk).remove(&log).expect("it is there");
+        db.flush().expect("flushed");
+        let map = db.existing_keyspace("map").expect("there");
+        for key in ["k1", "k2", "k3"] {
+            map.delete(key).expect("deleted");
+        }
+        if overwritten {
+            map.put("k2", "new").expect("put");
+        }
+        map.compact_range::<&[u8]>(..).expect("compacted");
+        let left = killed(&disk);
+        assert_eq!(named(&left, ".sst").len(), usize::from(overwritten));
+        left.create(&path(&log)).expect("gone").write_at(&bytes, 0).expect("written");
+        let rows = if overwritten { Rows::from([(b"k2".into(), b"new".into())]) } else { Rows::new() };
+        for lost in [&[][..], &["CURRENT"], &["CURRENT", ".manifest"]] {
+            let disk = killed(&left);
+            for name in lost.iter().flat_map(|ending| named(&disk, ending)) {
+                disk.remove(&path(&name)).expect("removed");
+            }
+            let salvaged = salvage(&disk).expect("salvaged");
+            let told = salvaged.losses.iter().any(|loss| loss.what.contains("deleted rows may be"));
+            if lost.len() < 2 {
+                assert_eq!(contents(&disk, "map"), rows, "{lost:?}");
+                assert_eq!(salvaged.losses.len(), lost.len(), "{:?}", salvaged.losses);
+                assert!(!told);
+            } else {
+                assert!(contents(&disk, "keyspace-1").len() >= rows.len() && told, "{:?}", salvaged.losses);
+            }
+        }
+    }
+}
