@@ -51,6 +51,7 @@ mod operators;
 mod options;
 mod pressure;
 mod reader;
+mod recent_writes;
 mod recovery;
 mod recycled_log;
 mod rows;

@@ -1,13 +1,14 @@
 //! What a transaction has read, and whether anybody has written to it since.
 //!
-//! It is asked twice, by the same code: before the commit queues, when nobody waits for the answer, and under the
-//! commit lock, when everybody does. What the first has proved the second need not look at again: up to the number that it
-//! looked at everything was published and in its place, and what has a number later than that alone can differ.
-//! (Only to drop a keyspace takes no number; that is asked again.)
+//! It is asked twice: before the commit queues, when nobody waits for the answer, and under the
+//! commit lane's turn, when everybody does. What the first has proved the second need not look at again: up to the number that it
+//! looked at everything was published and in its place, and what has a number later than that alone can differ. It is looked up
+//! among what was read, one by one, if all of it was noted ([`RecentWrites`]); else it is looked for where it lies, by the code that the
+//! first is asked by. (Only to drop a keyspace takes no number; that is asked again.)
 //!
 //! Locks: `seen`, for an insertion or a check, reads of tables within.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
@@ -20,7 +21,8 @@ use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, S
 use crate::batch::Op;
 use crate::commit::Work;
 use crate::core::Core;
-use crate::get::View;
+use crate::read::View;
+use crate::recent_writes::RecentWrites;
 use crate::scan::ScanView;
 use crate::superversion::SuperVersion;
 use crate::transaction::range_set::RangeSet;
@@ -35,7 +37,7 @@ pub(crate) struct ReadSet {
 struct Seen {
     /// Up to this number nobody has written to what was read: the snapshot's, then what a check has looked at.
     upto: SeqNo,
-    keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
+    keys: BTreeMap<KeyspaceId, BTreeSet<Vec<u8>>>,
     ranges: RangeSet,
     /// What each scan under way has read so far; that of one that has ended is nothing, and its place free.
     scans: Vec<(KeyspaceId, Bounds)>,
@@ -55,7 +57,7 @@ impl ReadSet {
     pub(super) fn new(seqno: SeqNo) -> Self {
         let seen = Seen {
             upto: seqno,
-            keys: BTreeSet::new(),
+            keys: BTreeMap::new(),
             ranges: RangeSet::default(),
             scans: Vec::new(),
             free: Vec::new(),
@@ -65,7 +67,7 @@ impl ReadSet {
 
     /// Note that `keys` are about to be read.
     pub(super) fn saw_keys<'a>(&self, keyspace: KeyspaceId, keys: impl Iterator<Item = &'a [u8]>) {
-        self.seen.lock().keys.extend(keys.map(|key| (keyspace, key.to_vec())));
+        self.seen.lock().keys.entry(keyspace).or_default().extend(keys.map(<[u8]>::to_vec));
     }
 
     /// Note a range as read.
@@ -81,6 +83,20 @@ impl ReadSet {
         for work in earlier {
             work.for_each(|op| conflict |= seen.meets(op));
         }
+        if conflict { Err(Error::Conflict { attempts: 1 }) } else { Ok(()) }
+    }
+
+    /// [`ReadSet::check`] in the commit lane, where `recent` is what was committed lately.
+    pub(crate) fn check_last(&self, core: &Core, recent: &RecentWrites) -> Result<()> {
+        let mut seen = self.seen.lock();
+        seen.gather();
+        let Some(mut writes) = recent.after(seen.upto) else {
+            drop(seen);
+            return self.check(core);
+        };
+        let is_dropped =
+            core.keyspace_dropped.load(Ordering::Acquire) && seen.lacks_keyspace(&core.current.load());
+        let conflict = is_dropped || writes.any(|op| seen.meets(op));
         if conflict { Err(Error::Conflict { attempts: 1 }) } else { Ok(()) }
     }
 
@@ -100,7 +116,7 @@ impl ReadSet {
         if bound == after {
             return Ok(());
         }
-        for (keyspace, key) in &seen.keys {
+        for (keyspace, keys) in &seen.keys {
             let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
             let view = View {
                 superversion: &superversion,
@@ -110,9 +126,11 @@ impl ReadSet {
                 read_seqno,
                 own: None,
             };
-            let newest = view.newest_seqno(key, after, &mut OpCost::default())?;
-            if newest.is_some_and(|newest| newest > after) {
-                return conflict();
+            for key in keys {
+                let newest = view.newest_seqno(key, after, &mut OpCost::default())?;
+                if newest.is_some_and(|newest| newest > after) {
+                    return conflict();
+                }
             }
         }
         for (keyspace, bounds) in seen.ranges.iter() {
@@ -185,22 +203,21 @@ impl Seen {
 
     /// Whether a keyspace that was read is not there any more.
     fn lacks_keyspace(&self, superversion: &SuperVersion) -> bool {
-        let keys = self.keys.iter().map(|(keyspace, _)| *keyspace);
-        keys.chain(self.ranges.keyspaces())
-            .any(|keyspace| superversion.version.keyspace(keyspace).is_none())
+        let mut keyspaces = self.keys.keys().copied().chain(self.ranges.keyspaces());
+        keyspaces.any(|keyspace| superversion.version.keyspace(keyspace).is_none())
     }
 
     /// Whether `op` writes anything read.
     fn meets(&self, op: Op<'_>) -> bool {
+        let keys = self.keys.get(&op.keyspace);
         match op.kind {
             Kind::RangeDelete => {
-                let range = (op.keyspace, op.key.to_vec())..(op.keyspace, op.value.to_vec());
-                self.keys.range(range).next().is_some()
+                let range = (Bound::Included(op.key), Bound::Excluded(op.value));
+                keys.is_some_and(|keys| keys.range::<[u8], _>(range).next().is_some())
                     || self.ranges.overlaps(op.keyspace, op.key, op.value)
             }
             _ => {
-                self.keys.contains(&(op.keyspace, op.key.to_vec()))
-                    || self.ranges.contains(op.keyspace, op.key)
+                keys.is_some_and(|keys| keys.contains(op.key)) || self.ranges.contains(op.keyspace, op.key)
             }
         }
     }
@@ -211,15 +228,12 @@ impl ScanRead {
     pub(super) fn begin(reads: &Arc<ReadSet>, keyspace: KeyspaceId) -> Self {
         let mut seen = reads.seen.lock();
         let read = (keyspace, Bounds::nothing());
-        let place = match seen.free.pop() {
-            Some(place) => {
-                seen.scans[place] = read;
-                place
-            }
-            None => {
-                seen.scans.push(read);
-                seen.scans.len() - 1
-            }
+        let place = if let Some(place) = seen.free.pop() {
+            seen.scans[place] = read;
+            place
+        } else {
+            seen.scans.push(read);
+            seen.scans.len() - 1
         };
         drop(seen);
         ScanRead { reads: Arc::clone(reads), place }

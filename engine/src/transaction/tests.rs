@@ -1,3 +1,7 @@
+use esker_base::Kind;
+
+use crate::batch::Op;
+use crate::recent_writes::RecentWrites;
 use crate::{Database, KeyspaceOptions};
 
 /// Range deletes within each other of which no scan tells one from another take memory by their number.
@@ -64,4 +68,45 @@ fn ranges_read_again_are_kept_once() {
     let (kept, places) = tx.reads.sizes();
     assert_eq!(kept, 1, "ranges");
     assert!(places <= 2, "{places} places for scans, of which one was under way at a time");
+}
+
+/// What was committed while a transaction was checked is looked up in what it read, if all of it was noted.
+#[test]
+fn what_was_committed_during_a_check_is_looked_up() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    (b'a'..b'z').for_each(|key| map.put([key], "").unwrap());
+    let core = db.core();
+    let tx = db.begin().unwrap();
+    assert_eq!(tx.get(&map, "k").unwrap().as_deref(), Some(&b""[..]));
+    assert_eq!(tx.range(&map, "b".."d").count(), 2);
+    let noted = |after: u64, kind, key, value| {
+        let mut recent = RecentWrites::default();
+        recent.note(Op { keyspace: map.id(), kind, key, value }, tx.snapshot_seqno().plus(after));
+        tx.reads.check_last(core, &recent).is_ok()
+    };
+    // Nothing of these was committed: what is noted counts, and if there was more that was not, what is there.
+    assert!(noted(1, Kind::Put, b"a", b"") && noted(1, Kind::Delete, b"l", b""));
+    assert!(!noted(1, Kind::Put, b"b", b"") && !noted(1, Kind::Delete, b"k", b""));
+    assert!(noted(1, Kind::RangeDelete, b"d", b"k") && !noted(1, Kind::RangeDelete, b"a", b"bb"));
+    assert!(!noted(1, Kind::RangeDelete, b"j", b"kk") && noted(2, Kind::Put, b"b", b""));
+
+    let tx = db.begin().unwrap();
+    tx.watch_range(&map, "b".."d");
+    let last = || tx.reads.check_last(core, &core.lane().turn().recent).is_ok();
+    let all_noted = |after| core.lane().turn().recent.after(after).is_some();
+    map.put("y", "").unwrap();
+    assert!(last() && !all_noted(tx.snapshot_seqno()), "nobody was being checked");
+    let known = core.lane().turn().last_seqno;
+    let checking = core.lane().begin_check();
+    map.put("y", "").unwrap();
+    let mut other = db.begin().unwrap();
+    other.put(&map, "d", "").unwrap();
+    other.commit().unwrap();
+    assert!(last() && all_noted(known));
+    map.delete("c").unwrap();
+    assert!(!last() && all_noted(known));
+    drop(checking);
+    map.put("y", "").unwrap();
+    assert!(!last() && !all_noted(known), "it is found where it lies");
 }
