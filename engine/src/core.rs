@@ -12,12 +12,12 @@
 //!
 //! Locks are taken one at a time, with these exceptions:
 //!
-//! - The commit lane's `turn` is held over its `queue` and over the `outcome` of each who waits; over the dead ranges' lock
-//!   and the memtable's; over what a transaction has `seen`, while that is checked, with reads of tables where what came
-//!   meanwhile was not all noted. And for a rotation over `current`'s install lock, the sync lane's state lock, the recycled log's,
+//! - The commit lock (the `state` of `commits`) is held over its `queue` and over the `outcome` of each who waits; over the dead
+//!   ranges' lock and the memtable's; over what a transaction has `seen`, while that is checked, with reads of tables where what came
+//!   meanwhile was not all noted. And for a rotation over `current`'s install lock, the group sync's state lock, the recycled log's,
 //!   the backlog's and the jobs'; over `lock`, for a look whether the directory is still in place; and, where the new log's
-//!   number is the first that is not reserved, over the manifest's `committer`, with a sync. A
-//!   scan only tries for `turn`: a callback within a commit may scan.
+//!   number is the first that is not reserved, over the manifest's `committer`, with a sync. A scan only tries for it: a callback
+//!   within a commit may scan.
 //! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
 //! - The jobs' `looking` is held over their other locks and that of the snapshots, while a compaction is picked.
 //! - A transaction that keeps losing holds the [`ConflictPriority`] over all that its closure does.

@@ -146,7 +146,7 @@ impl Core {
             Bound::Excluded(key) => Some(key.clone()),
             Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
         };
-        let upto = self.current.load_full().bound(self.snapshots());
+        let upto = self.current.load_full().read_seqno(&self.snapshots);
         let oldest = self.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
         let (before, again) = (self.versions.allocate(), FileNumber(0));
         let mut request = RangeRequest { start, end, before, again, oldest, upto };

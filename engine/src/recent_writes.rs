@@ -1,12 +1,12 @@
 //! What was committed lately, for transactions that are being checked.
 //!
-//! Before it queues for the commit lane a transaction looks at all that it has read, which may take long: of a range, every
-//! entry of the memtable within. In its turn, while everybody waits, what is left is what was committed meanwhile; that lies
+//! Before it queues for its commit a transaction looks at all that it has read, which may take long: of a range, every
+//! entry of the memtable within. Under the commit lock, while everybody waits, what is left is what was committed meanwhile; that lies
 //! here, and is looked up in what was read.
 //!
 //! The operations are those of the last commits, without a gap: a commit is noted as a whole or everything is forgotten.
 //! They are noted while a transaction is being checked, and as far as they have room. Whoever misses one here that is newer
-//! than what was looked at looks at everything once more. Only the commit lane's leader writes or reads it.
+//! than what was looked at looks at everything once more. Only the leader of the commit queue, under the commit lock, writes or reads it.
 
 use std::mem;
 use std::ops::Range;

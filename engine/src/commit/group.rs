@@ -18,6 +18,7 @@ use crate::group_sync::LogPosition;
 use crate::health::closed;
 use crate::memtable::{MemtableWriter, Writes};
 use crate::operators::contained;
+use crate::recent_writes::RecentWrites;
 
 /// The largest capacity that [`CommitState::first_seqnos`] keeps: more commits than a group mostly has.
 const FIRST_SEQNOS_KEPT_MAX: usize = 64;
@@ -38,6 +39,8 @@ pub(crate) struct CommitState {
     pub(crate) first_seqnos: Vec<Option<SeqNo>>,
     /// The rows that were deleted one by one lately.
     pub(crate) deletes: DeleteTracker,
+    /// What was committed while transactions are checked.
+    pub(crate) recent: RecentWrites,
     /// The database is being closed: no more commits.
     pub(crate) closing: bool,
     /// For the listeners, once the commit lock is released: they may call back.
@@ -130,6 +133,11 @@ pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> 
     } else if core.dead_ranges.any() && !op.is_delete() {
         core.dead_ranges.put(op.keyspace, op.key);
     }
+    if core.commits.is_checking(0) {
+        state.recent.note(*op, seqno);
+    } else {
+        state.recent.forget();
+    }
     match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, seqno)).flatten() {
         Some(folded) => insertion.insert(seqno, Kind::Put, &folded),
         None => insertion.insert(seqno, op.kind, op.value),
@@ -160,7 +168,7 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
         if let Work::Transaction(_, reads) = work {
             let earlier = group[..index].iter().zip(&first_seqnos).filter(|(_, first)| first.is_some());
             let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
-            let outcome = reads.check_group(earlier).and_then(|()| reads.check(core));
+            let outcome = reads.check_group(earlier).and_then(|()| reads.check_last(core, &state.recent));
             if let Err(error) = outcome {
                 results[index] = Some(Err(Box::new(error)));
                 first_seqnos.push(None);
@@ -188,6 +196,11 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
         return;
     }
     let position = state.position();
+    let transactions = group.iter().filter(|work| matches!(work, Work::Transaction(..))).count();
+    let checking = core.commits.is_checking(transactions);
+    if !checking {
+        state.recent.forget();
+    }
     // Readers see none of it before the last number is published below.
     state.memtable.begin_group(state.last_seqno.plus(1));
     let mut writes = state.memtable.writes();
@@ -200,6 +213,9 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
                 state.deletes.note(op.keyspace, op.key);
             } else if watched && !op.is_delete() {
                 core.dead_ranges.put(op.keyspace, op.key);
+            }
+            if checking {
+                state.recent.note(op, seqno);
             }
             match (op.kind == Kind::Merge).then(|| core.fold_early(writes.settled(), op, seqno)).flatten() {
                 Some(folded) => writes.insert(op.keyspace, op.key, seqno, Kind::Put, &folded),

@@ -35,8 +35,19 @@ pub(crate) struct CommitQueue {
     /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
     /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
     led: AtomicBool,
+    /// How many transactions are being checked or wait for their last check.
+    checking: AtomicUsize,
     /// The commit lock.
     state: Mutex<CommitState>,
+}
+
+/// While there is one, what is committed is noted.
+pub(crate) struct Checking<'a>(&'a CommitQueue);
+
+impl Drop for Checking<'_> {
+    fn drop(&mut self) {
+        self.0.checking.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl CommitQueue {
@@ -45,6 +56,7 @@ impl CommitQueue {
             queue: Mutex::new(Vec::new()),
             waiting: AtomicUsize::new(0),
             led: AtomicBool::new(false),
+            checking: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }
@@ -57,6 +69,19 @@ impl CommitQueue {
     /// Take the commit lock, if nobody holds it just now.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, CommitState>> {
         self.state.try_lock()
+    }
+
+    /// Have what is committed from now on noted, for a transaction that is checked. A commit that is under way may not be: then
+    /// the transaction finds that its own first is missing.
+    pub(crate) fn begin_check(&self) -> Checking<'_> {
+        self.checking.fetch_add(1, Ordering::Relaxed);
+        Checking(self)
+    }
+
+    /// Whether a transaction is being checked beside the `group` ones that are about to be committed.
+    #[inline]
+    pub(super) fn is_checking(&self, group: usize) -> bool {
+        self.checking.load(Ordering::Relaxed) > group
     }
 
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.

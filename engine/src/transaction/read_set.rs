@@ -1,7 +1,7 @@
 //! What a transaction has read, and whether anybody has written to it since.
 //!
 //! It is asked twice: before the commit queues, when nobody waits for the answer, and under the
-//! commit lane's turn, when everybody does. What the first has proved the second need not look at again: up to the number that it
+//! commit lock, when everybody does. What the first has proved the second need not look at again: up to the number that it
 //! looked at everything was published and in its place, and what has a number later than that alone can differ. It is looked up
 //! among what was read, one by one, if all of it was noted ([`RecentWrites`]); else it is looked for where it lies, by the code that the
 //! first is asked by. (Only to drop a keyspace takes no number; that is asked again.)
@@ -21,7 +21,7 @@ use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, S
 use crate::batch::Op;
 use crate::commit::Work;
 use crate::core::Core;
-use crate::read::View;
+use crate::get::View;
 use crate::recent_writes::RecentWrites;
 use crate::scan::ScanView;
 use crate::superversion::SuperVersion;
@@ -86,7 +86,7 @@ impl ReadSet {
         if conflict { Err(Error::Conflict { attempts: 1 }) } else { Ok(()) }
     }
 
-    /// [`ReadSet::check`] in the commit lane, where `recent` is what was committed lately.
+    /// [`ReadSet::check`] under the commit lock, where `recent` is what was committed lately.
     pub(crate) fn check_last(&self, core: &Core, recent: &RecentWrites) -> Result<()> {
         let mut seen = self.seen.lock();
         seen.gather();
@@ -113,7 +113,7 @@ impl ReadSet {
         if core.keyspace_dropped.load(Ordering::Acquire) && seen.lacks_keyspace(&superversion) {
             return conflict();
         }
-        if bound == after {
+        if read_seqno == after {
             return Ok(());
         }
         for (keyspace, keys) in &seen.keys {
@@ -134,7 +134,7 @@ impl ReadSet {
             }
         }
         for (keyspace, bounds) in seen.ranges.iter() {
-            if range_changed(&superversion, keyspace, bounds, after, bound)? {
+            if range_changed(&superversion, keyspace, bounds, after, read_seqno)? {
                 return conflict();
             }
         }

@@ -93,12 +93,12 @@ fn what_was_committed_during_a_check_is_looked_up() {
 
     let tx = db.begin().unwrap();
     tx.watch_range(&map, "b".."d");
-    let last = || tx.reads.check_last(core, &core.lane().turn().recent).is_ok();
-    let all_noted = |after| core.lane().turn().recent.after(after).is_some();
+    let last = || tx.reads.check_last(core, &core.commits.lock().recent).is_ok();
+    let all_noted = |after| core.commits.lock().recent.after(after).is_some();
     map.put("y", "").unwrap();
     assert!(last() && !all_noted(tx.snapshot_seqno()), "nobody was being checked");
-    let known = core.lane().turn().last_seqno;
-    let checking = core.lane().begin_check();
+    let known = core.commits.lock().last_seqno;
+    let checking = core.commits.begin_check();
     map.put("y", "").unwrap();
     let mut other = db.begin().unwrap();
     other.put(&map, "d", "").unwrap();
