@@ -75,7 +75,7 @@ fn ranges_read_again_are_kept_once() {
 fn what_was_committed_during_a_check_is_looked_up() {
     let db = Database::in_memory().unwrap();
     let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
-    (b'a'..b'z').for_each(|key| map.put([key], "").unwrap());
+    (b'a'..=b'z').for_each(|key| map.put([key], "").unwrap());
     let core = db.core();
     let tx = db.begin().unwrap();
     assert_eq!(tx.get(&map, "k").unwrap().as_deref(), Some(&b""[..]));
