@@ -2,7 +2,7 @@
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step mode.
 //! There is at most one flush; as many compactions as the scheduler's lane is wide, and in turns with them what removes
-//! files ([`garbage`]); one upkeep job, and in turns with it what makes the log's next part ready ([`prepare`]), caches new
+//! files ([`garbage`]); one upkeep job, and in turns with it what makes the log's next part ready ([`preallocate`]), caches new
 //! tables ([`warm`]) and walks over deleted rows ([`sweep`]); and on threads without work of their own, helpers of compactions
 //! and flushes ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
@@ -18,7 +18,7 @@ mod compact;
 mod flush;
 mod garbage;
 mod parts;
-mod prepare;
+mod preallocate;
 mod subcompaction;
 mod sweep;
 #[cfg(test)]
@@ -206,9 +206,9 @@ impl Jobs {
     }
 
     /// Have the next part of the log made ready. Called by the leader of the commit queue.
-    pub(crate) fn prepare_log(&self, preparation: PreallocateTask) {
+    pub(crate) fn preallocate_log(&self, task: PreallocateTask) {
         let Some(core) = self.core() else { return };
-        core.env.scheduler.spawn(Lane::Upkeep, Box::new(prepare::Prepare::new(preparation)));
+        core.env.scheduler.spawn(Lane::Upkeep, Box::new(preallocate::Preallocate::new(task)));
     }
 
     /// Have a range of deleted rows walked over. Called by the leader of the commit queue.

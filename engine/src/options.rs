@@ -57,7 +57,7 @@ pub enum LogWrites {
     ///
     /// Where it is safe (Linux; ext2 to ext4, XFS and tmpfs) the call copies the record into memory that is mapped to the
     /// file, which takes about half as long as `write(2)`. On other systems and filesystems the call is `write(2)`; and everywhere
-    /// while no such memory is ready, for groups of commits of more than 16 KiB on the average, in a stretch of the log that
+    /// while no such memory is ready, for groups of commits of more than 16 KiB on the average, in an extent of the log that
     /// follows a sync (256 KiB to 2 MiB), and in mode `Sync`. What a crash may take is the same either way, and what fails is an error.
     Called,
     /// Without a call, wherever [`LogWrites::Called`] would copy: this process stores into that memory itself. What a

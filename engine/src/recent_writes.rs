@@ -17,6 +17,8 @@ use crate::batch::Op;
 
 /// The older half goes when the newer one has more bytes of keys, each operation counted with [`WRITE_BYTES`].
 const HALF_BYTES_MAX: usize = 1 << 20;
+/// Memory that is kept while nothing is noted, in operations and in bytes of keys.
+const KEPT: usize = 1 << 10;
 /// What an operation takes beside its keys.
 const WRITE_BYTES: usize = mem::size_of::<Write>();
 
@@ -63,17 +65,29 @@ impl RecentWrites {
     #[inline]
     pub(crate) fn forget(&mut self) {
         if !self.newer.writes.is_empty() {
-            *self = RecentWrites::default();
+            self.forget_all();
         }
     }
 
-    /// Note `op`, the one after the last that was.
+    fn forget_all(&mut self) {
+        self.older = Half::default();
+        self.newer.writes.clear();
+        self.newer.writes.shrink_to(KEPT);
+        self.newer.keys.clear();
+        self.newer.keys.shrink_to(KEPT);
+    }
+
+    /// Note `op`, the one after the last that was; if there is no memory for it, nothing is noted before it either.
     pub(crate) fn note(&mut self, op: Op<'_>, seqno: SeqNo) {
         if self.newer.bytes() > HALF_BYTES_MAX {
             self.older = mem::take(&mut self.newer);
         }
         let Half { writes, keys } = &mut self.newer;
         let end: &[u8] = if op.kind == Kind::RangeDelete { op.value } else { &[] };
+        // Its record is in the log by now: a commit cannot fail any more.
+        if keys.try_reserve(op.key.len() + end.len()).is_err() || writes.try_reserve(1).is_err() {
+            return self.forget_all();
+        }
         let (from, to) = (keys.len(), keys.len() + op.key.len());
         keys.extend_from_slice(op.key);
         keys.extend_from_slice(end);

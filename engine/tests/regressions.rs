@@ -527,7 +527,7 @@ fn an_operator_that_panics_at_its_name_does_not_take_the_lane_with_it() {
 
 /// A panic in the commit queue, whatever its cause, is an answer to its writer and no hang for the others.
 #[test]
-fn a_panic_in_the_commit_lane_stops_writes() {
+fn a_panic_in_the_commit_queue_stops_writes() {
     let disk = MemFs::simulated();
     let (db, fs) = open_failing(&disk, DatabaseOptions::default());
     let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();

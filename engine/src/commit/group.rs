@@ -276,8 +276,8 @@ fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) 
         }
         return Err(Box::new(failure.into()));
     }
-    if let Some(preparation) = log.preallocate_task() {
-        core.jobs.prepare_log(preparation);
+    if let Some(task) = log.preallocate_task() {
+        core.jobs.preallocate_log(task);
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! A pool allocator for cached blocks, which are some KiB long and come and go by the hundred thousand: regions of 2 MiB,
-//! divided by an allocator of their own. Large blocks, which are few, have pages of their own from the system.
+//! divided by an allocator of their own. Long blocks, which are few, come from the allocator of the program.
 //!
 //! Regions come to lie on huge pages without an allocation waiting for one (`region_pool.rs`).
 //!
@@ -12,17 +12,15 @@
 //! scheduler's.
 #![expect(unsafe_code, reason = "memory is handed out by hand and counted by hand")]
 
-mod large;
 #[cfg(all(test, loom))]
 mod models;
-mod pages;
 mod region;
 mod region_pool;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod thin_arc;
 
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -35,14 +33,12 @@ use talc::source::AllocatorSource;
 
 use crate::os::memory::HUGE_PAGE_BYTES;
 use crate::scheduler::Scheduler;
-use large::LargeBlocks;
 use region::Region;
 use region_pool::RegionPool;
 pub use thin_arc::ThinArc;
 
-/// Larger blocks are not allocated from regions, in bytes: gaps that are too short for them would stay empty, and a
-/// huge page takes memory for those too. Nor are they from the program's allocator: 1 GiB of blocks between 130 KB and 2 MB
-/// that come and go took 1.4 GiB of glibc's.
+/// Longer blocks are not allocated from regions, in bytes: gaps that are too short for them would stay empty, and a
+/// huge page takes memory for those too. Nor has each a mapping of its own: the system allows a process some 65,000.
 const POOLED_BYTES_MAX: usize = HUGE_PAGE_BYTES / 16;
 
 /// Memory for [`ThinArc`]s. It lives until the last of them is gone.
@@ -61,14 +57,13 @@ const POOLED_BYTES_MAX: usize = HUGE_PAGE_BYTES / 16;
 pub struct BlockPool {
     allocator: Mutex<Talc<AllocatorSource<Regions>, DefaultBinning>>,
     regions: Arc<RegionPool>,
-    large: LargeBlocks,
 }
 
 impl Default for BlockPool {
     fn default() -> Self {
         let regions = Arc::<RegionPool>::default();
         let source = AllocatorSource::with_block_size(Regions(Arc::clone(&regions)), HUGE_PAGE_BYTES);
-        BlockPool { allocator: Mutex::new(Talc::new(source)), regions, large: LargeBlocks::default() }
+        BlockPool { allocator: Mutex::new(Talc::new(source)), regions }
     }
 }
 
@@ -84,9 +79,10 @@ impl BlockPool {
     fn allocate(&self, layout: Layout) -> NonNull<u8> {
         assert!(layout.size() > 0, "a block has a header");
         let memory = if layout.size() > POOLED_BYTES_MAX {
-            self.large.allocate(layout)
-        } else {
             // SAFETY: the size is not 0.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        } else {
+            // SAFETY: as above.
             unsafe { self.allocator.lock().allocate(layout) }
         };
         memory.unwrap_or_else(|| handle_alloc_error(layout))
@@ -104,7 +100,7 @@ impl BlockPool {
     unsafe fn deallocate(&self, memory: NonNull<u8>, layout: Layout) {
         if layout.size() > POOLED_BYTES_MAX {
             // SAFETY: what this function asks for: `allocate` chooses between the two by the same layout.
-            unsafe { self.large.deallocate(memory, layout) }
+            unsafe { dealloc(memory.as_ptr(), layout) }
         } else {
             // SAFETY: as above.
             unsafe { self.allocator.lock().deallocate(memory.as_ptr(), layout) }

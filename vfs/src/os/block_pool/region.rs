@@ -1,51 +1,124 @@
 //! A region: memory from the system, all zero until it is written to, that begins where a huge page may.
 
-use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use super::pages::Pages;
 use crate::os::memory::{HUGE_PAGE_BYTES, advise_huge_pages};
-
-/// A region begins where a huge page may.
-const LAYOUT: Layout = match Layout::from_size_align(HUGE_PAGE_BYTES, HUGE_PAGE_BYTES) {
-    Ok(layout) => layout,
-    Err(_) => panic!("the length of a huge page is a power of two"),
-};
 
 /// [`HUGE_PAGE_BYTES`] bytes that nobody else has. They go back to the system with it.
 #[derive(Debug)]
-pub(super) struct Region(Pages);
+pub(super) struct Region {
+    start: NonNull<u8>,
+}
+
+// SAFETY: nobody else has the memory, and any thread may give it back.
+unsafe impl Send for Region {}
 
 impl Region {
     /// A region whose pages come one by one as they are used. `None` if the system has no memory to give.
     pub(super) fn map() -> Option<Region> {
-        Pages::map(LAYOUT).map(Region)
+        system::map().map(|start| Region { start })
     }
 
     /// A region that is there already, on a huge page if the system has one to give.
     pub(super) fn brought_in() -> Option<Region> {
         let region = Region::map()?;
-        let start = region.0.start();
-        advise_huge_pages(start, HUGE_PAGE_BYTES);
+        advise_huge_pages(region.start, HUGE_PAGE_BYTES);
         // SAFETY: the region is this one's, and no longer than it says.
-        unsafe { start.write_volatile(0) };
+        unsafe { region.start.write_volatile(0) };
         Some(region)
     }
 
     /// Where it begins.
     pub(super) fn address(&self) -> usize {
-        self.0.start().addr().get()
+        self.start.addr().get()
     }
 
     /// Its memory, for one who will make it a region again.
     pub(super) fn into_memory(self) -> NonNull<u8> {
-        self.0.into_memory()
+        let start = self.start;
+        std::mem::forget(self);
+        start
     }
 
     /// # Safety
     /// `start` came from [`into_memory`](Self::into_memory), and nobody uses what is there any more.
     pub(super) unsafe fn from_memory(start: NonNull<u8>) -> Region {
+        Region { start }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: it came from `map`, and what was allocated from it was given back.
+        unsafe { system::unmap(self.start) }
+    }
+}
+
+#[cfg(all(unix, not(any(miri, loom))))]
+mod system {
+    use std::ptr::NonNull;
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+    use super::HUGE_PAGE_BYTES;
+
+    /// `None` if the system has none to give.
+    pub(super) fn map() -> Option<NonNull<u8>> {
+        let mapped = 2 * HUGE_PAGE_BYTES;
+        let wanted = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: memory at a place that the system chooses is nobody else's.
+        let start =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, wanted, MapFlags::PRIVATE) }.ok()?;
+        let start = start.cast::<u8>();
+        let before = start.align_offset(HUGE_PAGE_BYTES);
+        // SAFETY: a mapping begins with a page, so `before` is less than the region's length: all three parts lie in it,
+        // and nobody knows of the first and the last.
+        unsafe {
+            let region = start.add(before);
+            give_back(start, before);
+            give_back(region.add(HUGE_PAGE_BYTES), mapped - before - HUGE_PAGE_BYTES);
+            NonNull::new(region)
+        }
+    }
+
+    /// # Safety
+    /// `start` came from [`map`], and nobody uses it any more.
+    pub(super) unsafe fn unmap(start: NonNull<u8>) {
         // SAFETY: what this function asks for.
-        Region(unsafe { Pages::from_memory(start, LAYOUT) })
+        unsafe { give_back(start.as_ptr(), HUGE_PAGE_BYTES) }
+    }
+
+    /// # Safety
+    /// The system gave these bytes, and nobody uses them any more.
+    unsafe fn give_back(start: *mut u8, bytes: usize) {
+        if bytes > 0 {
+            // It refuses only to cut a mapping in two where a process has too many of them: then the bytes stay.
+            // SAFETY: what this function asks for.
+            let _refused = unsafe { rustix::mm::munmap(start.cast(), bytes) };
+        }
+    }
+}
+
+/// Where a region comes from the allocator of the program; a huge page need not be found there.
+#[cfg(not(all(unix, not(any(miri, loom)))))]
+mod system {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::ptr::NonNull;
+
+    use super::HUGE_PAGE_BYTES;
+
+    const LAYOUT: Layout = Layout::new::<[u64; HUGE_PAGE_BYTES / 8]>();
+
+    /// `None` if the program has no memory left.
+    pub(super) fn map() -> Option<NonNull<u8>> {
+        // SAFETY: the size is not 0.
+        NonNull::new(unsafe { alloc_zeroed(LAYOUT) })
+    }
+
+    /// # Safety
+    /// `start` came from [`map`], and nobody uses it any more.
+    pub(super) unsafe fn unmap(start: NonNull<u8>) {
+        // SAFETY: by the caller's word it came from `alloc_zeroed` with this layout.
+        unsafe { dealloc(start.as_ptr(), LAYOUT) }
     }
 }

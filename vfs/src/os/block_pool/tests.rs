@@ -81,45 +81,6 @@ fn blocks_of_many_lengths_keep_their_bytes_apart() {
     assert!(all.iter().all(|(byte, block)| block.bytes().iter().all(|other| other == byte)));
 }
 
-#[test]
-fn large_blocks_take_memory_that_was_freed_and_keep_their_bytes_apart() {
-    let (pool, left) = (Arc::new(BlockPool::default()), Arc::default());
-    let mut held: Vec<(u8, ThinArc<Counted>)> = Vec::new();
-    for nth in 0u32..100 {
-        let len = POOLED_BYTES_MAX + (nth * 7919 % 500_000) as usize;
-        let byte = nth.to_le_bytes()[0];
-        held.push((byte, filled(&pool, &left, len, byte)));
-        if held.len() > 6 {
-            let (byte, block) = held.remove((nth % 5) as usize);
-            assert!(block.bytes().iter().all(|&found| found == byte), "another wrote into block {byte}");
-        }
-    }
-    for (byte, block) in held {
-        assert!(block.bytes().iter().all(|&found| found == byte), "another wrote into block {byte}");
-    }
-    assert_eq!(left.load(Ordering::Relaxed), 0);
-}
-
-#[test]
-fn no_more_than_a_few_large_blocks_are_kept() {
-    let (pool, left) = (Arc::new(BlockPool::default()), Arc::default());
-    let kept = || pool.large.kept();
-    let several: Vec<_> = (1..=6).map(|mib| filled(&pool, &left, mib << 20, 1)).collect();
-    assert!(kept().is_empty());
-    drop(several);
-    // The last four that were freed would be 18 MiB.
-    let mib = |bytes: &usize| bytes >> 20;
-    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 5, 6]);
-    // The nearest is taken, and brought to the length that is asked for.
-    let block = filled(&pool, &left, 5 << 20, 2);
-    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 6]);
-    drop(block);
-    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 6, 5]);
-    // What is longer than all that may be kept is not kept, nor is what was made longer for it.
-    drop(filled(&pool, &left, 17 << 20, 3));
-    assert_eq!(kept().iter().map(mib).collect::<Vec<_>>(), [4, 5]);
-}
-
 /// A pool whose memory `steps` bring in, when they are told to.
 fn grown_by(steps: &Arc<Steps>) -> Arc<BlockPool> {
     let pool = Arc::new(BlockPool::default());

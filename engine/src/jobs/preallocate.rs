@@ -5,25 +5,25 @@ use esker_vfs::scheduler::{Job, Progress};
 use esker_wal::PreallocateTask;
 
 /// See the module. Whatever becomes of it, writers can do without.
-pub(super) struct Prepare {
-    preparation: Option<PreallocateTask>,
+pub(super) struct Preallocate {
+    task: Option<PreallocateTask>,
 }
 
-impl Prepare {
-    /// The job that does `preparation`.
-    pub(super) fn new(preparation: PreallocateTask) -> Self {
-        Prepare { preparation: Some(preparation) }
+impl Preallocate {
+    /// The job that does `task`.
+    pub(super) fn new(task: PreallocateTask) -> Self {
+        Preallocate { task: Some(task) }
     }
 }
 
-impl Job for Prepare {
+impl Job for Preallocate {
     fn name(&self) -> &'static str {
-        "log preparation"
+        "log preallocation"
     }
 
     fn step(&mut self) -> Progress {
-        if let Some(preparation) = self.preparation.take() {
-            preparation.run();
+        if let Some(task) = self.task.take() {
+            task.run();
         }
         Progress::Done
     }
