@@ -50,7 +50,7 @@ fn whole<H>(len: usize) -> Layout {
 }
 
 impl<H> ThinArc<H> {
-    /// Memory taken beside the bytes, in bytes, at most: the [`Inner`], and what the allocator needs and rounds up.
+    /// Memory taken beside the bytes, in bytes, at most: the `Inner`, and what the allocator needs and rounds up.
     pub const OVERHEAD_BYTES: usize = size_of::<Inner<H>>() + 40;
 
     /// `header` and `len` bytes in memory from `pool`: first `bytes`, which are not more, then arbitrary ones: to clear
