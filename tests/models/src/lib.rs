@@ -9,21 +9,21 @@
 #[cfg(loom)]
 mod block;
 #[cfg(loom)]
+#[path = "../../../vfs/src/os/block_pool/mod.rs"]
+pub mod block_pool;
+#[cfg(loom)]
 #[path = "../../../sstable/src/cache/mod.rs"]
 mod cache;
 #[cfg(loom)]
-pub mod fs;
-#[cfg(loom)]
 #[path = "../../../base/src/event_count/mod.rs"]
 mod event_count;
+#[cfg(loom)]
+pub mod fs;
 #[cfg(loom)]
 #[path = "../../../engine/src/memtable/mod.rs"]
 mod memtable;
 #[cfg(loom)]
 pub mod os;
-#[cfg(loom)]
-#[path = "../../../vfs/src/os/block_pool/mod.rs"]
-pub mod block_pool;
 #[cfg(loom)]
 #[path = "../../../vfs/src/scheduler/seam.rs"]
 pub mod scheduler;
