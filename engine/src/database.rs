@@ -13,6 +13,7 @@ use esker_manifest::Edit;
 
 use crate::batch::Batch;
 use crate::core::Core;
+use crate::health::closed;
 use crate::jobs::collect_garbage_now;
 use crate::keyspace::Keyspace;
 use crate::metrics::{BlobMetrics, DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
@@ -416,8 +417,7 @@ impl Core {
         self.progress.notify_all();
         self.wait_for_hands();
         // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
-        self.versions
-            .close(self.health.check().err().unwrap_or(Error::Closed { why: "close() was called" }));
+        self.versions.close(self.health.check().err().unwrap_or_else(closed));
         collect_garbage_now(self);
         *self.lock.lock() = None;
         self.progress.notify_all();

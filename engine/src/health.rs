@@ -132,7 +132,7 @@ impl Core {
     pub(crate) fn in_place(&self) -> Result<()> {
         let in_place = match &*self.lock.lock() {
             Some(lock) => lock.still_in_place(),
-            None => return Err(Error::Closed { why: "close() was called" }),
+            None => return Err(closed()),
         };
         if in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })? {
             return Ok(());
@@ -143,7 +143,7 @@ impl Core {
     }
 }
 
-/// What whoever comes after `close` hears.
+/// The error of a call that comes after `close`.
 pub(crate) fn closed() -> Error {
     Error::Closed { why: "close() was called on this handle or a clone of it" }
 }

@@ -11,7 +11,7 @@ use esker_tests::setup::{Mode, Setup};
 use esker_tests::{callbacks, clock, enospc, metamorphic, model, transactions};
 
 /// A hunt may take so many cases. (Not so much time: that would be the machine's.)
-const HUNT_CASES: u64 = 20_000;
+const HUNT_CASES: u64 = 10_000;
 
 /// The suites find each bug of `bugs`, and without it they find nothing.
 fn caught(bugs: impl Iterator<Item = Bug>) {
