@@ -82,6 +82,8 @@ pub enum SealReason {
     Asked,
     /// The database is closing.
     Closing,
+    /// Hardly anybody wrote to it any more, and reads had spent about as much time in it as its flush takes.
+    Reads,
 }
 
 /// Receives events. Must not block; a panic is contained and counted, and changes nothing else.

@@ -59,7 +59,7 @@ pub use pick::{pick, pick_among};
 pub use plan::{Plan, Reason};
 pub use range::{RangeRequest, RangeStep, plan_range};
 pub use run::{MergeRun, RemoveFile, RunInput, RunOutput, RunSource};
-pub use score::{Score, score};
+pub use score::{Score, base_level, score};
 pub use settings::{Load, Settings};
 pub use subcompaction::Part;
 pub use sublevels::{Sublevels, flush_cut};

@@ -48,6 +48,13 @@ pub enum Reason {
         /// The depth that was to be reached.
         trigger: usize,
     },
+    /// Reads have paid for a merge of level 0.
+    Read {
+        /// The most tables over one key.
+        depth: usize,
+        /// How many tables there are.
+        tables: usize,
+    },
     /// A level is larger than its target.
     Full {
         /// The level.
@@ -89,6 +96,9 @@ impl fmt::Display for Reason {
         match self {
             Reason::Level0 { depth, tables, trigger } => {
                 write!(f, "level 0 is {depth} deep ({tables} tables), the trigger is {trigger}")
+            }
+            Reason::Read { depth, tables } => {
+                write!(f, "reads have paid for a merge of level 0, which is {depth} deep ({tables} tables)")
             }
             Reason::Full { level, bytes, target } => {
                 write!(f, "level {level} holds {}, its target is {}", size(*bytes), size(*target))
@@ -175,6 +185,8 @@ impl Plan {
         match (self.reason, self.trivial_move) {
             (Reason::Level0 { .. }, false) => "merge level 0",
             (Reason::Level0 { .. }, true) => "move level 0",
+            (Reason::Read { .. }, false) => "merge read level 0",
+            (Reason::Read { .. }, true) => "move read level 0",
             (Reason::Full { .. }, false) => "merge full level",
             (Reason::Full { .. }, true) => "move full level",
             (Reason::Unneeded { .. }, false) => "merge unneeded level",

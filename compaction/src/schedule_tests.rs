@@ -387,7 +387,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => any::<usize>().prop_map(Action::Abandon),
         1 => Just(Action::TakeSnapshot),
         1 => any::<usize>().prop_map(Action::DropSnapshot),
-        1 => any::<bool>().prop_map(|rested| Action::Load(if rested { Load::Rested } else { Load::Flushing })),
+        1 => prop::sample::select(vec![Load::Rested, Load::Flushing, Load::Read]).prop_map(Action::Load),
         1 => (0..KEYS, 1u16..40).prop_map(|(from, len)| Action::CompactRange(from, len)),
     ]
 }
@@ -424,6 +424,10 @@ proptest! {
         world.settle();
         world.check()?;
         prop_assert_eq!(to_collect(&world.tree(), &world.settings), []);
+        world.load = Load::Read;
+        world.settle();
+        world.check()?;
+        prop_assert!(world.tree().levels[0].is_empty());
         world.compact_range(Vec::new(), None);
         world.check()?;
         world.check_compacted()?;

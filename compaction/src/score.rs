@@ -67,13 +67,25 @@ pub fn score(tree: &Tree, settings: &Settings, load: Load) -> Score {
     Score { base_level, targets, levels, l0_depth, l0_tables: l0.len(), pending_bytes }
 }
 
+/// The level that level 0 of `tree` is merged into, from 1 on. It may be empty.
+///
+/// ```
+/// use esker_compaction::{Settings, base_level};
+/// assert_eq!(base_level(&esker_manifest::Tree::default(), &Settings::default()), 6);
+/// ```
+pub fn base_level(tree: &Tree, settings: &Settings) -> u8 {
+    targets(tree, settings).0
+}
+
 /// Depth decides. Tables that overlap little never get deep, so their number and bytes count a little.
 fn l0_score(depth: usize, tables: usize, bytes: u64, settings: &Settings, load: Load) -> f64 {
-    let trigger = settings.l0_trigger(load) as f64;
+    let trigger = settings.l0_trigger(if load == Load::Read { Load::Rested } else { load }) as f64;
     let by_depth = depth as f64 / trigger;
     let by_count = tables as f64 / (16.0 * trigger);
     let by_bytes = bytes as f64 / (trigger * settings.base_bytes as f64);
-    by_depth.max(by_count).max(by_bytes)
+    let score = by_depth.max(by_count).max(by_bytes);
+    // Due, and no more urgent than it was.
+    if load == Load::Read && depth > 0 { score.max(1.0) } else { score }
 }
 
 /// The base level, each level's target, and the level to be emptied because the data has shrunk too

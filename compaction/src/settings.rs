@@ -61,13 +61,15 @@ impl Default for Settings {
 
 /// Whether level 0 is growing. Merging it early then means merging the level below once more for every
 /// few flushes, so it waits for more of them to share the cost; once nothing comes any more, readers
-/// come first.
+/// come first, and where they are many, they have all of it merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// No flush for a while.
     Rested,
     /// Flushes follow one another.
     Flushing,
+    /// No flush for a while, and reads have spent as much time in level 0 as it takes to merge it.
+    Read,
 }
 
 impl Settings {
@@ -76,6 +78,7 @@ impl Settings {
         match load {
             Load::Rested => self.l0_tables_trigger,
             Load::Flushing => self.l0_tables_trigger_loaded,
+            Load::Read => 1,
         }
     }
 

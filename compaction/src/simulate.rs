@@ -195,7 +195,7 @@ impl<F: FnMut(f64, &Plan)> Simulation<'_, F> {
     fn resting_from(&self) -> f64 {
         match self.load {
             Load::Flushing => self.last_flush + REST_SECONDS,
-            Load::Rested => f64::INFINITY,
+            Load::Rested | Load::Read => f64::INFINITY,
         }
     }
 

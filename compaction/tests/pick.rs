@@ -8,10 +8,10 @@
 //! |---|---|---|
 //! | `settings` | `name=value` words; sizes in KiB | the settings that differ from the defaults |
 //! | `tree` | tables: `L5 000012 a-m 320 tombstones=5/100 ranges=1 hidden=7 operands=1 seqnos=3-9` (KiB; `m)` excludes m) | the tree |
-//! | `score [flushing]` | | base level, targets, scores, pending bytes |
+//! | `score [flushing\|read]` | | base level, targets, scores, pending bytes |
 //! | `sublevels` | | sublevel of each level-0 table, and the stacks |
 //! | `flush-cut` | | where a flush would be cut |
-//! | `pick [snapshot=N] [flushing]` | | the plan, its cuts and its span |
+//! | `pick [snapshot=N] [flushing\|read]` | | the plan, its cuts and its span |
 //! | `start [snapshot=N]` | | picks, and the plan's job runs from now on |
 //! | `end` | | the oldest job ends without having changed anything |
 //! | `settle [snapshot=N]` | | picks and carries out (tables become one table, hidden versions vanish, tombstones at the bottom) until there is nothing to do |
@@ -46,7 +46,11 @@ fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
 }
 
 fn load(words: &[&str]) -> Load {
-    if words.contains(&"flushing") { Load::Flushing } else { Load::Rested }
+    match words {
+        _ if words.contains(&"flushing") => Load::Flushing,
+        _ if words.contains(&"read") => Load::Read,
+        _ => Load::Rested,
+    }
 }
 
 fn number(text: &str) -> u64 {

@@ -7,6 +7,7 @@
 //! | `dead_ranges` | scans and the walk behind deletes; commits watch and cut them (its own lock) | scans that meet many tombstones |
 //! | `commits` | whoever leads a commit group | – |
 //! | `group_sync` | whoever syncs | – |
+//! | `read_costs` | reads, every so often; the upkeep job (its own locks) | the upkeep job, whoever picks a compaction |
 //! | `versions` | flush, compaction, keyspace changes (its own lock) | – |
 //! | `health` | the first fatal failure, `close` | every write |
 //!
@@ -17,9 +18,10 @@
 //!   meanwhile was not all noted. And for a rotation over `current`'s install lock, the group sync's state lock, the recycled log's,
 //!   the backlog's and the jobs'; over `lock`, for a look whether the directory is still in place; and, where the new log's
 //!   number is the first that is not reserved, over the manifest's `committer`, with a sync. A scan only tries for it: a callback
-//!   within a commit may scan.
+//!   within a commit may scan. (What reads cost is counted under a lock that is tried for, too.)
 //! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
-//! - The jobs' `looking` is held over their other locks and that of the snapshots, while a compaction is picked.
+//! - The jobs' `looking` is held over their other locks and those of the snapshots and of what reads have paid, while a compaction is
+//!   picked.
 //! - A transaction that keeps losing holds the [`ConflictPriority`] over all that its closure does.
 
 use std::collections::BTreeMap;
@@ -53,6 +55,7 @@ use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites};
 use crate::pressure::Pressure;
+use crate::read_costs::ReadCosts;
 use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::{CurrentSuperVersion, MemtableAndLog};
@@ -91,6 +94,7 @@ pub(crate) struct Core {
     pub(crate) health: Arc<Health>,
     pub(crate) pressure: Pressure,
     pub(crate) metrics: Metrics,
+    pub(crate) read_costs: ReadCosts,
     /// Where tables lie and what reading them shares: open files, the block cache, the ledger.
     pub(crate) tables: TableContext,
     pub(crate) jobs: Jobs,

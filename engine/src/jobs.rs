@@ -26,7 +26,7 @@ mod tests;
 mod upkeep;
 mod warm;
 
-pub(crate) use compact::Carrying;
+pub(crate) use compact::{Carrying, load};
 pub(crate) use garbage::{collect_garbage_now, remove_files};
 
 use std::sync::{Arc, OnceLock, Weak};

@@ -50,6 +50,7 @@ mod open;
 mod operators;
 mod options;
 mod pressure;
+mod read_costs;
 mod reader;
 mod recent_writes;
 mod recovery;

@@ -12,6 +12,9 @@ use esker_base::{KeyspaceId, OpCost};
 /// Stripes of the read counters; threads beyond share.
 const STRIPES: usize = 16;
 
+/// One get of so many speaks for all. No power of two, to be in step with nobody's habits.
+const SAMPLED: u64 = 61;
+
 /// Buckets of a histogram: bucket `i` counts durations of `2^i` to `2^(i+1)` nanoseconds.
 const BUCKETS: usize = 40;
 
@@ -129,30 +132,22 @@ fn stripe_of_this_thread() -> usize {
 }
 
 impl Metrics {
-    /// What `read`, a get or several, says; what it costs goes into `cost` and the counters.
+    /// A get, or several, that cost `cost`. Every so often it speaks for those that were counted beside it since the last one
+    /// that did: for how many.
     #[inline]
-    pub(crate) fn counting<R>(&self, cost: &mut OpCost, read: impl FnOnce(&mut OpCost) -> R) -> R {
-        let mut of_read = OpCost::default();
-        let found = read(&mut of_read);
-        self.count_get(&of_read);
-        cost.add(&of_read);
-        found
-    }
-
-    /// A get, or several, that cost `cost`.
-    #[inline]
-    fn count_get(&self, cost: &OpCost) {
+    pub(crate) fn count_get(&self, cost: &OpCost) -> u64 {
         let stripe = &self.stripes[stripe_of_this_thread()];
         let add = |counter: &AtomicU64, n: u64| {
             if n > 0 {
                 counter.fetch_add(n, Ordering::Relaxed);
             }
         };
-        add(&stripe.gets, cost.calls);
+        let before = stripe.gets.fetch_add(cost.calls, Ordering::Relaxed);
         add(&stripe.filter_negatives, cost.filter_negatives);
         add(&stripe.filter_false_positives, cost.filter_false_positives);
         add(&stripe.blocks_from_cache, cost.blocks_from_cache);
         add(&stripe.blocks_from_disk, cost.blocks_from_disk);
+        ((before + cost.calls) / SAMPLED - before / SAMPLED) * SAMPLED
     }
 
     /// A commit. In the commit queue's turn, where nobody else counts any: so a load and a store lose nothing and need
@@ -185,6 +180,11 @@ impl Metrics {
     /// A log of `bytes` was closed: under the commit lock, once another is in its place.
     pub(crate) fn count_log(&self, bytes: u64) {
         self.log_bytes_retired.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of the keys and values in commits.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.user_bytes.load(Ordering::Relaxed)
     }
 
     /// What was written to logs that were closed.

@@ -468,6 +468,7 @@ impl Opening {
             health,
             pressure: Pressure::default(),
             metrics: Metrics::default(),
+            read_costs: crate::read_costs::ReadCosts::default(),
             jobs: Jobs::default(),
             progress: EventCount::new(),
             backlog: SharedBacklog::default(),

@@ -97,7 +97,7 @@ pub struct DatabaseOptions {
     /// See [`WhenStalled`]. Default: wait.
     pub when_stalled: WhenStalled,
     /// A memtable is sealed and flushed when its entries and its index take this much, or when it has 1,000 range deletions;
-    /// keyspaces share it.
+    /// keyspaces share it. (Reads may have one at rest flushed sooner: [`compact_for_reads`](Self::compact_for_reads).)
     /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
     /// larger level-0 tables and a longer log to replay. 1 KiB … 64 GiB, of which 64 KiB … 4 GiB are sensible.
     /// Memtables that were flushed leave up to one and a half times as much to the next ones, until two to four seconds have passed
@@ -129,13 +129,18 @@ pub struct DatabaseOptions {
     pub compaction_threads: usize,
     /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
     /// seconds; while flushes follow one another, when it is four times as many (or
-    /// `l0_tables_slowdown`, if that is less), so that more of them share a merge. 1 … 64. Default: 4.
+    /// `l0_tables_slowdown`, if that is less), so that more of them share a merge. (See
+    /// [`compact_for_reads`](Self::compact_for_reads) too.) 1 … 64. Default: 4.
     pub l0_tables_trigger: usize,
     /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. `l0_tables_trigger` … 1000.
     /// Default: 24.
     pub l0_tables_slowdown: usize,
     /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 40.
     pub l0_tables_stop: usize,
+    /// Flush the memtable, and merge level 0, once reads have spent about as much time in them as that takes. Only where hardly anybody
+    /// writes (so little that it would take more than a minute to double the memtable, and no flush for five seconds), and where it
+    /// writes at most `1 + level_fanout` bytes for each that lies there. `false`: reads never have anything written. Default: true.
+    pub compact_for_reads: bool,
     /// The smallest size worth a level of its own between level 0 and the last, in bytes: larger makes fewer levels. Less than `table_bytes` counts
     /// as that. 1 KiB … 16 TiB. Default: 64 MiB.
     pub level_base_bytes: u64,
@@ -171,6 +176,7 @@ impl Default for DatabaseOptions {
             l0_tables_trigger: 4,
             l0_tables_slowdown: 24,
             l0_tables_stop: 40,
+            compact_for_reads: true,
             level_base_bytes: 64 << 20,
             level_fanout: 10,
             table_bytes: 32 << 20,

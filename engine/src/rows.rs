@@ -18,6 +18,7 @@
 
 mod apart;
 pub(crate) mod dead;
+mod home;
 mod lent;
 mod progress;
 mod reverse;
@@ -34,7 +35,7 @@ use esker_base::range_tombstone::Fragment;
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_sstable::BlobWalk;
 
-use self::dead::KnownDead;
+use self::home::Home;
 use self::lent::Standing;
 use self::progress::{Progress, disorder};
 use crate::get::{CHAIN_BYTES_MAX, count_operand};
@@ -133,7 +134,7 @@ pub(crate) struct Rows {
     failed: Option<Error>,
     /// Passing this many dead rows in a row takes the walk to [`Rows::cross_dead_run`].
     dead_run: u32,
-    dead_ranges: Option<KnownDead>,
+    home: Home,
 }
 
 /// What a step in a run did.
@@ -186,7 +187,7 @@ impl Rows {
             cost,
             failed: None,
             dead_run: u32::MAX,
-            dead_ranges: None,
+            home: Home::default(),
         }
     }
 
@@ -200,6 +201,7 @@ impl Rows {
     #[inline]
     fn begin_walk(&mut self) {
         self.cost.seeks += 1;
+        self.home.count_seek();
         self.progress.begin();
     }
 
@@ -342,7 +344,10 @@ impl Rows {
                 Run::On
             }
             RunStep::Leads { .. } => self.run_back_overwritten(),
-            RunStep::Ended => self.run_back_elsewhere(),
+            RunStep::Ended => {
+                self.count_visit();
+                self.run_back_elsewhere()
+            }
             RunStep::Stays => {
                 self.stand = Stand::AloneReverse;
                 Run::Stays
@@ -654,7 +659,7 @@ impl Rows {
     /// Keep a copy of the merge's operand; `held` counts the bytes of those that came from tables.
     fn keep_operand(&self, operands: &mut Vec<Vec<u8>>, held: &mut usize) -> Result<()> {
         let operand = self.merge.value();
-        if self.merge.leader().is_some_and(|leader| !self.infos[leader].in_memory) {
+        if self.merge.leader().is_some_and(|leader| self.infos[leader].level.is_some()) {
             count_operand(&self.key, operand, held, self.chain_bytes_max)?;
         }
         operands.push(memory::copied(operand, "a merge operand")?);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use esker_base::bounds::Bounds;
 use esker_base::{MergeOperator, OpCost, Result, SeqNo};
-use esker_manifest::{Level, TableHandle, Tree};
+use esker_manifest::{TableHandle, Tree};
 use esker_sstable::CursorOptions;
 
 use crate::core::Core;
@@ -47,9 +47,10 @@ impl ScanView {
         let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
         let mut rows =
             Rows::new(sources, Sight { read_seqno: self.read_seqno, own }, bounds, self.operator.clone());
+        rows.belong_to(self);
         // Of what a transaction itself has put there nobody else knows.
         if self.own.as_ref().is_none_or(|(memtable, _)| memtable.is_empty()) {
-            rows.know_dead_ranges(self.keyspace, &self.core);
+            rows.know_dead_ranges();
         }
         Ok(rows)
     }
@@ -69,14 +70,17 @@ impl ScanView {
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             let tombstones = memtable.tombstones(self.keyspace);
             let info = SourceInfo {
-                in_memory: true,
+                level: None,
                 largest_seqno: SeqNo::MAX,
                 tombstones: tombstones.into_iter().collect(),
             };
             sources.push((Source::Memtable(memtable.cursor(self.keyspace)), info));
         }
         let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };
-        for run in self.tree.levels.iter().flat_map(Level::runs) {
+        let levels = (0u8..).zip(&self.tree.levels);
+        for (level, run) in
+            levels.flat_map(|(number, level)| level.runs().iter().map(move |run| (number, run)))
+        {
             let tables = run.tables();
             let first = tables.partition_point(|t| ends_before_start(&t.meta.bounds, bounds));
             let within = tables[first..].partition_point(|t| touches(bounds, &t.meta.bounds));
@@ -89,7 +93,7 @@ impl ScanView {
                     continue;
                 }
                 let mut info =
-                    SourceInfo { in_memory: false, largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
+                    SourceInfo { level: Some(level), largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
                 for table in stretch {
                     info.largest_seqno = info.largest_seqno.max(table.meta.largest_seqno);
                     if table.meta.range_tombstones > 0 {

@@ -60,8 +60,8 @@ impl Source {
 
 /// What a scan knows of a source besides its entries.
 pub(crate) struct SourceInfo {
-    /// It is a memtable: what it holds is in memory already.
-    pub(crate) in_memory: bool,
+    /// The level of its tables; none: it is a memtable, and what it holds is in memory already.
+    pub(crate) level: Option<u8>,
     /// No entry of the source has a larger number.
     pub(crate) largest_seqno: SeqNo,
     /// Its range tombstones; empty ones are left out.

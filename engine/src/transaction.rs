@@ -192,7 +192,7 @@ impl Transaction {
             read_seqno: self.pin.seqno(),
             own: Some(&self.own),
         };
-        keyspace.core().metrics.counting(cost, |cost| read(&view, cost))
+        keyspace.core().counting(keyspace.id(), cost, |cost| read(&view, cost))
     }
 
     /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.

@@ -10,14 +10,22 @@ use esker_layouts::map::MapStore;
 use tempfile::TempDir;
 
 /// How a store is set up, where an experiment wants it otherwise than by default.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Setup {
-    /// Settings of the database.
+    /// Settings of the database. Reads have nothing merged here, unlike by default: what one costs is not to depend on
+    /// how many were measured before it.
     pub database: DatabaseOptions,
     /// Settings of its keyspace; the merge operator is the layouts' own.
     pub keyspace: KeyspaceOptions,
     /// Whether its files are held in memory: for many small stores that would wait for one disk.
     pub in_memory: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let database = DatabaseOptions { compact_for_reads: false, ..DatabaseOptions::default() };
+        Setup { database, keyspace: KeyspaceOptions::default(), in_memory: false }
+    }
 }
 
 /// Opens empty stores of one kind.

@@ -6,6 +6,7 @@ use esker_manifest::TableHandle;
 
 use super::{MOVED_TABLES_MAX, Picker, Tables, bytes};
 use crate::plan::{Plan, Reason, hull};
+use crate::settings::Load;
 use crate::sublevels::Sublevels;
 
 impl Picker<'_> {
@@ -21,10 +22,12 @@ impl Picker<'_> {
     }
 
     fn level0_reason(&self) -> Reason {
-        Reason::Level0 {
-            depth: self.score.l0_depth,
-            tables: self.score.l0_tables,
-            trigger: self.settings.l0_trigger(self.load),
+        let (depth, tables) = (self.score.l0_depth, self.score.l0_tables);
+        match self.load {
+            Load::Read => Reason::Read { depth, tables },
+            Load::Rested | Load::Flushing => {
+                Reason::Level0 { depth, tables, trigger: self.settings.l0_trigger(self.load) }
+            }
         }
     }
 

@@ -60,6 +60,16 @@ fn level_0_grows_deeper_while_flushes_come() {
     assert!((level0(Load::Flushing) - 8.0 / 16.0).abs() < 1e-9);
 }
 
+/// What reads have paid for is due, but does not go before what would have been more urgent without.
+#[test]
+fn what_reads_have_paid_for_is_due_and_no_more() {
+    let level0 = |tables: &[(u8, u64)]| score(&tree(tables), &Settings::default(), Load::Read).levels[0];
+    assert!(level0(&[(6, 500)]) < 1.0);
+    assert!((level0(&[(0, 40), (6, 500)]) - 1.0).abs() < 1e-9);
+    let eight: Vec<_> = (0..8).map(|_| (0, 40)).chain([(6, 500)]).collect();
+    assert!((level0(&eight) - 2.0).abs() < 1e-9);
+}
+
 #[test]
 fn pending_bytes_count_what_has_to_be_read() {
     assert_eq!(scored(&[(5, 60), (6, 600)]).pending_bytes, 0);

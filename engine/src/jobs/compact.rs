@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use esker_base::event::Event;
-use esker_base::{Error, FileNumber, Result, SeqNo};
+use esker_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
 use esker_compaction::{JobId, LevelCursor, Load, MergeRun, Plan, RunOutput};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
@@ -153,22 +153,30 @@ const ASIDE: Duration = Duration::from_millis(5);
 /// to, which costs readers a few tables more until the next flush.
 const REST: Duration = Duration::from_secs(5);
 
-fn load(core: &Core, tree: &Tree) -> Load {
-    let Some(newest) = tree.levels[0].tables().first() else { return Load::Rested };
+/// The load on level 0 of `tree`, where reads have paid for a merge of tables up to `paid`.
+pub(crate) fn load(core: &Core, tree: &Tree, paid: Option<FileNumber>) -> Load {
+    let tables = tree.levels[0].tables();
+    let Some(newest) = tables.first() else { return Load::Rested };
     let age = core.env.clock.wall_millis().saturating_sub(newest.meta.created_millis);
-    if core.jobs.settling() || Duration::from_millis(age) >= REST { Load::Rested } else { Load::Flushing }
+    if !core.jobs.settling() && Duration::from_millis(age) < REST {
+        return Load::Flushing;
+    }
+    let is_paid = paid.is_some_and(|paid| tables.iter().any(|table| table.number() <= paid));
+    if is_paid { Load::Read } else { Load::Rested }
 }
 
 /// The most urgent plan over all keyspaces, its inputs claimed.
 fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
     let settings = table_io::compaction_settings(&core.options);
     let oldest = core.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
+    let paid = core.read_costs.paid();
+    let load = |keyspace: KeyspaceId, tree: &Tree| load(core, tree, paid.get(&keyspace).copied());
     // The claims first, the version second: a claim that is gone has its result in the version. The other
     // way round, a job that ended in between would have its inputs picked again.
     let mut busy = core.jobs.busy();
     let version = core.versions.current();
     let keyspaces = version.keyspaces().iter().filter(|keyspace| !keyspace.tree.is_empty());
-    let trees = keyspaces.map(|keyspace| (keyspace.id, &*keyspace.tree, load(core, &keyspace.tree)));
+    let trees = keyspaces.map(|keyspace| (keyspace.id, &*keyspace.tree, load(keyspace.id, &keyspace.tree)));
     let plan = esker_compaction::pick_among(trees, &settings, &busy, oldest)?;
     let claim = busy.start(&plan);
     drop(busy);

@@ -1,5 +1,6 @@
 //! Upkeep: the timed log sync of `Durability::Interval`, the removal of tables that readers held
-//! on to after they had been compacted away, and the return of memory that no memtable takes and of space that no log takes.
+//! on to after they had been compacted away, the return of memory that no memtable takes and of space that no log takes, and
+//! flushes and compactions that reads have paid for.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use crate::core::Core;
 use crate::options::Durability;
+use crate::read_costs::ReadAccounts;
 
 /// How often garbage, and work for compactions, is looked for.
 const EVERY: Duration = Duration::from_secs(1);
@@ -26,6 +28,7 @@ pub(super) struct Upkeep {
     looked: Duration,
     /// Since when neither was looked at.
     spare_since: Duration,
+    read_accounts: ReadAccounts,
 }
 
 impl Upkeep {
@@ -39,7 +42,14 @@ impl Upkeep {
             Durability::Interval(every) => Some((every, now.saturating_add(every))),
             _ => None,
         };
-        Some(Upkeep { core: Arc::downgrade(core), sync, rested: false, looked: now, spare_since: now })
+        Some(Upkeep {
+            core: Arc::downgrade(core),
+            sync,
+            rested: false,
+            looked: now,
+            spare_since: now,
+            read_accounts: ReadAccounts::default(),
+        })
     }
 
     /// Come again when the next thing is due.
@@ -97,7 +107,8 @@ impl Job for Upkeep {
                 core.give_log_space_back();
             }
         }
-        // A snapshot that was dropped may have left garbage to clean up.
+        self.read_accounts.weigh(&core);
+        // Reads may have paid for a merge, and a snapshot that was dropped may have left garbage to clean up.
         core.jobs.start_compactions();
         self.rest(core.env.clock.monotonic())
     }

@@ -1,7 +1,6 @@
 //! Crossing a run of dead rows: ask whether it is known, walk what is not, remember what was found.
 
 use std::ops::Bound;
-use std::sync::Weak;
 
 use esker_base::key::after;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Result};
@@ -14,27 +13,19 @@ use crate::dead_ranges::KeyRange;
 /// After this many times [`Rows`]'s `dead_run` a run is worth remembering.
 pub(crate) const REMEMBERED_AFTER: u32 = 4;
 
-/// Where dead ranges are known.
-pub(super) struct KnownDead {
-    keyspace: KeyspaceId,
-    core: Weak<Core>,
-}
-
 impl Rows {
-    /// Ask `core` for dead ranges of `keyspace`, and tell it of those that are found.
-    pub(crate) fn know_dead_ranges(&mut self, keyspace: KeyspaceId, core: &Weak<Core>) {
-        let Some(open) = core.upgrade() else { return };
-        self.dead_run = open.options.dead_run;
-        self.dead_ranges = Some(KnownDead { keyspace, core: Weak::clone(core) });
+    /// Ask the database for dead ranges, and tell it of those that are found.
+    pub(crate) fn know_dead_ranges(&mut self) {
+        if let Some((_, core)) = self.home.find() {
+            self.dead_run = core.options.dead_run;
+        }
     }
 
     /// `dead_run` dead rows have been passed, the last of them `self.key`, and the merge stands on an entry
     /// that was not looked at: find the next row from there.
     #[cold]
     pub(super) fn cross_dead_run(&mut self, forward: bool) -> Result<()> {
-        let core =
-            self.dead_ranges.as_ref().and_then(|known| Some((known.keyspace, known.core.upgrade()?)));
-        let Some((keyspace, core)) = core else {
+        let Some((keyspace, core)) = self.home.find() else {
             // The database is closed: nothing is known, and nobody wants to hear.
             return if forward { self.walk_forward(true, u32::MAX) } else { self.walk_reverse(u32::MAX) }
                 .map(drop);

@@ -81,6 +81,7 @@ impl Rows {
     /// A row of another source goes before the next one.
     #[inline]
     pub(super) fn is_interrupted(&mut self) {
+        self.count_visit();
         let Standing { steps, lately, .. } = &mut self.standing;
         *lately = *lately - *lately / 16 + std::mem::take(steps).min(1 << 16);
     }

@@ -24,7 +24,7 @@ fn rows() -> Rows {
         writer.insert(SPACE, key, SeqNo(1 + n as u64), Kind::Put, b"old");
     }
     let source = |memtable: &Arc<Memtable>| {
-        let info = SourceInfo { in_memory: true, largest_seqno: SeqNo::MAX, tombstones: Vec::new() };
+        let info = SourceInfo { level: None, largest_seqno: SeqNo::MAX, tombstones: Vec::new() };
         (Source::Memtable(memtable.cursor(SPACE)), info)
     };
     let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };

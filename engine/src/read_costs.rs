@@ -1,0 +1,250 @@
+//! Read-triggered flushes and compactions: a memtable at rest is flushed, and a level 0 at rest merged, once reads have spent
+//! as much time in them as that takes.
+//!
+//! Where nobody writes any more, sizes and depths ask for nothing, and each read pays for ever for what the last writes have
+//! left in memory and in level 0. Whether there will be enough reads to be worth a merge nobody knows; who waits until they
+//! have cost as much has spent at most a small multiple of what was best (the ski rental of Karlin, Manasse, Rudolph and Sleator,
+//! *Competitive Snoopy Caching*, Algorithmica 3, 1988). LevelDB's seek compactions and Pebble's read-triggered ones go by
+//! counts of tables looked into in vain; here the count is of time.
+//!
+//! Everything is counted in bytes: those that a merge would have written meanwhile. Reads are counted by keyspace where it costs
+//! them little, and weighed once a second against the shape that the tree has then. However much they pay, no more is written
+//! for each byte that was new than by a step from level to level.
+
+use std::collections::BTreeMap;
+
+use esker_base::event::{Event, SealReason};
+use esker_base::sync::Mutex;
+use esker_base::{FileNumber, KeyspaceId, OpCost};
+use esker_compaction::{Load, base_level};
+use esker_manifest::Tree;
+
+use crate::core::Core;
+use crate::jobs::load;
+use crate::superversion::{MemtableAndLog, SuperVersion};
+use crate::table_io;
+
+/// So much does a merge write in the time of a get's look into a memtable (at 5 ns a byte: 0.2 µs), and into a run of level 0,
+/// whose filter mostly answers (0.075 µs).
+const GET_OF_MEMTABLE_BYTES: u64 = 40;
+const GET_OF_LEVEL0_BYTES: u64 = 15;
+/// Of a seek's look into either (0.7 µs), and of a walk that goes there for a row or a few, and back (0.18 µs).
+const SEEK_BYTES: u64 = 140;
+const VISIT_BYTES: u64 = 36;
+/// Of what a flush and a merge take however little they write: syncs, above all (5 ms).
+const JOB_BYTES: u64 = 1 << 20;
+
+/// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable.
+const LOOKS_TO_DOUBLE: u64 = 60;
+/// A memtable is not worth a table of its own below a part of its full size: reads find it in the processor's caches.
+const WORTH_FLUSHING: u64 = 64;
+
+/// Reads of one keyspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reads {
+    /// Gets, and those among them that looked into tables.
+    pub(crate) gets: u64,
+    pub(crate) gets_of_tables: u64,
+    pub(crate) seeks: u64,
+    /// How many times a walk came to a row of a memtable, and of level 0, from another source.
+    pub(crate) memtable_visits: u64,
+    pub(crate) level0_visits: u64,
+}
+
+impl Reads {
+    /// `times` as many.
+    pub(crate) fn times(self, times: u64) -> Reads {
+        Reads {
+            gets: self.gets * times,
+            gets_of_tables: self.gets_of_tables * times,
+            seeks: self.seeks * times,
+            memtable_visits: self.memtable_visits * times,
+            level0_visits: self.level0_visits * times,
+        }
+    }
+
+    fn add(&mut self, more: Reads) {
+        self.gets += more.gets;
+        self.gets_of_tables += more.gets_of_tables;
+        self.seeks += more.seeks;
+        self.memtable_visits += more.memtable_visits;
+        self.level0_visits += more.level0_visits;
+    }
+}
+
+/// What readers tell, and what they have paid for.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCosts {
+    /// Since they were last weighed.
+    counted: Mutex<BTreeMap<KeyspaceId, Reads>>,
+    /// Up to which table of level 0 a merge is paid for.
+    paid: Mutex<BTreeMap<KeyspaceId, FileNumber>>,
+}
+
+impl ReadCosts {
+    /// Up to which table of level 0 reads have paid for a merge, by keyspace.
+    pub(crate) fn paid(&self) -> BTreeMap<KeyspaceId, FileNumber> {
+        self.paid.lock().clone()
+    }
+}
+
+impl Core {
+    /// What `read`, a get or several of `keyspace`, says; what it costs goes into `cost` and the counters.
+    #[inline]
+    pub(crate) fn counting<R>(
+        &self,
+        keyspace: KeyspaceId,
+        cost: &mut OpCost,
+        read: impl FnOnce(&mut OpCost) -> R,
+    ) -> R {
+        let mut of_read = OpCost::default();
+        let found = read(&mut of_read);
+        let gets = self.metrics.count_get(&of_read);
+        if gets > 0 {
+            let of_tables = of_read.tables + of_read.filter_negatives > 0;
+            let gets_of_tables = if of_tables { gets } else { 0 };
+            self.count_reads(keyspace, Reads { gets, gets_of_tables, ..Reads::default() });
+        }
+        cost.add(&of_read);
+        found
+    }
+
+    /// Count `reads` of `keyspace`. Not if somebody else is about to: an estimate is worth no waiting.
+    #[cold]
+    pub(crate) fn count_reads(&self, keyspace: KeyspaceId, reads: Reads) {
+        if self.options.compact_for_reads
+            && !self.options.read_only
+            && let Some(mut counted) = self.read_costs.counted.try_lock()
+        {
+            counted.entry(keyspace).or_default().add(reads);
+        }
+    }
+}
+
+/// The upkeep job's accounts: what reads have paid towards a flush and towards merges, in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAccounts {
+    /// What users had written by the last look, in bytes.
+    user_bytes: u64,
+    memtable: u64,
+    trees: BTreeMap<KeyspaceId, u64>,
+}
+
+impl ReadAccounts {
+    /// Weigh what was read since the last call, and have done what it has paid for: the memtable is sealed here, and the next
+    /// pick of a compaction finds level 0 due.
+    pub(crate) fn weigh(&mut self, core: &Core) {
+        let reads = std::mem::take(&mut *core.read_costs.counted.lock());
+        let user_bytes = core.metrics.user_bytes();
+        let written = user_bytes.saturating_sub(std::mem::replace(&mut self.user_bytes, user_bytes));
+        let current = core.current.load_full();
+        let bytes = current.active.memtable.live_bytes();
+        if written.saturating_mul(LOOKS_TO_DOUBLE) > bytes {
+            self.memtable = 0;
+            return;
+        }
+        if reads.is_empty() {
+            return;
+        }
+        self.credit_trees(core, &current, &reads);
+        if self.credit_memtable(core, &current, &reads) {
+            self.memtable = 0;
+            seal(core, &current.active);
+        }
+    }
+
+    /// Credit `reads` to the level 0 of their keyspaces where that rests; where it is paid for, it is due.
+    fn credit_trees(&mut self, core: &Core, current: &SuperVersion, reads: &BTreeMap<KeyspaceId, Reads>) {
+        self.trees.retain(|keyspace, _| current.version.keyspace(*keyspace).is_some());
+        core.read_costs.paid.lock().retain(|keyspace, _| current.version.keyspace(*keyspace).is_some());
+        for (keyspace, reads) in reads {
+            let Some(state) = current.version.keyspace(*keyspace) else { continue };
+            let tree = &state.tree;
+            let (level0, depth) = (&tree.levels[0], tree.levels[0].depth() as u64);
+            let base = base_level_of(core, tree);
+            // One of the runs stays, whatever is merged.
+            let spare = if tree.levels[base].is_empty() { depth.saturating_sub(1) } else { depth };
+            if spare == 0 {
+                self.trees.remove(keyspace);
+                continue;
+            }
+            if load(core, tree, None) != Load::Rested {
+                continue;
+            }
+            let paid = self.trees.entry(*keyspace).or_default();
+            *paid += spare * (reads.seeks * SEEK_BYTES + reads.gets_of_tables * GET_OF_LEVEL0_BYTES)
+                + reads.level0_visits * VISIT_BYTES * spare / depth;
+            let met = tree.levels[base].tables().iter();
+            let met = met.filter(|below| level0.overlapping(&below.meta.bounds).next().is_some());
+            let written = level0.bytes() + met.map(|table| table.meta.file_bytes).sum::<u64>();
+            // Part of a merge would be due sooner or later all the same.
+            if *paid >= written / 2 + JOB_BYTES && is_worth_writing(core, level0.bytes(), written) {
+                *paid = 0;
+                let newest = level0.tables().iter().map(|table| table.number()).max();
+                core.read_costs.paid.lock().extend(newest.map(|newest| (*keyspace, newest)));
+            }
+        }
+    }
+
+    /// Credit `reads` to the memtable; whether they have paid for its flush, and for what that brings nearer: a merge of level 0
+    /// after so many flushes.
+    fn credit_memtable(
+        &mut self,
+        core: &Core,
+        current: &SuperVersion,
+        reads: &BTreeMap<KeyspaceId, Reads>,
+    ) -> bool {
+        let memtable = &current.active.memtable;
+        let bytes = memtable.live_bytes();
+        if !current.sealed.is_empty() || bytes < core.options.memtable_bytes_max / WORTH_FLUSHING {
+            self.memtable = 0;
+            return false;
+        }
+        let (mut merged, mut jobs) = (0, 0);
+        for keyspace in memtable.keyspaces() {
+            let Some(state) = current.version.keyspace(keyspace) else { continue };
+            jobs += JOB_BYTES;
+            merged +=
+                state.tree.levels[0].bytes() + state.tree.levels[base_level_of(core, &state.tree)].bytes();
+            let Some(reads) = reads.get(&keyspace) else { continue };
+            // Where there is no table, a get looks into one source before and after.
+            let gets = if state.tree.is_empty() { 0 } else { reads.gets };
+            self.memtable += gets * GET_OF_MEMTABLE_BYTES
+                + reads.seeks * SEEK_BYTES
+                + reads.memtable_visits * VISIT_BYTES;
+        }
+        let merged = merged / core.options.l0_tables_trigger as u64;
+        // A flush takes half as long as a merge of as much.
+        self.memtable >= bytes / 2 + merged + jobs && is_worth_writing(core, bytes, bytes + merged)
+    }
+}
+
+/// The level that level 0 is merged into.
+fn base_level_of(core: &Core, tree: &Tree) -> usize {
+    usize::from(base_level(tree, &table_io::compaction_settings(&core.options)))
+}
+
+/// Whether it may be worth it to write so many bytes for `new` ones, as far as the device goes: no more than a step from
+/// level to level writes for each.
+fn is_worth_writing(core: &Core, new: u64, written: u64) -> bool {
+    written <= new.saturating_mul(1 + core.options.level_fanout)
+}
+
+/// Seal the memtable, if it still is `active`, and start its flush. Nobody waits for that.
+fn seal(core: &Core, active: &MemtableAndLog) {
+    let (sealed, events) = {
+        let mut state = core.commits.lock();
+        if state.log_number != active.log {
+            return;
+        }
+        let sealed = core.rotate(&mut state, SealReason::Reads);
+        (sealed, std::mem::take(&mut state.events))
+    };
+    for event in &events {
+        core.emit(event);
+    }
+    if let Err(error) = sealed {
+        let will_retry = core.health.check().is_ok();
+        core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
+    }
+}
