@@ -1,7 +1,9 @@
-//! Keys of other shapes, each on a fresh database: a fill in random order, gets, seeks and scans. See `crate::shapes`.
+//! Keys of other shapes, each on a fresh database: a fill in random order, gets, seeks and scans, and these again when reads
+//! have gone on for a while. See `crate::shapes`.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use super::main_sequence::expect;
 use super::{Bench, GROUP, Measure, emit, fresh, group, reads};
@@ -14,6 +16,12 @@ use crate::values::{Values, read_all, read_ends};
 const CHECKED: u64 = 10_000;
 /// Rows that a seek shows.
 const SEEK_ROWS: u64 = 10;
+
+/// How long reads go on before they are measured again; not on databases so small that they are a test's.
+const READ_ON: Duration = Duration::from_secs(15);
+const READ_ON_ROWS: u64 = 10_000;
+/// What those are called.
+const LATER: &str = ", after 15 s of reads";
 
 /// A database of one shape.
 struct Shaped<'a> {
@@ -44,14 +52,44 @@ impl Shaped<'_> {
         self.check(store)?;
 
         self.gets(store, 181)?;
-        let measure = self.measure("get, present")?;
+        self.reads(store, "")?;
+        self.absent(store)?;
+        self.read_on(store)?;
+        self.reads(store, LATER)
+    }
+
+    /// Gets, seeks and scans, whose names end with `when`.
+    fn reads<S: Store>(&self, store: &S, when: &str) -> Result<()> {
+        let measure = self.measure(&format!("get, present{when}"))?;
         self.gets(store, 182)?;
         emit(&measure.done(self.bench.rows)?)?;
-        self.absent(store)?;
-        self.seeks(store, "seek + 10 rows", Direction::Forward)?;
-        self.seeks(store, "seek + 10 rows, reverse", Direction::Reverse)?;
-        reads::scan(self.bench, store, &self.workload("full scan"), Direction::Forward)?;
-        reads::scan(self.bench, store, &self.workload("full scan, reverse"), Direction::Reverse)
+        self.seeks(store, &format!("seek + 10 rows{when}"), Direction::Forward)?;
+        self.seeks(store, &format!("seek + 10 rows, reverse{when}"), Direction::Reverse)?;
+        let scan = |what: &str, direction| {
+            reads::scan(self.bench, store, &self.workload(&format!("{what}{when}")), direction)
+        };
+        scan("full scan", Direction::Forward)?;
+        scan("full scan, reverse", Direction::Reverse)
+    }
+
+    /// Gets and seeks for a while, by readers that live for a thousand of each.
+    fn read_on<S: Store>(&self, store: &S) -> Result<()> {
+        let mut draw = Draw::new(self.bench.rows, 186);
+        let mut key = Vec::new();
+        let began = Instant::now();
+        while !S::NULL && self.bench.rows >= READ_ON_ROWS && began.elapsed() < READ_ON {
+            let mut reader = store.reader()?;
+            for _ in 0..1000 {
+                self.shape.key(draw.next(), &mut key);
+                reader.get(&key, |value| {
+                    black_box(read_all(value));
+                })?;
+                reader.scan(Some(&key), Direction::Forward, SEEK_ROWS, |key, value| {
+                    black_box(read_ends(key, value));
+                })?;
+            }
+        }
+        Ok(())
     }
 
     fn workload(&self, what: &str) -> String {
@@ -197,7 +235,7 @@ mod tests {
         for shape in Shape::ALL {
             let begin = format!("{} keys: ", shape.name());
             let rows = ROWS.iter().filter(|(_, workload, ..)| workload.starts_with(&begin));
-            assert_eq!(rows.count(), 7, "{begin}");
+            assert_eq!(rows.count(), 12, "{begin}");
         }
     }
 
