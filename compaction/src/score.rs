@@ -24,7 +24,7 @@ pub struct Score {
     /// Target size of each level in bytes; 0 for level 0 and the levels above the base level,
     /// `u64::MAX` for the last.
     pub targets: [u64; LEVELS],
-    /// Level 0: depth over trigger. Others: bytes over target. The last level's is 0.
+    /// Level 0: depth over trigger, and at least 1 where reads have paid for a merge. Others: bytes over target. The last level's is 0.
     pub levels: [f64; LEVELS],
     /// The most level-0 tables that cover one key.
     pub l0_depth: usize,

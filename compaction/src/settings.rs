@@ -68,7 +68,7 @@ pub enum Load {
     Rested,
     /// Flushes follow one another.
     Flushing,
-    /// No flush for a while, and reads have spent as much time in level 0 as it takes to merge it.
+    /// No flush for a while, and reads have spent about as much time in level 0 as it takes to merge it.
     Read,
 }
 

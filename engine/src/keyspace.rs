@@ -219,7 +219,8 @@ impl Keyspace {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        let found = self.core().counting(self.id(), cost, |cost| self.now(|view| read(view, cost)))?;
+        let found =
+            self.core().counting(self.id(), None, cost, |cost| self.now(|view| read(view, cost)))?;
         if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
             self.core().health.close();
         }

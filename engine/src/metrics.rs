@@ -12,7 +12,7 @@ use esker_base::{KeyspaceId, OpCost};
 /// Stripes of the read counters; threads beyond share.
 const STRIPES: usize = 16;
 
-/// One get of so many speaks for all. No power of two, to be in step with nobody's habits.
+/// One get of so many speaks for all, and one short walk. No power of two, to be in step with nobody's habits.
 const SAMPLED: u64 = 61;
 
 /// Buckets of a histogram: bucket `i` counts durations of `2^i` to `2^(i+1)` nanoseconds.
@@ -23,6 +23,7 @@ const BUCKETS: usize = 40;
 #[repr(align(128))]
 struct Stripe {
     gets: AtomicU64,
+    walks: AtomicU64,
     filter_negatives: AtomicU64,
     filter_false_positives: AtomicU64,
     blocks_from_cache: AtomicU64,
@@ -131,6 +132,13 @@ fn stripe_of_this_thread() -> usize {
     })
 }
 
+/// Count `more`; how many they speak for, themselves included, if anything.
+#[inline]
+fn sampled(counter: &AtomicU64, more: u64) -> u64 {
+    let before = counter.fetch_add(more, Ordering::Relaxed);
+    ((before + more) / SAMPLED - before / SAMPLED) * SAMPLED
+}
+
 impl Metrics {
     /// A get, or several, that cost `cost`. Every so often it speaks for those that were counted beside it since the last one
     /// that did: for how many.
@@ -142,12 +150,17 @@ impl Metrics {
                 counter.fetch_add(n, Ordering::Relaxed);
             }
         };
-        let before = stripe.gets.fetch_add(cost.calls, Ordering::Relaxed);
+        let times = sampled(&stripe.gets, cost.calls);
         add(&stripe.filter_negatives, cost.filter_negatives);
         add(&stripe.filter_false_positives, cost.filter_false_positives);
         add(&stripe.blocks_from_cache, cost.blocks_from_cache);
         add(&stripe.blocks_from_disk, cost.blocks_from_disk);
-        ((before + cost.calls) / SAMPLED - before / SAMPLED) * SAMPLED
+        times
+    }
+
+    /// A short walk ends. Like a get it speaks for others every so often: for how many.
+    pub(crate) fn count_walk(&self) -> u64 {
+        sampled(&self.stripes[stripe_of_this_thread()].walks, 1)
     }
 
     /// A commit. In the commit queue's turn, where nobody else counts any: so a load and a store lose nothing and need

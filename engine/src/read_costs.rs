@@ -1,5 +1,5 @@
 //! Read-triggered flushes and compactions: a memtable at rest is flushed, and a level 0 at rest merged, once reads have spent
-//! as much time in them as that takes.
+//! about as much time in them as that takes.
 //!
 //! Where nobody writes any more, sizes and depths ask for nothing, and each read pays for ever for what the last writes have
 //! left in memory and in level 0. Whether there will be enough reads to be worth a merge nobody knows; who waits until they
@@ -34,8 +34,10 @@ const VISIT_BYTES: u64 = 36;
 /// Of what a flush and a merge take however little they write: syncs, above all (5 ms).
 const JOB_BYTES: u64 = 1 << 20;
 
-/// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable.
+/// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable,
+/// and that has been so at so many looks in a row.
 const LOOKS_TO_DOUBLE: u64 = 60;
+const QUIET_LOOKS: u32 = 5;
 /// A memtable is not worth a table of its own below a part of its full size: reads find it in the processor's caches.
 const WORTH_FLUSHING: u64 = 64;
 
@@ -45,30 +47,23 @@ pub(crate) struct Reads {
     /// Gets, and those among them that looked into tables.
     pub(crate) gets: u64,
     pub(crate) gets_of_tables: u64,
-    pub(crate) seeks: u64,
-    /// How many times a walk came to a row of a memtable, and of level 0, from another source.
+    /// Seeks in memtables, and in runs of level 0.
+    pub(crate) memtable_seeks: u64,
+    pub(crate) level0_seeks: u64,
+    /// How many times a walk went to rows of a memtable, and of level 0.
     pub(crate) memtable_visits: u64,
     pub(crate) level0_visits: u64,
 }
 
 impl Reads {
-    /// `times` as many.
-    pub(crate) fn times(self, times: u64) -> Reads {
-        Reads {
-            gets: self.gets * times,
-            gets_of_tables: self.gets_of_tables * times,
-            seeks: self.seeks * times,
-            memtable_visits: self.memtable_visits * times,
-            level0_visits: self.level0_visits * times,
-        }
-    }
-
-    fn add(&mut self, more: Reads) {
-        self.gets += more.gets;
-        self.gets_of_tables += more.gets_of_tables;
-        self.seeks += more.seeks;
-        self.memtable_visits += more.memtable_visits;
-        self.level0_visits += more.level0_visits;
+    /// Add `more`, so many times.
+    fn add(&mut self, more: Reads, times: u64) {
+        self.gets += more.gets * times;
+        self.gets_of_tables += more.gets_of_tables * times;
+        self.memtable_seeks += more.memtable_seeks * times;
+        self.level0_seeks += more.level0_seeks * times;
+        self.memtable_visits += more.memtable_visits * times;
+        self.level0_visits += more.level0_visits * times;
     }
 }
 
@@ -89,34 +84,44 @@ impl ReadCosts {
 }
 
 impl Core {
-    /// What `read`, a get or several of `keyspace`, says; what it costs goes into `cost` and the counters.
+    /// What `read`, a get or several of `keyspace`, says; what it costs goes into `cost` and the counters. `log`: that of the
+    /// memtable which took writes when the reader began, if that was before the call.
     #[inline]
     pub(crate) fn counting<R>(
         &self,
         keyspace: KeyspaceId,
+        log: Option<FileNumber>,
         cost: &mut OpCost,
         read: impl FnOnce(&mut OpCost) -> R,
     ) -> R {
         let mut of_read = OpCost::default();
         let found = read(&mut of_read);
-        let gets = self.metrics.count_get(&of_read);
-        if gets > 0 {
+        let times = self.metrics.count_get(&of_read);
+        if times > 0 {
             let of_tables = of_read.tables + of_read.filter_negatives > 0;
-            let gets_of_tables = if of_tables { gets } else { 0 };
-            self.count_reads(keyspace, Reads { gets, gets_of_tables, ..Reads::default() });
+            let reads = Reads { gets: 1, gets_of_tables: u64::from(of_tables), ..Reads::default() };
+            self.count_reads(keyspace, log, reads, times);
         }
         cost.add(&of_read);
         found
     }
 
-    /// Count `reads` of `keyspace`. Not if somebody else is about to: an estimate is worth no waiting.
+    /// Count `reads` of `keyspace`, so many times, if they read what others read now: what is flushed or merged does those of
+    /// an older state no good. Not if somebody else is about to count: an estimate is worth no waiting.
     #[cold]
-    pub(crate) fn count_reads(&self, keyspace: KeyspaceId, reads: Reads) {
+    pub(crate) fn count_reads(
+        &self,
+        keyspace: KeyspaceId,
+        log: Option<FileNumber>,
+        reads: Reads,
+        times: u64,
+    ) {
         if self.options.compact_for_reads
             && !self.options.read_only
+            && log.is_none_or(|log| log == self.current.load().active.log)
             && let Some(mut counted) = self.read_costs.counted.try_lock()
         {
-            counted.entry(keyspace).or_default().add(reads);
+            counted.entry(keyspace).or_default().add(reads, times);
         }
     }
 }
@@ -126,6 +131,8 @@ impl Core {
 pub(crate) struct ReadAccounts {
     /// What users had written by the last look, in bytes.
     user_bytes: u64,
+    /// At how many looks in a row hardly anything had been.
+    quiet: u32,
     memtable: u64,
     trees: BTreeMap<KeyspaceId, u64>,
 }
@@ -140,10 +147,12 @@ impl ReadAccounts {
         let current = core.current.load_full();
         let bytes = current.active.memtable.live_bytes();
         if written.saturating_mul(LOOKS_TO_DOUBLE) > bytes {
-            self.memtable = 0;
+            (self.quiet, self.memtable) = (0, 0);
+            self.trees.clear();
             return;
         }
-        if reads.is_empty() {
+        self.quiet = self.quiet.saturating_add(1);
+        if self.quiet < QUIET_LOOKS || reads.is_empty() {
             return;
         }
         self.credit_trees(core, &current, &reads);
@@ -166,19 +175,22 @@ impl ReadAccounts {
             let spare = if tree.levels[base].is_empty() { depth.saturating_sub(1) } else { depth };
             if spare == 0 {
                 self.trees.remove(keyspace);
+                core.read_costs.paid.lock().remove(keyspace);
                 continue;
             }
             if load(core, tree, None) != Load::Rested {
                 continue;
             }
             let paid = self.trees.entry(*keyspace).or_default();
-            *paid += spare * (reads.seeks * SEEK_BYTES + reads.gets_of_tables * GET_OF_LEVEL0_BYTES)
-                + reads.level0_visits * VISIT_BYTES * spare / depth;
+            let walks = reads.level0_seeks * SEEK_BYTES + reads.level0_visits * VISIT_BYTES;
+            *paid += spare * reads.gets_of_tables * GET_OF_LEVEL0_BYTES + walks * spare / depth;
             let met = tree.levels[base].tables().iter();
             let met = met.filter(|below| level0.overlapping(&below.meta.bounds).next().is_some());
             let written = level0.bytes() + met.map(|table| table.meta.file_bytes).sum::<u64>();
             // Part of a merge would be due sooner or later all the same.
-            if *paid >= written / 2 + JOB_BYTES && is_worth_writing(core, level0.bytes(), written) {
+            let price = written / 2 + JOB_BYTES;
+            *paid = price.min(*paid);
+            if *paid == price && is_worth_writing(core, level0.bytes(), written) {
                 *paid = 0;
                 let newest = level0.tables().iter().map(|table| table.number()).max();
                 core.read_costs.paid.lock().extend(newest.map(|newest| (*keyspace, newest)));
@@ -209,9 +221,8 @@ impl ReadAccounts {
             let Some(reads) = reads.get(&keyspace) else { continue };
             // Where there is no table, a get looks into one source before and after.
             let gets = if state.tree.is_empty() { 0 } else { reads.gets };
-            self.memtable += gets * GET_OF_MEMTABLE_BYTES
-                + reads.seeks * SEEK_BYTES
-                + reads.memtable_visits * VISIT_BYTES;
+            let walks = reads.memtable_seeks * SEEK_BYTES + reads.memtable_visits * VISIT_BYTES;
+            self.memtable += gets * GET_OF_MEMTABLE_BYTES + walks;
         }
         let merged = merged / core.options.l0_tables_trigger as u64;
         // A flush takes half as long as a merge of as much.

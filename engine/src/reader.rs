@@ -154,7 +154,8 @@ impl Reader {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        self.keyspace.core().counting(self.keyspace.id(), cost, |cost| read(&self.view(), cost))
+        let log = self.superversion.active.log;
+        self.keyspace.core().counting(self.keyspace.id(), Some(log), cost, |cost| read(&self.view(), cost))
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share

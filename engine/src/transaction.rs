@@ -192,7 +192,8 @@ impl Transaction {
             read_seqno: self.pin.seqno(),
             own: Some(&self.own),
         };
-        keyspace.core().counting(keyspace.id(), cost, |cost| read(&view, cost))
+        let log = superversion.active.log;
+        keyspace.core().counting(keyspace.id(), Some(log), cost, |cost| read(&view, cost))
     }
 
     /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.
