@@ -79,7 +79,7 @@ pub fn base_level(tree: &Tree, settings: &Settings) -> u8 {
 
 /// Depth decides. Tables that overlap little never get deep, so their number and bytes count a little.
 fn l0_score(depth: usize, tables: usize, bytes: u64, settings: &Settings, load: Load) -> f64 {
-    let trigger = settings.l0_trigger(if load == Load::Read { Load::Rested } else { load }) as f64;
+    let trigger = settings.l0_trigger(load) as f64;
     let by_depth = depth as f64 / trigger;
     let by_count = tables as f64 / (16.0 * trigger);
     let by_bytes = bytes as f64 / (trigger * settings.base_bytes as f64);

@@ -76,9 +76,8 @@ impl Settings {
     /// The depth from which on level 0 is compacted.
     pub(crate) fn l0_trigger(&self, load: Load) -> usize {
         match load {
-            Load::Rested => self.l0_tables_trigger,
+            Load::Rested | Load::Read => self.l0_tables_trigger,
             Load::Flushing => self.l0_tables_trigger_loaded,
-            Load::Read => 1,
         }
     }
 

@@ -134,6 +134,7 @@ pub(crate) struct Rows {
     failed: Option<Error>,
     /// Passing this many dead rows in a row takes the walk to [`Rows::cross_dead_run`].
     dead_run: u32,
+    /// Who knows of dead ranges, and is told what walks cost.
     home: Home,
 }
 

@@ -137,7 +137,7 @@ fn a_memtable_and_level_0_are_merged_once_reads_have_paid() {
     assert_eq!(world.done(), [""; 0]);
 }
 
-/// Gets pay too: one of every 64 speaks for all.
+/// Gets pay too: one of every 61 speaks for all.
 #[test]
 fn gets_pay_for_a_flush() {
     let world = World::new(true);

@@ -17,7 +17,10 @@ impl Picker<'_> {
         }
         let sublevels = Sublevels::new(&self.tree.levels[0]);
         // A low stack is not worth a job while a higher one is being worked on.
-        let worth = self.score.l0_depth.min(self.settings.l0_trigger(self.load));
+        let worth = match self.load {
+            Load::Read => 1,
+            Load::Rested | Load::Flushing => self.score.l0_depth.min(self.settings.l0_trigger(self.load)),
+        };
         sublevels.stacks(worth).find_map(|stack| self.stack_down(&stack, self.level0_reason()))
     }
 

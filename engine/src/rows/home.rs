@@ -12,6 +12,7 @@ use crate::scan::ScanView;
 /// The database is told of a walk after so many seeks, and so many visits.
 const SEEKS_TOLD: u64 = 64;
 const VISITS_TOLD: u64 = 4096;
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Home {
@@ -66,7 +67,7 @@ impl Home {
     pub(super) fn count_seek(&mut self) {
         self.seeks += 1;
         if self.seeks == SEEKS_TOLD {
-            self.tell(1);
+            self.tell();
         }
     }
 
@@ -75,13 +76,20 @@ impl Home {
         let visits = if source < self.level0 { &mut self.memtable_visits } else { &mut self.level0_visits };
         *visits += 1;
         if *visits == VISITS_TOLD {
-            self.tell(1);
+            self.tell();
         }
     }
 
-    /// Tell the database, which counts it so many times.
     #[cold]
-    fn tell(&mut self, times: u64) {
+    fn tell(&mut self) {
+        if let Some((_, core)) = self.find() {
+            self.tell_of(&core, 1);
+        }
+    }
+
+    /// Have `core` count what it was not told, so many times.
+    fn tell_of(&mut self, core: &Core, times: u64) {
+        let Some(origin) = &self.of else { return };
         let seeks = std::mem::take(&mut self.seeks);
         let reads = Reads {
             memtable_seeks: seeks * self.level0 as u64,
@@ -90,10 +98,7 @@ impl Home {
             level0_visits: std::mem::take(&mut self.level0_visits),
             ..Reads::default()
         };
-        let Some(origin) = &self.of else { return };
-        if let Some(core) = origin.core.upgrade() {
-            core.count_reads(origin.keyspace, Some(origin.log), reads, times);
-        }
+        core.count_reads(origin.keyspace, Some(origin.log), reads, times);
     }
 }
 
@@ -105,7 +110,7 @@ impl Drop for Home {
             && let times = core.metrics.count_walk()
             && times > 0
         {
-            self.tell(times);
+            self.tell_of(&core, times);
         }
     }
 }
