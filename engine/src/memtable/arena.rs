@@ -27,7 +27,7 @@ use super::spare::SpareChunks;
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = LINE_BYTES;
 /// A cache line.
-const LINE_BYTES: usize = 64;
+pub(super) const LINE_BYTES: usize = 64;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.

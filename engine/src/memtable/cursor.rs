@@ -26,7 +26,7 @@ pub(crate) struct MemtableCursor {
 
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>, keyspace: KeyspaceId) -> Self {
-        let position = Pinned::nowhere(Arc::clone(&memtable.arena));
+        let position = Pinned::nowhere(Arc::clone(&memtable.arena), memtable.reach());
         MemtableCursor { memtable, keyspace, position, cost: Walked::default() }
     }
 

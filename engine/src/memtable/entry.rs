@@ -11,9 +11,12 @@ use std::ptr::NonNull;
 
 use esker_base::{InternalKey, Kind, SeqNo};
 
-use super::arena::ArenaWriter;
+use esker_vfs::os::memory::prefetch;
 
-/// Cache lines that an entry of 16 + 100 bytes lies in, at most: as many are prefetched ahead of a write or of a walk.
+use super::arena::{ArenaWriter, LINE_BYTES};
+
+/// Cache lines that an entry of 16 + 100 bytes lies in, at most: as many are prefetched ahead of a write, and at most as
+/// many ahead of a walk.
 pub(super) const ENTRY_LINES: usize = 3;
 
 /// Bytes before an entry's key: `tag: u64` (sequence number above the kind's byte), `value_len: u32`,
@@ -23,6 +26,28 @@ const HEADER_BYTES: usize = 14;
 /// Where `value_len` and `key_len` stand.
 const VALUE_LEN_AT: usize = 8;
 const KEY_LEN_AT: usize = 12;
+
+/// How far from its beginning an entry is prefetched: as far as a typical one of its memtable reaches. Lines of its
+/// neighbours, which a walk in the order of keys has no use for, would only keep others waiting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach(usize);
+
+impl Reach {
+    /// For entries of `bytes` bytes with header, key and value, about.
+    pub(super) fn of(bytes: u64) -> Reach {
+        let longest = (ENTRY_LINES - 1) * LINE_BYTES;
+        Reach(usize::try_from(bytes).map_or(longest, |bytes| bytes.min(longest)))
+    }
+
+    /// Prefetch the entry at `at`, which may be anything.
+    #[inline]
+    pub(super) fn prefetch(self, at: *const u8) {
+        // Three times in any case: which line is which costs less than a branch.
+        prefetch(at);
+        prefetch(at.wrapping_add(self.0.min(LINE_BYTES)));
+        prefetch(at.wrapping_add(self.0));
+    }
+}
 
 /// An entry in an arena: a pointer to its header, key, value.
 #[derive(Clone, Copy, Debug)]

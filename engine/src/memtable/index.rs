@@ -46,7 +46,7 @@ use esker_base::cursor::APPROACH_STEPS;
 use esker_base::{InternalKey, SeqNo};
 
 use super::arena::Arena;
-use super::entry::Entry;
+use super::entry::{Entry, Reach};
 pub(super) use descent::Descent;
 use descent::Way;
 pub(super) use insert::IndexWriter;
@@ -57,8 +57,13 @@ pub(super) use pending::Pending;
 /// down one, and the last to the entries.
 const LEVELS_APART: u8 = APPROACH_STEPS - 2;
 
-/// This many entries are prefetched where a walk begins. Those of later leaves are while it goes through the ones before.
+/// This many entries are prefetched where a walk may begin.
 const ENTRIES_AHEAD: usize = 4;
+/// With this step what was sought turns out to be the beginning of a walk. (Beside other sources of a merge, the first step
+/// often only leads to an entry that waits for its turn.)
+const BEGINNING_STEP: u8 = 2;
+/// This many entries are prefetched from where a walk begins. Those of later leaves are while it goes through the ones before.
+const ENTRIES_BEGUN: usize = 9;
 
 /// So many versions of a key are stepped over before what lies behind them is searched for.
 const VERSIONS_STEPPED: u64 = 8;
@@ -129,22 +134,17 @@ impl Index {
     fn seek<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
         let (leaf, permutation) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(permutation, target);
-        let place = if rank == permutation.count() {
-            first_behind(leaf, target)?
-        } else {
-            at(leaf, permutation, rank)
-        };
-        place.prefetch_next();
-        Some(place)
+        if rank == permutation.count() {
+            return first_behind(leaf, target);
+        }
+        Some(at(leaf, permutation, rank))
     }
 
     /// The last entry before `target`, on the `way` there.
     fn seek_before<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
         let (leaf, permutation) = self.leaf(target, way)?;
         let (rank, _) = leaf.find(permutation, target);
-        let place = if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, permutation, rank - 1) };
-        place.prefetch_prev();
-        Some(place)
+        Some(if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, permutation, rank - 1) })
     }
 
     /// The first entry.
@@ -268,10 +268,10 @@ impl<'a> Place<'a> {
         self.leaf.head(self.permutation, self.rank)
     }
 
-    /// A walk begins here: prefetch the entries that follow in the leaf, and the leaf behind it.
+    /// A walk may begin here: prefetch the entries that follow in the leaf, and the leaf behind it.
     #[inline]
-    fn prefetch_next(self) {
-        self.leaf.prefetch_ranks(self.permutation, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD);
+    fn prefetch_next(self, reach: Reach) {
+        self.leaf.prefetch_ranks(self.permutation, self.rank + 1..self.rank + 1 + ENTRIES_AHEAD, reach);
         if let Some(ahead) = self.leaf.next() {
             ahead.prefetch_all(0);
         }
@@ -279,10 +279,40 @@ impl<'a> Place<'a> {
 
     /// The same for a walk backwards.
     #[inline]
-    fn prefetch_prev(self) {
-        self.leaf.prefetch_ranks(self.permutation, self.rank.saturating_sub(ENTRIES_AHEAD)..self.rank);
+    fn prefetch_prev(self, reach: Reach) {
+        self.leaf.prefetch_ranks(
+            self.permutation,
+            self.rank.saturating_sub(ENTRIES_AHEAD)..self.rank,
+            reach,
+        );
         if let Some(ahead) = self.leaf.previous() {
             ahead.prefetch_all(0);
+        }
+    }
+
+    /// A walk has begun: prefetch more of what follows, in the next leaf too, where no step has done so yet.
+    #[inline(never)]
+    fn prefetch_begun_next(self, reach: Reach) {
+        let end = self.rank + 1 + ENTRIES_BEGUN;
+        self.leaf.prefetch_ranks(self.permutation, self.rank + ENTRIES_AHEAD..end, reach);
+        if let Some(over) = end.checked_sub(self.permutation.count())
+            && let Some(ahead) = self.leaf.next()
+        {
+            ahead.prefetch_ranks(ahead.permutation(), 0..over, reach);
+        }
+    }
+
+    /// The same for a walk backwards.
+    #[inline(never)]
+    fn prefetch_begun_prev(self, reach: Reach) {
+        let end = (self.rank + 1).saturating_sub(ENTRIES_AHEAD);
+        self.leaf.prefetch_ranks(self.permutation, self.rank.saturating_sub(ENTRIES_BEGUN)..end, reach);
+        if let Some(over) = ENTRIES_BEGUN.checked_sub(self.rank)
+            && let Some(ahead) = self.leaf.previous()
+        {
+            let permutation = ahead.permutation();
+            let count = permutation.count();
+            ahead.prefetch_ranks(permutation, count.saturating_sub(over)..count, reach);
         }
     }
 
@@ -297,36 +327,36 @@ impl<'a> Place<'a> {
 
     /// The following entry.
     #[inline(always)]
-    pub(super) fn next(self) -> Option<Place<'a>> {
+    pub(super) fn next(self, reach: Reach) -> Option<Place<'a>> {
         let rank = self.rank + 1;
         if rank < self.permutation.count() {
             if let Some(ahead) = self.leaf.next() {
-                ahead.prefetch_entries(rank);
+                ahead.prefetch_pair(rank, reach);
             }
             return Some(at(self.leaf, self.permutation, rank));
         }
-        first_of_next(self.leaf)
+        first_of_next(self.leaf, reach)
     }
 
     /// The preceding entry.
     #[inline]
-    pub(super) fn prev(self) -> Option<Place<'a>> {
+    pub(super) fn prev(self, reach: Reach) -> Option<Place<'a>> {
         if let Some(rank) = self.rank.checked_sub(1) {
             if let Some(ahead) = self.leaf.previous() {
-                ahead.prefetch_entries(self.permutation.count() - self.rank);
+                ahead.prefetch_pair(self.permutation.count() - self.rank, reach);
             }
             return Some(at(self.leaf, self.permutation, rank));
         }
-        last_of_previous(self.leaf)
+        last_of_previous(self.leaf, reach)
     }
 }
 
 /// The first entry of the leaf behind `leaf`, for a walk that goes on there.
 #[inline(never)]
-fn first_of_next(leaf: NodeRef<'_>) -> Option<Place<'_>> {
+fn first_of_next(leaf: NodeRef<'_>, reach: Reach) -> Option<Place<'_>> {
     let leaf = leaf.next()?;
     if let Some(ahead) = leaf.next() {
-        ahead.prefetch_entries(0);
+        ahead.prefetch_pair(0, reach);
         if let Some(further) = ahead.next() {
             further.prefetch_all(0);
         }
@@ -336,10 +366,10 @@ fn first_of_next(leaf: NodeRef<'_>) -> Option<Place<'_>> {
 
 /// The last entry of the leaf before `leaf`, for a walk that goes on there.
 #[inline(never)]
-fn last_of_previous(leaf: NodeRef<'_>) -> Option<Place<'_>> {
+fn last_of_previous(leaf: NodeRef<'_>, reach: Reach) -> Option<Place<'_>> {
     let leaf = leaf.previous()?;
     if let Some(ahead) = leaf.previous() {
-        ahead.prefetch_entries(0);
+        ahead.prefetch_pair(0, reach);
         if let Some(further) = ahead.previous() {
             further.prefetch_all(0);
         }
@@ -354,13 +384,17 @@ pub(super) struct Pinned {
     place: Option<Place<'static>>,
     /// How far the way to a place is known that will be sought.
     way: Option<Way<'static>>,
+    /// Steps since a place was sought, up to [`BEGINNING_STEP`].
+    steps: u8,
+    /// What is prefetched of an entry ahead of a walk.
+    reach: Reach,
     arena: Arc<Arena>,
 }
 
 impl Pinned {
-    /// Nowhere, in an index over `arena`.
-    pub(super) fn nowhere(arena: Arc<Arena>) -> Self {
-        Pinned { place: None, way: None, arena }
+    /// Nowhere, in an index over `arena`, whose entries mostly end within `reach`.
+    pub(super) fn nowhere(arena: Arc<Arena>, reach: Reach) -> Self {
+        Pinned { place: None, way: None, steps: 0, reach, arena }
     }
 
     /// `index`, which is to be one over this arena, for as long as the borrower keeps what it finds to itself.
@@ -387,7 +421,7 @@ impl Pinned {
                 if let Some(leaf) = way.leaf() {
                     let permutation = leaf.permutation();
                     let (rank, _) = leaf.find(permutation, target);
-                    leaf.prefetch_ranks(permutation, rank.saturating_sub(1)..rank + 1);
+                    leaf.prefetch_ranks(permutation, rank.saturating_sub(1)..rank + 1, self.reach);
                 }
             }
         }
@@ -408,12 +442,50 @@ impl Pinned {
     pub(super) fn seek(&mut self, index: &Index, target: InternalKey<'_>) {
         let way = self.way.take();
         self.place = self.lasting(index).seek(target, way);
+        self.steps = 0;
+        if let Some(place) = self.place {
+            place.prefetch_next(self.reach);
+        }
     }
 
     /// Stand on the last entry before `target`.
     pub(super) fn seek_before(&mut self, index: &Index, target: InternalKey<'_>) {
         let way = self.way.take();
         self.place = self.lasting(index).seek_before(target, way);
+        self.steps = 0;
+        if let Some(place) = self.place {
+            place.prefetch_prev(self.reach);
+        }
+    }
+
+    /// The place here, which a step forward leaves.
+    #[inline]
+    fn leave_forward(&mut self) -> Option<Place<'static>> {
+        let here = self.place?;
+        if self.is_beginning() {
+            here.prefetch_begun_next(self.reach);
+        }
+        Some(here)
+    }
+
+    /// The same for a step backwards.
+    #[inline]
+    fn leave_backward(&mut self) -> Option<Place<'static>> {
+        let here = self.place?;
+        if self.is_beginning() {
+            here.prefetch_begun_prev(self.reach);
+        }
+        Some(here)
+    }
+
+    /// Count a step, and tell whether a walk begins with it.
+    #[inline]
+    fn is_beginning(&mut self) -> bool {
+        if self.steps == BEGINNING_STEP {
+            return false;
+        }
+        self.steps += 1;
+        self.steps == BEGINNING_STEP
     }
 
     /// The entry here.
@@ -425,7 +497,7 @@ impl Pinned {
     /// Go to the following entry.
     #[inline]
     pub(super) fn next(&mut self) {
-        self.place = self.place.and_then(Place::next);
+        self.place = self.leave_forward().and_then(|here| here.next(self.reach));
     }
 
     /// Go to the following entry, and on past those of the same user key with a number above `seqno`: step by step, and if
@@ -447,7 +519,7 @@ impl Pinned {
     /// Go to the preceding entry.
     #[inline]
     pub(super) fn prev(&mut self) {
-        self.place = self.place.and_then(Place::prev);
+        self.place = self.leave_backward().and_then(|here| here.prev(self.reach));
     }
 
     /// Go to the first entry of the following user key, if there is one: past older versions of this one step by step, and if
@@ -458,15 +530,15 @@ impl Pinned {
         index: impl FnOnce() -> Option<&'i Index>,
         cost: &mut Walked,
     ) -> Option<Entry<'_>> {
-        let here = self.place?;
-        let mut there = here.next()?;
+        let here = self.leave_forward()?;
+        let mut there = here.next(self.reach)?;
         let mut versions = 0;
         while !there.has_other_key(here) {
             versions += 1;
             if versions == VERSIONS_STEPPED {
                 return self.seek_distinct(index, cost);
             }
-            there = there.next()?;
+            there = there.next(self.reach)?;
         }
         if versions > 0 {
             cost.passed += versions;
@@ -495,8 +567,8 @@ impl Pinned {
     /// Go to the preceding entry if there is one and it has another user key, which entry then is given.
     #[inline]
     pub(super) fn prev_distinct(&mut self) -> Option<Entry<'_>> {
-        let here = self.place?;
-        let there = here.prev().filter(|there| there.has_other_key(here))?;
+        let here = self.leave_backward()?;
+        let there = here.prev(self.reach).filter(|there| there.has_other_key(here))?;
         self.place = Some(there);
         Some(there.entry)
     }
@@ -516,7 +588,8 @@ impl Pinned {
         for passed in 0..VERSIONS_STEPPED {
             let overwrites =
                 |newer: &Place<'_>| newer.entry.seqno() <= seqno && newer.entry.kind().is_put();
-            let before = there.prev().filter(|before| !before.has_other_key(here)).filter(overwrites);
+            let before =
+                there.prev(self.reach).filter(|before| !before.has_other_key(here)).filter(overwrites);
             let Some(newer) = before else {
                 self.place = Some(there);
                 return passed;

@@ -41,10 +41,14 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
+use entry::Reach;
 use filter::{KeyFilter, KeyHash, PendingHashes};
 use index::{IndexWriter, Pending};
 pub(crate) use spare::SpareChunks;
 use tombstones::Tombstones;
+
+/// Bytes of index nodes and filter that there are for an entry, about.
+const INDEX_BYTES: u64 = 32;
 
 /// A filter takes one byte for so many of its memtable: about eight bits a key for entries of 116 bytes.
 const FILTER_SHARE: u64 = 128;
@@ -157,6 +161,12 @@ impl Memtable {
     /// A cursor over the keyspace's entries, standing nowhere.
     pub(crate) fn cursor(self: &Arc<Self>, keyspace: KeyspaceId) -> MemtableCursor {
         MemtableCursor::new(Arc::clone(self), keyspace)
+    }
+
+    /// How far a typical entry reaches.
+    fn reach(&self) -> Reach {
+        let bytes = self.live_bytes().checked_div(self.entries()).unwrap_or_default();
+        Reach::of(bytes.saturating_sub(INDEX_BYTES))
     }
 
     /// Keys of `keyspace` that have about as many entries between any two, ascending: some hundreds at most, none if there

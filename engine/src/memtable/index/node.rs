@@ -15,7 +15,7 @@ use esker_base::sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU64};
 use esker_vfs::os::memory::prefetch;
 
 use super::super::arena::ArenaWriter;
-use super::super::entry::{ENTRY_LINES, Entry};
+use super::super::entry::{Entry, Reach};
 
 /// Entries of a leaf, separators of an inner node. Models explore a smaller tree.
 pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 14 };
@@ -425,26 +425,25 @@ impl<'a> NodeRef<'a> {
 
     /// Prefetch the entries of a leaf at these `ranks`, as far as there are.
     #[inline]
-    pub(super) fn prefetch_ranks(self, permutation: Permutation, ranks: Range<usize>) {
+    pub(super) fn prefetch_ranks(self, permutation: Permutation, ranks: Range<usize>, reach: Reach) {
         for rank in ranks.start..ranks.end.min(permutation.count()) {
-            prefetch_entry(&self.node().entries[permutation.slot(rank)]);
+            prefetch_entry(&self.node().entries[permutation.slot(rank)], reach);
         }
     }
 
     /// Prefetch two of the entries of a leaf that a walk is about to enter: those of its `pair`th two slots, if it
     /// has so many. All at once they would wait for each other.
     #[inline]
-    pub(super) fn prefetch_entries(self, pair: usize) {
+    pub(super) fn prefetch_pair(self, pair: usize, reach: Reach) {
         // Also for slots that are still empty: that costs less than to look which are.
-        self.node().entries.iter().skip(2 * pair).take(2).for_each(prefetch_entry);
+        for slot in self.node().entries.iter().skip(2 * pair).take(2) {
+            prefetch_entry(slot, reach);
+        }
     }
 }
 
 /// Prefetch the entry in this slot.
 #[inline]
-fn prefetch_entry(slot: &AtomicPtr<u8>) {
-    let entry = slot.load(atomic::Ordering::Relaxed).cast_const();
-    for line in 0..ENTRY_LINES {
-        prefetch(entry.wrapping_byte_add(64 * line));
-    }
+fn prefetch_entry(slot: &AtomicPtr<u8>, reach: Reach) {
+    reach.prefetch(slot.load(atomic::Ordering::Relaxed).cast_const());
 }
