@@ -231,6 +231,8 @@ impl Core {
         if old.is_empty() {
             return Ok(());
         }
+        // A write that failed just now may have left bytes behind the length that the next log would record.
+        self.health.check()?;
         if let Some(error) = self.health.forked() {
             state.events.extend(self.stop_writes_quietly(&error));
             return Err(error);
@@ -440,6 +442,23 @@ impl Core {
         Err(error)
     }
 
+    /// Seal the memtable, if it still has the log that is named, and tell the listeners. The log that takes writes now.
+    pub(crate) fn seal(&self, reason: SealReason, only: Option<FileNumber>) -> Result<FileNumber> {
+        let (log, events) = {
+            let mut state = self.commits.lock();
+            if only.is_some_and(|only| only != state.log_number) {
+                return Ok(state.log_number);
+            }
+            let rotated = self.rotate(&mut state, reason);
+            self.jobs.remove_later(self.recycled_log.give_up().map(FileName::Log));
+            (rotated.map(|()| state.log_number), std::mem::take(&mut state.events))
+        };
+        for event in &events {
+            self.emit(event);
+        }
+        log
+    }
+
     /// Seal the memtable and return when everything in memory by now is in tables, or when a flush has failed since the call. One
     /// to close goes on as long as the flush is tried: what it leaves in memory may be in no log. But for a cause that may
     /// last, a full disk, it does not wait.
@@ -448,16 +467,7 @@ impl Core {
         self.check_process()?;
         let _waiting = self.jobs.wait_for_flush();
         let (failures, _) = self.jobs.flush_failures();
-        let (waiting_for, events) = {
-            let mut state = self.commits.lock();
-            let rotated = self.rotate(&mut state, reason);
-            self.jobs.remove_later(self.recycled_log.give_up().map(FileName::Log));
-            (rotated.map(|()| state.log_number), std::mem::take(&mut state.events))
-        };
-        for event in &events {
-            self.emit(event);
-        }
-        let waiting_for = waiting_for?;
+        let waiting_for = self.seal(reason, None)?;
         loop {
             let seen = self.progress.epoch();
             if self.current.load_full().sealed.iter().all(|m| m.log >= waiting_for) {

@@ -7,7 +7,8 @@
 //! and flushes ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
 //! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does
-//! not pass by then stops writes, and damage does at once.
+//! not pass by then stops writes, and damage does at once. A merge that only reads have asked for
+//! is left alone if it fails, until level 0 is another: nobody needs it.
 //!
 //! Why a compaction that cannot be done stops writes, instead of being left alone: what lies above it could
 //! not be merged either, and writers would wait for ever, later, at level 0. And a panic of the engine's
@@ -295,16 +296,26 @@ enum AfterFailure {
     GiveUp,
 }
 
+/// Tell the listeners of a failure of `job`, and count it.
+fn tell_failure(core: &Core, job: &'static str, error: &Error, will_retry: bool) {
+    core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
+    core.metrics.count_job_failure();
+}
+
+/// Whether the manifest, or all of the database, is in a state after which no commit is taken.
+fn stops_writes(error: &Error) -> bool {
+    matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. })
+}
+
 /// Decide about a failure of `job`, tell the listeners, and stop writes if it will not pass.
 fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
     // Also where a full disk was the cause: no commit is taken after one in doubt.
-    let stopped = matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. });
+    let stopped = stops_writes(error);
     // What somebody else uses up somebody else gives back: a disk's space, a process's descriptors.
     let scarce = error.is_no_space() || error.is_no_descriptors();
     let passing = scarce || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
     let will_retry = passing && !stopped;
-    core.emit(&Event::JobFailed { job, error: error.clone(), will_retry });
-    core.metrics.count_job_failure();
+    tell_failure(core, job, error, will_retry);
     if error.is_no_descriptors() {
         core.give_up_descriptors();
     }

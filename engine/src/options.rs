@@ -137,9 +137,10 @@ pub struct DatabaseOptions {
     pub l0_tables_slowdown: usize,
     /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 40.
     pub l0_tables_stop: usize,
-    /// Flush the memtable, and merge level 0, once reads have spent about as much time in them as that takes. Only where hardly anybody
-    /// has written to the database for five seconds (so little that it would take more than a minute to double the memtable), and where
-    /// at most `1 + level_fanout` bytes are written for each that lies there. `false`: reads never have anything written. Default: true.
+    /// Flush the memtable, and merge level 0, once reads have spent about as much time in them as that takes. Only where
+    /// hardly anybody has written to the database for five seconds (so little that it would take more than a minute to double
+    /// the memtable, or to fill a sixteenth of one), and where at most `1 + level_fanout` bytes are written for each that lies
+    /// there. `false`: reads never have anything written. Default: true.
     pub compact_for_reads: bool,
     /// The smallest size worth a level of its own between level 0 and the last, in bytes: larger makes fewer levels. Less than `table_bytes` counts
     /// as that. 1 KiB … 16 TiB. Default: 64 MiB.

@@ -13,15 +13,15 @@
 
 use std::collections::BTreeMap;
 
-use esker_base::event::{Event, SealReason};
+use esker_base::event::SealReason;
 use esker_base::sync::Mutex;
-use esker_base::{FileNumber, KeyspaceId, OpCost};
+use esker_base::{FileNumber, KeyspaceId, OpCost, Result};
 use esker_compaction::{Load, base_level};
-use esker_manifest::Tree;
+use esker_manifest::{Level, Tree};
 
 use crate::core::Core;
 use crate::jobs::load;
-use crate::superversion::{MemtableAndLog, SuperVersion};
+use crate::superversion::SuperVersion;
 use crate::table_io;
 
 /// So much does a merge write in the time of a get's look into a memtable (at 5 ns a byte: 0.2 µs), and into a run of level 0,
@@ -35,8 +35,9 @@ const VISIT_BYTES: u64 = 36;
 const JOB_BYTES: u64 = 1 << 20;
 
 /// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable,
-/// and that has been so at so many looks in a row.
+/// or to write such a part of a full one, and that has been so at so many looks in a row.
 const LOOKS_TO_DOUBLE: u64 = 60;
+const QUIET_SHARE: u64 = 16;
 const QUIET_LOOKS: u32 = 5;
 /// A memtable is not worth a table of its own below a part of its full size: reads find it in the processor's caches.
 const WORTH_FLUSHING: u64 = 64;
@@ -44,8 +45,7 @@ const WORTH_FLUSHING: u64 = 64;
 /// Reads of one keyspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reads {
-    /// Gets, and those among them that looked into tables.
-    pub(crate) gets: u64,
+    /// Gets that looked into tables.
     pub(crate) gets_of_tables: u64,
     /// Seeks in memtables, and in runs of level 0.
     pub(crate) memtable_seeks: u64,
@@ -58,7 +58,6 @@ pub(crate) struct Reads {
 impl Reads {
     /// Add `more`, so many times.
     fn add(&mut self, more: Reads, times: u64) {
-        self.gets += more.gets * times;
         self.gets_of_tables += more.gets_of_tables * times;
         self.memtable_seeks += more.memtable_seeks * times;
         self.level0_seeks += more.level0_seeks * times;
@@ -72,15 +71,45 @@ impl Reads {
 pub(crate) struct ReadCosts {
     /// Since they were last weighed.
     counted: Mutex<BTreeMap<KeyspaceId, Reads>>,
-    /// Up to which table of level 0 a merge is paid for.
-    paid: Mutex<BTreeMap<KeyspaceId, FileNumber>>,
+    /// What became of the payments for merges of level 0.
+    merges: Mutex<BTreeMap<KeyspaceId, Merge>>,
+}
+
+/// A merge of level 0 that reads have paid for.
+#[derive(Clone, Copy, Debug)]
+enum Merge {
+    /// It is due as long as there is a table up to this one.
+    Paid(FileNumber),
+    /// It has failed. As long as this is level 0's newest table no other is tried.
+    Failed(FileNumber),
 }
 
 impl ReadCosts {
     /// Up to which table of level 0 reads have paid for a merge, by keyspace.
     pub(crate) fn paid(&self) -> BTreeMap<KeyspaceId, FileNumber> {
-        self.paid.lock().clone()
+        let merges = self.merges.lock();
+        let paid = |(keyspace, merge): (&KeyspaceId, &Merge)| match merge {
+            Merge::Paid(newest) => Some((*keyspace, *newest)),
+            Merge::Failed(_) => None,
+        };
+        merges.iter().filter_map(paid).collect()
     }
+
+    /// A merge of the level 0 of `keyspace` that was paid for has failed.
+    pub(crate) fn refuse(&self, core: &Core, keyspace: KeyspaceId) {
+        let version = core.versions.current();
+        let newest = version.keyspace(keyspace).and_then(|state| newest(&state.tree.levels[0]));
+        let mut merges = self.merges.lock();
+        match newest {
+            Some(newest) => merges.insert(keyspace, Merge::Failed(newest)),
+            None => merges.remove(&keyspace),
+        };
+    }
+}
+
+/// The newest table of level 0: the one with the greatest number.
+fn newest(level0: &Level) -> Option<FileNumber> {
+    level0.tables().iter().map(|table| table.number()).max()
 }
 
 impl Core {
@@ -99,7 +128,7 @@ impl Core {
         let times = self.metrics.count_get(&of_read);
         if times > 0 {
             let of_tables = of_read.tables + of_read.filter_negatives > 0;
-            let reads = Reads { gets: 1, gets_of_tables: u64::from(of_tables), ..Reads::default() };
+            let reads = Reads { gets_of_tables: u64::from(of_tables), ..Reads::default() };
             self.count_reads(keyspace, log, reads, times);
         }
         cost.add(&of_read);
@@ -135,37 +164,43 @@ pub(crate) struct ReadAccounts {
     quiet: u32,
     memtable: u64,
     trees: BTreeMap<KeyspaceId, u64>,
+    /// The log of a memtable that could not be sealed. No other try is made with it.
+    failed: Option<FileNumber>,
 }
 
 impl ReadAccounts {
     /// Weigh what was read since the last call, and have done what it has paid for: the memtable is sealed here, and the next
-    /// pick of a compaction finds level 0 due.
-    pub(crate) fn weigh(&mut self, core: &Core) {
+    /// pick of a compaction finds level 0 due. Err if sealing fails, which is not tried again before others have sealed it.
+    pub(crate) fn weigh(&mut self, core: &Core) -> Result<()> {
         let reads = std::mem::take(&mut *core.read_costs.counted.lock());
         let user_bytes = core.metrics.user_bytes();
         let written = user_bytes.saturating_sub(std::mem::replace(&mut self.user_bytes, user_bytes));
         let current = core.current.load_full();
         let bytes = current.active.memtable.live_bytes();
-        if written.saturating_mul(LOOKS_TO_DOUBLE) > bytes {
+        let quiet = bytes.min(core.options.memtable_bytes_max / QUIET_SHARE);
+        if written.saturating_mul(LOOKS_TO_DOUBLE) > quiet {
             (self.quiet, self.memtable) = (0, 0);
             self.trees.clear();
-            return;
+            core.read_costs.merges.lock().retain(|_, merge| matches!(merge, Merge::Failed(_)));
+            return Ok(());
         }
         self.quiet = self.quiet.saturating_add(1);
         if self.quiet < QUIET_LOOKS || reads.is_empty() {
-            return;
+            return Ok(());
         }
         self.credit_trees(core, &current, &reads);
-        if self.credit_memtable(core, &current, &reads) {
+        let log = current.active.log;
+        if self.failed != Some(log) && self.credit_memtable(core, &current, &reads) {
             self.memtable = 0;
-            seal(core, &current.active);
+            core.seal(SealReason::Reads, Some(log)).inspect_err(|_| self.failed = Some(log))?;
         }
+        Ok(())
     }
 
     /// Credit `reads` to the level 0 of their keyspaces where that rests; where it is paid for, it is due.
     fn credit_trees(&mut self, core: &Core, current: &SuperVersion, reads: &BTreeMap<KeyspaceId, Reads>) {
         self.trees.retain(|keyspace, _| current.version.keyspace(*keyspace).is_some());
-        core.read_costs.paid.lock().retain(|keyspace, _| current.version.keyspace(*keyspace).is_some());
+        core.read_costs.merges.lock().retain(|keyspace, _| current.version.keyspace(*keyspace).is_some());
         for (keyspace, reads) in reads {
             let Some(state) = current.version.keyspace(*keyspace) else { continue };
             let tree = &state.tree;
@@ -175,10 +210,13 @@ impl ReadAccounts {
             let spare = if tree.levels[base].is_empty() { depth.saturating_sub(1) } else { depth };
             if spare == 0 {
                 self.trees.remove(keyspace);
-                core.read_costs.paid.lock().remove(keyspace);
+                core.read_costs.merges.lock().remove(keyspace);
                 continue;
             }
-            if load(core, tree, None) != Load::Rested {
+            let newest = newest(level0);
+            let merge = core.read_costs.merges.lock().get(keyspace).copied();
+            let has_failed = matches!(merge, Some(Merge::Failed(table)) if newest == Some(table));
+            if has_failed || load(core, tree, None) != Load::Rested {
                 continue;
             }
             let paid = self.trees.entry(*keyspace).or_default();
@@ -192,8 +230,7 @@ impl ReadAccounts {
             *paid = price.min(*paid);
             if *paid == price && is_worth_writing(core, level0.bytes(), written) {
                 *paid = 0;
-                let newest = level0.tables().iter().map(|table| table.number()).max();
-                core.read_costs.paid.lock().extend(newest.map(|newest| (*keyspace, newest)));
+                core.read_costs.merges.lock().extend(newest.map(|newest| (*keyspace, Merge::Paid(newest))));
             }
         }
     }
@@ -219,10 +256,9 @@ impl ReadAccounts {
             merged +=
                 state.tree.levels[0].bytes() + state.tree.levels[base_level_of(core, &state.tree)].bytes();
             let Some(reads) = reads.get(&keyspace) else { continue };
-            // Where there is no table, a get looks into one source before and after.
-            let gets = if state.tree.is_empty() { 0 } else { reads.gets };
+            // A get that finds its row in the memtable looks into one source before and after.
             let walks = reads.memtable_seeks * SEEK_BYTES + reads.memtable_visits * VISIT_BYTES;
-            self.memtable += gets * GET_OF_MEMTABLE_BYTES + walks;
+            self.memtable += reads.gets_of_tables * GET_OF_MEMTABLE_BYTES + walks;
         }
         let merged = merged / core.options.l0_tables_trigger as u64;
         // A flush takes half as long as a merge of as much.
@@ -239,23 +275,4 @@ fn base_level_of(core: &Core, tree: &Tree) -> usize {
 /// level to level writes for each.
 fn is_worth_writing(core: &Core, new: u64, written: u64) -> bool {
     written <= new.saturating_mul(1 + core.options.level_fanout)
-}
-
-/// Seal the memtable, if it still is `active`, and start its flush. Nobody waits for that.
-fn seal(core: &Core, active: &MemtableAndLog) {
-    let (sealed, events) = {
-        let mut state = core.commits.lock();
-        if state.log_number != active.log {
-            return;
-        }
-        let sealed = core.rotate(&mut state, SealReason::Reads);
-        (sealed, std::mem::take(&mut state.events))
-    };
-    for event in &events {
-        core.emit(event);
-    }
-    if let Err(error) = sealed {
-        let will_retry = core.health.check().is_ok();
-        core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
-    }
 }

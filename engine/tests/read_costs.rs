@@ -18,7 +18,7 @@ fn options(compact_for_reads: bool) -> DatabaseOptions {
 struct World {
     sim: Simulation,
     db: Database,
-    /// Why memtables were sealed and tables compacted, since this was last asked.
+    /// Why memtables were sealed and tables compacted, and which jobs failed, since this was last asked.
     done: Arc<Mutex<Vec<String>>>,
 }
 
@@ -38,6 +38,9 @@ impl World {
                 }
                 Event::Compacted { keyspace, reason, .. } => {
                     done.lock().expect("whole").push(format!("{}: {reason}", keyspace.0));
+                }
+                Event::JobFailed { job, will_retry, .. } => {
+                    done.lock().expect("whole").push(format!("{job} failed, retry: {will_retry}"));
                 }
                 _ => {}
             }
@@ -251,7 +254,7 @@ fn no_more_is_written_for_a_byte_than_by_a_step_between_levels() {
     assert_eq!(world.done(), [""; 0]);
 }
 
-/// Whose turn it is when a get is sampled is chance, not a pattern of the caller's.
+/// Two keyspaces that are read in turns are both sampled.
 #[test]
 fn gets_of_two_keyspaces_in_turns_pay_for_both() {
     let world = World::new(true);
@@ -326,4 +329,73 @@ fn each_keyspace_pays_for_itself() {
     seek(&other, MANY);
     world.pass(1);
     assert!(world.done().contains(&"sealed".to_owned()));
+}
+
+/// What nobody needs does no harm where it fails: a full disk is not filled again and again, and writes go on. Once level 0 is
+/// another it is tried again.
+#[test]
+fn a_merge_that_fails_is_left_alone() {
+    let world = World::new(true);
+    let map = fresh(&world, "map");
+    world.db.flush().expect("flushed");
+    world.pass(10);
+    world.done();
+    world.sim.disk.set_capacity(Some(0));
+    for second in 0..20 {
+        seek(&map, MANY);
+        world.pass(1);
+        let expected: &[&str] = if second == 0 { &["compaction failed, retry: false"] } else { &[] };
+        assert_eq!(world.done(), expected, "{second}");
+    }
+    world.sim.disk.set_capacity(None);
+    seek(&map, MANY);
+    world.pass(1);
+    assert_eq!(world.done(), [""; 0], "it was tried with these tables");
+    write(&map, 2);
+    world.db.flush().expect("writes go on");
+    world.pass(10);
+    seek(&map, MANY);
+    world.pass(1);
+    assert!(world.done().iter().any(|reason| reason.contains("reads have paid")));
+    assert_eq!(levels(&world, &map), [6]);
+}
+
+/// The same of a flush that cannot begin.
+#[test]
+fn a_seal_that_fails_is_left_alone() {
+    let world = World::new(true);
+    let map = fresh(&world, "map");
+    world.sim.disk.set_capacity(Some(0));
+    for second in 0..20 {
+        seek(&map, 10 * MANY);
+        world.pass(1);
+        let mut done = world.done();
+        done.retain(|event| !event.starts_with("compaction"));
+        let expected: &[&str] = if second == 0 { &["upkeep failed, retry: false"] } else { &[] };
+        assert_eq!(done, expected, "{second}");
+    }
+    world.sim.disk.set_capacity(None);
+    map.put(key(1), [1; 100]).expect("writes go on");
+    world.db.flush().expect("and flushes");
+}
+
+/// A memtable that is large already makes no writer a quiet one.
+#[test]
+fn a_steady_trickle_is_no_rest() {
+    let world = World::with(DatabaseOptions { memtable_bytes_max: 8 << 20, ..options(true) });
+    let map = fresh(&world, "map");
+    for n in 0..200 {
+        map.put(key(ROWS + n), vec![9; 20_000]).expect("put");
+    }
+    for n in 0..20 {
+        // Two minutes and more would pass before these have doubled it.
+        map.put(key(ROWS + n), vec![9; 20_000]).expect("put");
+        seek(&map, MANY);
+        world.pass(1);
+        assert_eq!(world.done(), [""; 0], "{n}");
+    }
+    world.pass(10);
+    seek(&map, 5 * MANY);
+    world.pass(1);
+    assert!(world.done().contains(&"sealed".to_owned()), "and then it is one");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use esker_base::event::Event;
 use esker_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
-use esker_compaction::{JobId, LevelCursor, Load, MergeRun, Plan, RunOutput};
+use esker_compaction::{JobId, LevelCursor, Load, MergeRun, Plan, Reason, RunOutput};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
@@ -18,7 +18,7 @@ use super::garbage::remove_written;
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::are_cached;
-use super::{AfterFailure, after_failure};
+use super::{AfterFailure, after_failure, stops_writes, tell_failure};
 use crate::core::Core;
 use crate::table_io;
 
@@ -237,7 +237,17 @@ impl Job for Compaction {
             Ok(progress) => return progress,
             Err(error) => error,
         };
-        self.carrying = None;
+        let carried = self.carrying.take();
+        if let Some(plan) = carried.as_ref().map(|carrying| &carrying.plan)
+            && matches!(plan.reason, Reason::Read { .. })
+            && !stops_writes(&error)
+        {
+            // Nobody needs it: neither may it stop writes, nor fill a full disk again and again.
+            tell_failure(&core, "compaction", &error, false);
+            core.read_costs.refuse(&core, plan.keyspace);
+            return Progress::More;
+        }
+        drop(carried);
         self.attempts += 1;
         match after_failure(&core, "compaction", &error, self.attempts) {
             AfterFailure::Retry(pause) => Progress::After(pause),

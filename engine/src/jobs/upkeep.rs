@@ -5,12 +5,14 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use esker_base::event::Event;
 use esker_vfs::scheduler::{Job, Progress};
 
+use super::tell_failure;
 use crate::core::Core;
 use crate::options::Durability;
 use crate::read_costs::ReadAccounts;
+
+const JOB: &str = "upkeep";
 
 /// How often garbage, and work for compactions, is looked for.
 const EVERY: Duration = Duration::from_secs(1);
@@ -71,7 +73,7 @@ impl Upkeep {
 
 impl Job for Upkeep {
     fn name(&self) -> &'static str {
-        "upkeep"
+        JOB
     }
 
     fn step(&mut self) -> Progress {
@@ -91,7 +93,7 @@ impl Job for Upkeep {
             if let Err(error) = core.persist() {
                 // If that has stopped writes, the next writer hears why.
                 let will_retry = core.health.check().is_ok();
-                core.emit(&Event::JobFailed { job: "upkeep", error, will_retry });
+                tell_failure(&core, JOB, &error, will_retry);
                 return if will_retry { self.rest(now) } else { self.end(&core) };
             }
         }
@@ -107,7 +109,9 @@ impl Job for Upkeep {
                 core.give_log_space_back();
             }
         }
-        self.read_accounts.weigh(&core);
+        if let Err(error) = self.read_accounts.weigh(&core) {
+            tell_failure(&core, JOB, &error, false);
+        }
         // Reads may have paid for a merge, and a snapshot that was dropped may have left garbage to clean up.
         core.jobs.start_compactions();
         self.rest(core.env.clock.monotonic())

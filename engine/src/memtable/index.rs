@@ -429,11 +429,13 @@ impl Pinned {
 
     /// Stand on the first entry.
     pub(super) fn first(&mut self, index: &Index) {
+        self.steps = 0;
         self.place = self.lasting(index).first();
     }
 
     /// Stand on the last entry.
     pub(super) fn last(&mut self, index: &Index) {
+        self.steps = 0;
         self.place = self.lasting(index).last();
     }
 
@@ -560,6 +562,8 @@ impl Pinned {
         let there = self.lasting(index()?).seek(oldest, None).filter(|there| there.has_other_key(here))?;
         cost.passed += VERSIONS_STEPPED;
         cost.seeks += 1;
+        self.steps = 0;
+        there.prefetch_next(self.reach);
         self.place = Some(there);
         Some(there.entry)
     }

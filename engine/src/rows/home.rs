@@ -22,7 +22,8 @@ pub(super) struct Home {
     seeks: u64,
     memtable_visits: u64,
     level0_visits: u64,
-    /// Sources before this one are memtables, and the others before `sorted` runs of level 0.
+    /// Sources before this one are memtables, and the others before `sorted` runs of level 0. None where a transaction's own
+    /// writes are among them: its reads come to an end with it.
     level0: usize,
     sorted: usize,
 }
@@ -42,7 +43,8 @@ impl Rows {
         let young = self.infos.iter().take_while(|info| info.level.is_none_or(|level| level == 0)).count();
         let (core, log) = (Weak::clone(&view.core), view.superversion.active.log);
         let of = Some(Origin { keyspace: view.keyspace, core, log });
-        (self.home.of, self.home.level0, self.home.sorted) = (of, memtables, young);
+        let (level0, sorted) = if view.own.is_some() { (0, 0) } else { (memtables, young) };
+        (self.home.of, self.home.level0, self.home.sorted) = (of, level0, sorted);
     }
 
     /// Another source leads than before.
