@@ -229,7 +229,7 @@ impl TableCursor {
     /// Stand on row `row` of block `block`, or on the next block's first entry if there is no such row.
     fn stand(&mut self, block: usize, row: u32) -> Result<()> {
         if row < self.at.rows() {
-            self.at.stand(row);
+            self.at.stand_sought(row);
             return Ok(());
         }
         self.stand_first(block + 1)
@@ -391,7 +391,7 @@ impl Cursor for TableCursor {
             cursor.enter(block)?;
             match cursor.at.lower_bound(target).checked_sub(1) {
                 Some(row) => {
-                    cursor.at.stand(row);
+                    cursor.at.stand_sought(row);
                     Ok(())
                 }
                 None => cursor.stand_last(block.checked_sub(1)),

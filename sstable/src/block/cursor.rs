@@ -56,6 +56,8 @@ struct Position {
     restart_head: u64,
     /// The current row's place in the block.
     here: Row,
+    /// It was sought: with the next step a walk begins.
+    sought: bool,
 }
 
 /// No row: neither it nor its neighbours are below any block's count.
@@ -78,6 +80,7 @@ impl Default for Position {
             held: 0,
             restart_head: 0,
             here: Row::default(),
+            sought: false,
         }
     }
 }
@@ -147,6 +150,12 @@ impl BlockCursor {
         at.stand(bytes, row);
         let value = bytes.get(self.at.here.value as usize..).unwrap_or_default();
         prefetch_front(value, VALUE_LINES);
+    }
+
+    /// [`BlockCursor::stand`], on a row that was sought.
+    pub(crate) fn stand_sought(&mut self, row: u32) {
+        self.stand(row);
+        self.at.sought = true;
     }
 
     /// Step to the following row; false, and nothing changes, if there is none in this block, or it stands nowhere.
@@ -297,6 +306,9 @@ impl Position {
             // What is shared with the restart point never grows on the way, so the buffer holds it.
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
             prefetch_values(bytes, self.here.value_end.saturating_add(AHEAD_BYTES));
+            if self.sought {
+                self.begin_walk(bytes, self.here.value_end);
+            }
         }
         true
     }
@@ -326,7 +338,20 @@ impl Position {
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
         prefetch_values(bytes, here.value.saturating_sub(AHEAD_BYTES));
+        if self.sought {
+            self.begin_walk(bytes, here.value.saturating_sub(AHEAD_BYTES));
+        }
         true
+    }
+
+    /// A walk begins with this step, which has prefetched what lies [`AHEAD_BYTES`] further: prefetch the values between, which
+    /// lie from `at` on. No other step will.
+    #[inline(never)]
+    fn begin_walk(&mut self, bytes: &[u8], at: u32) {
+        self.sought = false;
+        for line in (0..AHEAD_BYTES).step_by(64) {
+            prefetch_values(bytes, at.saturating_add(line));
+        }
     }
 
     /// Go to row `row`, which exists, from anywhere; true. Of a block with wide starts, which has large values, each step is
