@@ -139,7 +139,7 @@ pub struct DatabaseOptions {
     pub l0_tables_stop: usize,
     /// Flush the memtable, and merge level 0, once reads have spent about as much time in them as that takes. Only where
     /// hardly anybody has written to the database for five seconds (so little that it would take more than a minute to double
-    /// the memtable, or to fill a sixteenth of one), and where at most `1 + level_fanout` bytes are written for each that lies
+    /// the memtable, and to fill a sixteenth of one), and where at most `1 + level_fanout` bytes are written for each that lies
     /// there. `false`: reads never have anything written. Default: true.
     pub compact_for_reads: bool,
     /// The smallest size worth a level of its own between level 0 and the last, in bytes: larger makes fewer levels. Less than `table_bytes` counts

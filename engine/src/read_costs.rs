@@ -17,15 +17,15 @@ use esker_base::event::SealReason;
 use esker_base::sync::Mutex;
 use esker_base::{FileNumber, KeyspaceId, OpCost, Result};
 use esker_compaction::{Load, base_level};
-use esker_manifest::{Level, Tree};
+use esker_manifest::Tree;
 
 use crate::core::Core;
 use crate::jobs::load;
 use crate::superversion::SuperVersion;
 use crate::table_io;
 
-/// So much does a merge write in the time of a get's look into a memtable (at 5 ns a byte: 0.2 µs), and into a run of level 0,
-/// whose filter mostly answers (0.075 µs).
+/// So much does a merge write in the time of a get's look into a memtable in vain (at 5 ns a byte: 0.2 µs), and into a run of
+/// level 0, whose filter mostly answers (0.075 µs).
 const GET_OF_MEMTABLE_BYTES: u64 = 40;
 const GET_OF_LEVEL0_BYTES: u64 = 15;
 /// Of a seek's look into either (0.7 µs), and of a walk that goes there for a row or a few, and back (0.18 µs).
@@ -34,8 +34,8 @@ const VISIT_BYTES: u64 = 36;
 /// Of what a flush and a merge take however little they write: syncs, above all (5 ms).
 const JOB_BYTES: u64 = 1 << 20;
 
-/// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable,
-/// or to write such a part of a full one, and that has been so at so many looks in a row.
+/// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable
+/// or to fill such a part of one, whichever is sooner, and that has been so at so many looks in a row.
 const LOOKS_TO_DOUBLE: u64 = 60;
 const QUIET_SHARE: u64 = 16;
 const QUIET_LOOKS: u32 = 5;
@@ -95,21 +95,22 @@ impl ReadCosts {
         merges.iter().filter_map(paid).collect()
     }
 
-    /// A merge of the level 0 of `keyspace` that was paid for has failed.
-    pub(crate) fn refuse(&self, core: &Core, keyspace: KeyspaceId) {
-        let version = core.versions.current();
-        let newest = version.keyspace(keyspace).and_then(|state| newest(&state.tree.levels[0]));
+    /// Reads have paid for a merge of the level 0 of `keyspace`, whose newest table is this. Not if that merge has failed.
+    fn pay(&self, keyspace: KeyspaceId, newest: FileNumber) {
         let mut merges = self.merges.lock();
-        match newest {
-            Some(newest) => merges.insert(keyspace, Merge::Failed(newest)),
-            None => merges.remove(&keyspace),
-        };
+        if !matches!(merges.get(&keyspace), Some(Merge::Failed(table)) if *table == newest) {
+            merges.insert(keyspace, Merge::Paid(newest));
+        }
     }
-}
 
-/// The newest table of level 0: the one with the greatest number.
-fn newest(level0: &Level) -> Option<FileNumber> {
-    level0.tables().iter().map(|table| table.number()).max()
+    /// A merge of the level 0 of `keyspace` that was paid for has failed.
+    pub(crate) fn refuse(&self, keyspace: KeyspaceId) {
+        if let Some(merge) = self.merges.lock().get_mut(&keyspace)
+            && let Merge::Paid(newest) = *merge
+        {
+            *merge = Merge::Failed(newest);
+        }
+    }
 }
 
 impl Core {
@@ -213,10 +214,7 @@ impl ReadAccounts {
                 core.read_costs.merges.lock().remove(keyspace);
                 continue;
             }
-            let newest = newest(level0);
-            let merge = core.read_costs.merges.lock().get(keyspace).copied();
-            let has_failed = matches!(merge, Some(Merge::Failed(table)) if newest == Some(table));
-            if has_failed || load(core, tree, None) != Load::Rested {
+            if load(core, tree, None) != Load::Rested {
                 continue;
             }
             let paid = self.trees.entry(*keyspace).or_default();
@@ -230,7 +228,10 @@ impl ReadAccounts {
             *paid = price.min(*paid);
             if *paid == price && is_worth_writing(core, level0.bytes(), written) {
                 *paid = 0;
-                core.read_costs.merges.lock().extend(newest.map(|newest| (*keyspace, Merge::Paid(newest))));
+                // The newest table is the one with the greatest number, whatever its place.
+                if let Some(newest) = level0.tables().iter().map(|table| table.number()).max() {
+                    core.read_costs.pay(*keyspace, newest);
+                }
             }
         }
     }

@@ -287,6 +287,31 @@ fn scans_pay() {
     }
 }
 
+/// So do scans of a transaction that has written nothing.
+#[test]
+fn scans_of_a_transaction_that_reads_pay() {
+    let world = World::new(true);
+    let map = fresh(&world, "map");
+    let transaction = world.db.begin().expect("begun");
+    for _ in 0..1_000 {
+        assert_eq!(transaction.iter(&map).count(), ROWS as usize);
+    }
+    world.pass(1);
+    assert!(world.done().contains(&"sealed".to_owned()));
+}
+
+/// Gets that find their rows in the memtable do not pay for its flush: they would find them in one place as well.
+#[test]
+fn gets_answered_by_the_memtable_pay_for_nothing() {
+    let world = World::new(true);
+    let map = fresh(&world, "map");
+    for n in (0..ROWS).filter(|n| n % 3 == 2).cycle().take(10 * MANY) {
+        assert!(map.contains(key(n)).expect("read"));
+    }
+    world.pass(1);
+    assert_eq!(world.done(), [""; 0]);
+}
+
 /// A cursor that was made before what it reads was flushed pays for nothing more.
 #[test]
 fn who_reads_an_older_state_pays_for_nothing() {

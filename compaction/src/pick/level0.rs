@@ -27,8 +27,9 @@ impl Picker<'_> {
     fn level0_reason(&self) -> Reason {
         let (depth, tables) = (self.score.l0_depth, self.score.l0_tables);
         match self.load {
-            Load::Read => Reason::Read { depth, tables },
-            Load::Rested | Load::Flushing => {
+            // Due for its depth alone it is needed, and has to be tried again.
+            Load::Read if depth < self.settings.l0_trigger(Load::Rested) => Reason::Read { depth, tables },
+            Load::Read | Load::Rested | Load::Flushing => {
                 Reason::Level0 { depth, tables, trigger: self.settings.l0_trigger(self.load) }
             }
         }

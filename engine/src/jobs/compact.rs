@@ -242,9 +242,11 @@ impl Job for Compaction {
             && matches!(plan.reason, Reason::Read { .. })
             && !stops_writes(&error)
         {
-            // Nobody needs it: neither may it stop writes, nor fill a full disk again and again.
+            // Nobody needs it: neither may it stop writes, nor fill a full disk again and again. First it is not due any more,
+            // then its claim ends, and then a listener, who may compact by hand, is told.
+            core.read_costs.refuse(plan.keyspace);
+            drop(carried);
             tell_failure(&core, "compaction", &error, false);
-            core.read_costs.refuse(&core, plan.keyspace);
             return Progress::More;
         }
         drop(carried);

@@ -293,8 +293,10 @@ impl<'a> Place<'a> {
     /// A walk has begun: prefetch more of what follows, in the next leaf too, where no step has done so yet.
     #[inline(never)]
     fn prefetch_begun_next(self, reach: Reach) {
+        // Of a leaf that the step before has come to nothing is under way yet.
+        let first = if self.rank == 0 { 1 } else { self.rank + ENTRIES_AHEAD };
         let end = self.rank + 1 + ENTRIES_BEGUN;
-        self.leaf.prefetch_ranks(self.permutation, self.rank + ENTRIES_AHEAD..end, reach);
+        self.leaf.prefetch_ranks(self.permutation, first..end, reach);
         if let Some(over) = end.checked_sub(self.permutation.count())
             && let Some(ahead) = self.leaf.next()
         {
@@ -305,7 +307,8 @@ impl<'a> Place<'a> {
     /// The same for a walk backwards.
     #[inline(never)]
     fn prefetch_begun_prev(self, reach: Reach) {
-        let end = (self.rank + 1).saturating_sub(ENTRIES_AHEAD);
+        let is_last = self.rank + 1 == self.permutation.count();
+        let end = if is_last { self.rank } else { (self.rank + 1).saturating_sub(ENTRIES_AHEAD) };
         self.leaf.prefetch_ranks(self.permutation, self.rank.saturating_sub(ENTRIES_BEGUN)..end, reach);
         if let Some(over) = ENTRIES_BEGUN.checked_sub(self.rank)
             && let Some(ahead) = self.leaf.previous()
@@ -429,14 +432,14 @@ impl Pinned {
 
     /// Stand on the first entry.
     pub(super) fn first(&mut self, index: &Index) {
-        self.steps = 0;
         self.place = self.lasting(index).first();
+        self.may_begin(Place::prefetch_next);
     }
 
     /// Stand on the last entry.
     pub(super) fn last(&mut self, index: &Index) {
-        self.steps = 0;
         self.place = self.lasting(index).last();
+        self.may_begin(Place::prefetch_prev);
     }
 
     /// Stand on the first entry not before `target`.
@@ -444,19 +447,22 @@ impl Pinned {
     pub(super) fn seek(&mut self, index: &Index, target: InternalKey<'_>) {
         let way = self.way.take();
         self.place = self.lasting(index).seek(target, way);
-        self.steps = 0;
-        if let Some(place) = self.place {
-            place.prefetch_next(self.reach);
-        }
+        self.may_begin(Place::prefetch_next);
     }
 
     /// Stand on the last entry before `target`.
     pub(super) fn seek_before(&mut self, index: &Index, target: InternalKey<'_>) {
         let way = self.way.take();
         self.place = self.lasting(index).seek_before(target, way);
+        self.may_begin(Place::prefetch_prev);
+    }
+
+    /// A walk may begin here, whose first entries are to be prefetched.
+    #[inline]
+    fn may_begin(&mut self, prefetch: impl FnOnce(Place<'static>, Reach)) {
         self.steps = 0;
         if let Some(place) = self.place {
-            place.prefetch_prev(self.reach);
+            prefetch(place, self.reach);
         }
     }
 
@@ -562,9 +568,8 @@ impl Pinned {
         let there = self.lasting(index()?).seek(oldest, None).filter(|there| there.has_other_key(here))?;
         cost.passed += VERSIONS_STEPPED;
         cost.seeks += 1;
-        self.steps = 0;
-        there.prefetch_next(self.reach);
         self.place = Some(there);
+        self.may_begin(Place::prefetch_next);
         Some(there.entry)
     }
 

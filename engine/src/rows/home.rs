@@ -23,7 +23,7 @@ pub(super) struct Home {
     memtable_visits: u64,
     level0_visits: u64,
     /// Sources before this one are memtables, and the others before `sorted` runs of level 0. None where a transaction's own
-    /// writes are among them: its reads come to an end with it.
+    /// writes are the first: their number shifts with what it writes.
     level0: usize,
     sorted: usize,
 }
@@ -43,7 +43,8 @@ impl Rows {
         let young = self.infos.iter().take_while(|info| info.level.is_none_or(|level| level == 0)).count();
         let (core, log) = (Weak::clone(&view.core), view.superversion.active.log);
         let of = Some(Origin { keyspace: view.keyspace, core, log });
-        let (level0, sorted) = if view.own.is_some() { (0, 0) } else { (memtables, young) };
+        let has_own = view.own.as_ref().is_some_and(|(memtable, _)| !memtable.is_empty());
+        let (level0, sorted) = if has_own { (0, 0) } else { (memtables, young) };
         (self.home.of, self.home.level0, self.home.sorted) = (of, level0, sorted);
     }
 

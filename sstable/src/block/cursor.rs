@@ -56,7 +56,7 @@ struct Position {
     restart_head: u64,
     /// The current row's place in the block.
     here: Row,
-    /// It was sought: with the next step a walk begins.
+    /// It was sought, and no step has begun a walk yet.
     sought: bool,
 }
 
@@ -344,8 +344,8 @@ impl Position {
         true
     }
 
-    /// A walk begins with this step, which has prefetched what lies [`AHEAD_BYTES`] further: prefetch the values between, which
-    /// lie from `at` on. No other step will.
+    /// A walk begins with this step, which has prefetched what lies [`AHEAD_BYTES`] further: prefetch the values between, from
+    /// `at` on. No other step will.
     #[inline(never)]
     fn begin_walk(&mut self, bytes: &[u8], at: u32) {
         self.sought = false;
