@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use esker::event::{Event, SealReason};
+use esker::vfs::fault::{Cause, Effect, Fault, FaultFs, Operation};
 use esker::vfs::sim::Simulation;
 use esker::{Database, DatabaseOptions, Keyspace, KeyspaceOptions};
 
@@ -17,6 +18,7 @@ fn options(compact_for_reads: bool) -> DatabaseOptions {
 
 struct World {
     sim: Simulation,
+    faults: FaultFs,
     db: Database,
     /// Why memtables were sealed and tables compacted, and which jobs failed, since this was last asked.
     done: Arc<Mutex<Vec<String>>>,
@@ -29,6 +31,7 @@ impl World {
 
     fn with(options: DatabaseOptions) -> World {
         let sim = Simulation::new(1);
+        let faults = FaultFs::over(&sim.disk, Arc::clone(&sim.clock));
         let done = Arc::<Mutex<Vec<String>>>::default();
         let listener = {
             let done = Arc::clone(&done);
@@ -47,11 +50,11 @@ impl World {
         };
         let db = Database::builder("/db")
             .options(options)
-            .env(sim.env())
+            .env(sim.env_over(Arc::new(faults.clone())))
             .listener(Arc::new(listener))
             .open()
             .expect("opened");
-        World { sim, db, done }
+        World { sim, faults, db, done }
     }
 
     fn keyspace(&self, name: &str) -> Keyspace {
@@ -356,33 +359,38 @@ fn each_keyspace_pays_for_itself() {
     assert!(world.done().contains(&"sealed".to_owned()));
 }
 
-/// What nobody needs does no harm where it fails: a full disk is not filled again and again, and writes go on. Once level 0 is
-/// another it is tried again.
+/// What nobody needs does no harm where it fails: a full disk is not filled again and again, a device that fails stops no writes.
+/// Once level 0 is another it is tried again.
 #[test]
 fn a_merge_that_fails_is_left_alone() {
-    let world = World::new(true);
-    let map = fresh(&world, "map");
-    world.db.flush().expect("flushed");
-    world.pass(10);
-    world.done();
-    world.sim.disk.set_capacity(Some(0));
-    for second in 0..20 {
+    for cause in [Cause::NoSpace, Cause::Device] {
+        let world = World::new(true);
+        let map = fresh(&world, "map");
+        world.db.flush().expect("flushed");
+        world.pass(10);
+        world.done();
+        let of_table = Fault::when(|call| {
+            call.operation == Operation::Create && call.path.extension().is_some_and(|is| is == "sst")
+        });
+        world.faults.plan(of_table.cause(cause).effect(Effect::Before).sticky());
+        for second in 0..20 {
+            seek(&map, MANY);
+            world.pass(1);
+            let expected: &[&str] = if second == 0 { &["compaction failed, retry: false"] } else { &[] };
+            assert_eq!(world.done(), expected, "{second}");
+        }
+        world.faults.clear();
         seek(&map, MANY);
         world.pass(1);
-        let expected: &[&str] = if second == 0 { &["compaction failed, retry: false"] } else { &[] };
-        assert_eq!(world.done(), expected, "{second}");
+        assert_eq!(world.done(), [""; 0], "it was tried with these tables");
+        write(&map, 2);
+        world.db.flush().expect("writes go on");
+        world.pass(10);
+        seek(&map, MANY);
+        world.pass(1);
+        assert!(world.done().iter().any(|reason| reason.contains("reads have paid")));
+        assert_eq!(levels(&world, &map), [6]);
     }
-    world.sim.disk.set_capacity(None);
-    seek(&map, MANY);
-    world.pass(1);
-    assert_eq!(world.done(), [""; 0], "it was tried with these tables");
-    write(&map, 2);
-    world.db.flush().expect("writes go on");
-    world.pass(10);
-    seek(&map, MANY);
-    world.pass(1);
-    assert!(world.done().iter().any(|reason| reason.contains("reads have paid")));
-    assert_eq!(levels(&world, &map), [6]);
 }
 
 /// The same of a flush that cannot begin.
