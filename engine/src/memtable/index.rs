@@ -466,34 +466,17 @@ impl Pinned {
         }
     }
 
-    /// The place here, which a step forward leaves.
+    /// The place here, which a step leaves. If a walk begins with it, more is to be prefetched.
     #[inline]
-    fn leave_forward(&mut self) -> Option<Place<'static>> {
+    fn leave(&mut self, prefetch: impl FnOnce(Place<'static>, Reach)) -> Option<Place<'static>> {
         let here = self.place?;
-        if self.is_beginning() {
-            here.prefetch_begun_next(self.reach);
+        if self.steps < BEGINNING_STEP {
+            self.steps += 1;
+            if self.steps == BEGINNING_STEP {
+                prefetch(here, self.reach);
+            }
         }
         Some(here)
-    }
-
-    /// The same for a step backwards.
-    #[inline]
-    fn leave_backward(&mut self) -> Option<Place<'static>> {
-        let here = self.place?;
-        if self.is_beginning() {
-            here.prefetch_begun_prev(self.reach);
-        }
-        Some(here)
-    }
-
-    /// Count a step, and tell whether a walk begins with it.
-    #[inline]
-    fn is_beginning(&mut self) -> bool {
-        if self.steps == BEGINNING_STEP {
-            return false;
-        }
-        self.steps += 1;
-        self.steps == BEGINNING_STEP
     }
 
     /// The entry here.
@@ -505,7 +488,7 @@ impl Pinned {
     /// Go to the following entry.
     #[inline]
     pub(super) fn next(&mut self) {
-        self.place = self.leave_forward().and_then(|here| here.next(self.reach));
+        self.place = self.leave(Place::prefetch_begun_next).and_then(|here| here.next(self.reach));
     }
 
     /// Go to the following entry, and on past those of the same user key with a number above `seqno`: step by step, and if
@@ -527,7 +510,7 @@ impl Pinned {
     /// Go to the preceding entry.
     #[inline]
     pub(super) fn prev(&mut self) {
-        self.place = self.leave_backward().and_then(|here| here.prev(self.reach));
+        self.place = self.leave(Place::prefetch_begun_prev).and_then(|here| here.prev(self.reach));
     }
 
     /// Go to the first entry of the following user key, if there is one: past older versions of this one step by step, and if
@@ -538,7 +521,7 @@ impl Pinned {
         index: impl FnOnce() -> Option<&'i Index>,
         cost: &mut Walked,
     ) -> Option<Entry<'_>> {
-        let here = self.leave_forward()?;
+        let here = self.leave(Place::prefetch_begun_next)?;
         let mut there = here.next(self.reach)?;
         let mut versions = 0;
         while !there.has_other_key(here) {
@@ -576,7 +559,7 @@ impl Pinned {
     /// Go to the preceding entry if there is one and it has another user key, which entry then is given.
     #[inline]
     pub(super) fn prev_distinct(&mut self) -> Option<Entry<'_>> {
-        let here = self.leave_backward()?;
+        let here = self.leave(Place::prefetch_begun_prev)?;
         let there = here.prev(self.reach).filter(|there| there.has_other_key(here))?;
         self.place = Some(there);
         Some(there.entry)
