@@ -441,7 +441,7 @@ fn a_page_tells_the_repetitions_and_the_method_of_each_experiment() {
     let [repeated, once] = ["Repetitions: 2.", "Each measurement was made once"];
     assert_eq!((followers.matches(repeated).count(), followers.matches(once).count()), (1, 0));
     assert_eq!((studies.matches(repeated).count(), studies.matches(once).count()), (1, 1), "X12, X13");
-    for of_followers in ["2.5 %", "Bayesian", "Hollow points"] {
+    for of_followers in ["fastest and slowest 2.5 %", "Bayesian", "Hollow points"] {
         assert!(followers.contains(of_followers) && !studies.contains(of_followers), "{of_followers}");
     }
 }
