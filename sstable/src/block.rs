@@ -187,15 +187,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// How far after the current value a walk prefetches values (walking backwards, before it), in bytes. Of 192, 320
-/// and 512 the first was best with values of 100 bytes: scans took a fifth less time, seeks with a hundred rows a sixth.
-const AHEAD_BYTES: u32 = 192;
+/// How far after the current value a walk prefetches values (walking backwards, before it), in bytes. With values of 100 bytes walks
+/// over 10,000 rows took 0.98 of the time that they took with 192, backwards 0.97; with 640 those backwards gained nothing.
+const AHEAD_BYTES: u32 = 384;
 
-/// Prefetch what lies at offset `at`: a walk will come there, and its values, each looked at once, are mostly what it
-/// waits for.
+/// Prefetch the line at offset `at` and the one before it: a walk will come there, and its values, each looked at once, are mostly
+/// what it waits for. A step over 100 bytes passes two lines: with one prefetched a step, walks took 1.05 of the time, backwards 1.09.
 #[inline(always)]
 fn prefetch_values(bytes: &[u8], at: u32) {
-    prefetch(bytes.as_ptr().wrapping_add(at as usize));
+    for at in [at.saturating_sub(64), at] {
+        prefetch(bytes.as_ptr().wrapping_add(at as usize));
+    }
 }
 
 /// The 16 bits of `word` from bit `shift` on.

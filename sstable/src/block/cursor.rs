@@ -349,7 +349,8 @@ impl Position {
     #[inline(never)]
     fn begin_walk(&mut self, bytes: &[u8], at: u32) {
         self.sought = false;
-        for line in (0..AHEAD_BYTES).step_by(64) {
+        for line in (0..AHEAD_BYTES).step_by(128) {
+            // Two lines each.
             prefetch_values(bytes, at.saturating_add(line));
         }
     }
