@@ -272,7 +272,7 @@ fn others_commit_while_a_transaction_is_checked() {
         let mut passed = told.lock().unwrap();
         if call.operation == Operation::Read && passed.is_none() {
             asked.send(()).unwrap();
-            *passed = Some(is_done.lock().unwrap().recv_timeout(Duration::from_secs(5)).is_ok());
+            *passed = Some(is_done.lock().unwrap().recv_timeout(Duration::from_secs(20)).is_ok());
         }
         false
     }));

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::driver::Violation;
 
@@ -56,9 +57,18 @@ impl Mount {
         run("mount", &["-o", &format!("remount,size={bytes}"), &text(&self.dir)])
     }
 
-    /// Take it away, and say whether that went well.
+    /// Take it away, and say whether that went well. A process that another thread has just begun has copies of open files
+    /// until it becomes its program, and the system may have those of a loop device: they are given twenty seconds.
+    #[expect(clippy::disallowed_methods, reason = "a real system takes real time")]
     pub fn unmount(self) -> Result<(), Violation> {
-        let gone = run("umount", &[&text(&self.dir)]);
+        let mut gone = run("umount", &[&text(&self.dir)]);
+        for _again in 0..400 {
+            if gone.is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            gone = run("umount", &[&text(&self.dir)]);
+        }
         std::mem::forget(self);
         gone
     }

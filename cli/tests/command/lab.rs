@@ -44,7 +44,9 @@ fn where_nothing_can_be_written_nothing_is_measured() {
         let given = ["lab", "x1", "--scale", "tiny", "--store", "map"];
         let ran = esker(&[&given[..], &["--report", &report, "--json", &figures]].concat());
         ran.failed(1, &["cannot "]);
-        assert_eq!((ran.out.as_str(), ran.err.contains("X1")), ("", false), "{}", ran.err);
+        // The directory's name is of any letters.
+        let said = ran.err.replace(&path(""), "");
+        assert_eq!((ran.out.as_str(), said.contains("X1")), ("", false), "{said}");
     }
     assert_eq!(std::fs::read_dir(sandbox.dir.path()).expect("it is there").count(), 2);
 }

@@ -356,7 +356,8 @@ mod tests {
             let mut state = own.state.lock();
             let now = Instant::now();
             let taken = Taken::now(&state.workers);
-            state.writer = Some(Writer { heard: now, looked: now, taken });
+            // As if it wrote for ever: workers that are kept waiting do not forget it.
+            state.writer = Some(Writer { heard: now + Duration::from_secs(1000), looked: now, taken });
         }
         // The system may move the writer, and they make room again.
         for processor in [first, first_of(&rest)] {
