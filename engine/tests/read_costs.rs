@@ -93,6 +93,13 @@ fn seek(map: &Keyspace, seeks: usize) {
     }
 }
 
+/// Get the rows with these numbers, over and over.
+fn get(map: &Keyspace, numbers: impl Iterator<Item = u32> + Clone) {
+    for n in numbers.cycle().take(10 * MANY) {
+        assert!(map.contains(key(n)).expect("read"));
+    }
+}
+
 /// Level 0 with two runs, over one that was merged, and a third part of the rows in the memtable.
 fn fresh(world: &World, name: &str) -> Keyspace {
     let map = world.keyspace(name);
@@ -148,9 +155,7 @@ fn a_memtable_and_level_0_are_merged_once_reads_have_paid() {
 fn gets_pay_for_a_flush() {
     let world = World::new(true);
     let map = fresh(&world, "map");
-    for n in (0..ROWS).cycle().take(10 * MANY) {
-        assert!(map.contains(key(n)).expect("read"));
-    }
+    get(&map, 0..ROWS);
     world.pass(1);
     assert!(world.done().contains(&"sealed".to_owned()));
 }
@@ -308,9 +313,7 @@ fn scans_of_a_transaction_that_reads_pay() {
 fn gets_answered_by_the_memtable_pay_for_nothing() {
     let world = World::new(true);
     let map = fresh(&world, "map");
-    for n in (0..ROWS).filter(|n| n % 3 == 2).cycle().take(10 * MANY) {
-        assert!(map.contains(key(n)).expect("read"));
-    }
+    get(&map, (0..ROWS).filter(|n| n % 3 == 2));
     world.pass(1);
     assert_eq!(world.done(), [""; 0]);
 }
