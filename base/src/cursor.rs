@@ -137,6 +137,15 @@ impl From<Stepped<'_>> for Lent {
     }
 }
 
+/// How far one source's entries go before what another one holds next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below<'a> {
+    /// Those whose heads are below this one.
+    Head(u64),
+    /// Those whose keys are below this one: it has the same head as the entry from which they go on, and is larger.
+    Key(&'a [u8]),
+}
+
 /// An entry as a cursor lends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryView<'a> {
@@ -232,6 +241,16 @@ impl Cursor for VecCursor {
         self.at += 1;
         let head = crate::key::head(&next.key);
         Some(Stepped { head, key: &next.key, value: &next.value, is_row: false })
+    }
+    fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
+        let before = self.at.checked_sub(1)?;
+        let [prev, here] = self.entries.get(before..)?.first_chunk()?;
+        if here.key == prev.key {
+            return None;
+        }
+        self.at = before;
+        let head = crate::key::head(&prev.key);
+        Some(Stepped { head, key: &prev.key, value: &prev.value, is_row: false })
     }
     fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
         let here = &self.entries[self.at];

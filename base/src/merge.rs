@@ -21,7 +21,7 @@
 
 use std::cmp::Ordering;
 
-use crate::cursor::{APPROACH_STEPS, EntryView, Lent};
+use crate::cursor::{APPROACH_STEPS, Below, EntryView, Lent};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -54,7 +54,7 @@ pub enum RunStep {
         /// See [`Stepped::is_row`](crate::cursor::Stepped::is_row).
         is_row: bool,
     },
-    /// The merge stands on the next user key's entry, or nowhere.
+    /// The merge stands on the next user key's entry, which another source holds as well, or another leads with; or nowhere.
     Ended,
     /// Nothing has moved: the next entry may have the same user key, or it takes a step that can fail.
     Stays,
@@ -233,42 +233,57 @@ impl<C: Cursor> Merge<C> {
         self.settle_run(entry, is_row, head)
     }
 
-    /// Lend the leader for direct stepping, forward as for [`Merge::next_in_run`], while its head stays below the returned
-    /// bound, the head of the runner-up. Call [`Merge::lead_on`] before the merge is used again.
+    /// Lend the leader for direct stepping, forward as for [`Merge::next_in_run`], while its entries go before the runner-up's.
+    /// Call [`Merge::lead_on`] before the merge is used again.
     #[inline]
-    pub fn leader_below(&mut self) -> (&mut C, u64) {
+    pub fn leader_below(&mut self) -> (&mut C, Below<'_>) {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
-        let below = self.second_head();
-        (self.leading_mut(), below)
-    }
-
-    /// The head of the runner-up. Keys may have the one that stands for nobody, too.
-    #[inline]
-    fn second_head(&self) -> u64 {
-        self.order.get(1).map_or(u64::MAX, |second| second.head)
-    }
-
-    /// Let `walk` move the leader forward, at most to the first entry whose head is not below the bound of
-    /// [`Merge::leader_below`]; it returns the head of the entry on which the leader then stands.
-    #[inline]
-    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) {
-        let head = walk(self.leading_mut());
-        if head >= self.second_head() {
-            self.place(0, head);
-        } else {
-            self.order[0].head = head;
+        let leader = self.order[0];
+        let Some(&second) = self.order.get(1) else { return (self.leading_mut(), Below::Head(u64::MAX)) };
+        if leader.head == second.head && self.sources[second.source].valid() {
+            return self.leader_below_key([leader.source, second.source]);
         }
+        (self.leading_mut(), Below::Head(second.head))
+    }
+
+    /// The same where leader and runner-up, these two, have the same head.
+    #[inline(never)]
+    fn leader_below_key(&mut self, pair: [usize; 2]) -> (&mut C, Below<'_>) {
+        let [leader, second] = self.sources.get_disjoint_mut(pair).expect("each source is in order once");
+        (leader, Below::Key(second.key()))
+    }
+
+    /// Let `walk` move the leader forward, at most to the first entry that may not be below the bound of
+    /// [`Merge::leader_below`]; it returns the head of the entry on which the leader then stands. Whether it leads there, alone.
+    #[inline]
+    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) -> bool {
+        let head = walk(self.leading_mut());
+        self.goes_on(head)
     }
 
     /// The leader has moved to this entry, whose head is `head` as invariant 1 wants it.
     #[inline(always)]
     fn settle_run(&mut self, entry: Lent, is_row: bool, head: u64) -> RunStep {
+        if self.goes_on(head) { RunStep::Leads { entry, is_row } } else { RunStep::Ended }
+    }
+
+    /// The leader has moved to an entry whose head is `head` as invariant 1 wants it: put it in its place. Whether it leads
+    /// there, alone.
+    #[inline(always)]
+    fn goes_on(&mut self, head: u64) -> bool {
         if self.order.get(1).is_some_and(|second| head >= second.head) {
-            self.place(0, head);
-            return RunStep::Ended;
+            return self.goes_on_at(head);
         }
         self.order[0].head = head;
-        RunStep::Leads { entry, is_row }
+        true
+    }
+
+    /// The same where the runner-up's head is not above this one: where it is the same, the keys decide.
+    #[inline(never)]
+    fn goes_on_at(&mut self, head: u64) -> bool {
+        let leader = self.order[0].source;
+        self.place(0, head);
+        self.leader() == Some(leader) && self.leads_alone()
     }
 
     /// The current entry, if the leader knows that it is a row ([`is_row`](crate::cursor::Stepped::is_row)).

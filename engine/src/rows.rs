@@ -293,7 +293,7 @@ impl Rows {
     #[inline(never)]
     fn run_on(&mut self) -> Run {
         self.stand = Stand::Nowhere;
-        let step = if self.end_run() { RunStep::Ended } else { self.merge.next_in_run() };
+        let step = self.end_run().unwrap_or_else(|| self.merge.next_in_run());
         match step {
             RunStep::Leads { entry, is_row } if is_row || self.looks_like_row(Bounds::past_end) => {
                 self.lend(Stand::Alone, entry);
@@ -312,7 +312,7 @@ impl Rows {
         }
     }
 
-    /// A run has ended, and mostly another begins where the merge stands now, with an entry that is a row as it stands.
+    /// Another source leads, or has the leader's key as well. Mostly another run begins where the merge stands now, with an entry that is a row as it stands.
     #[inline]
     fn run_on_elsewhere(&mut self) -> Run {
         let Some(entry) = self.merge.known_row().or_else(|| self.row_by_looks()) else { return Run::Ended };

@@ -27,6 +27,7 @@ use crate::cache::CachedBlock;
 
 pub(crate) use builder::{BlockBuilder, fit_u32};
 pub(crate) use cursor::{BlockCursor, Known};
+use run::Bound;
 pub use run::RowRun;
 pub(crate) use search::Found;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{EntryView, Stepped};
+use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 use crate::block::{Block, BlockCursor, Known, RowRun};
@@ -123,16 +123,16 @@ impl TableCursor {
         }
     }
 
-    /// Let `run` walk over the rows at hand that follow and have heads below `below`, if they are known to be of the scan which
+    /// Let `run` walk over the rows at hand that follow and are below `below`, if they are known to be of the scan which
     /// this serves ([`Stepped::is_row`]); returns the bytes that the run's steps are lent. Until [`TableCursor::end_run`] no
     /// other method may be called.
     #[inline]
-    pub fn begin_run(&mut self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
+    pub fn begin_run(&mut self, below: Below<'_>, run: &mut RowRun) -> Option<&[u8]> {
         self.at.begin_run(below, run)
     }
 
-    /// End `run`, which began here, and stand on the row taken last, or on the one whose head was seen not to be below the
-    /// run's bound; its head. Nothing has moved this since the run began.
+    /// End `run`, which began here, and stand on the row taken last, or on the one that was seen to be, perhaps, not below
+    /// the run's bound; its head. Nothing has moved this since the run began.
     #[inline]
     pub fn end_run(&mut self, run: &mut RowRun) -> u64 {
         self.at.end_run(run)

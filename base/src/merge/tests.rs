@@ -285,6 +285,89 @@ proptest! {
     }
 
     #[test]
+    fn a_step_in_a_run_leads_on_exactly_while_the_leader_does(
+        rows in prop::collection::vec((key(), 0usize..9), 0..60),
+        sources in 1usize..9,
+    ) {
+        let (mut merge, all) = dealt(rows, sources);
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut expected = VecCursor::new(all.clone());
+            let step = |cursor: &mut dyn Cursor| match direction {
+                Direction::Forward => cursor.next(),
+                Direction::Backward => cursor.prev(),
+            };
+            if direction == Direction::Forward {
+                merge.seek_first().and_then(|()| expected.seek_first()).expect("memory");
+            } else {
+                merge.seek_last().and_then(|()| expected.seek_last()).expect("memory");
+            }
+            while merge.valid() {
+                prop_assert_eq!(merge.internal_key(), expected.internal_key());
+                let (leader, left) = (merge.leader(), merge.key().to_vec());
+                let taken = match direction {
+                    _ if !merge.leads_alone() => RunStep::Stays,
+                    Direction::Forward => merge.next_in_run(),
+                    Direction::Backward => merge.prev_in_run(),
+                };
+                let goes_on = merge.leader() == leader && merge.leads_alone();
+                match taken {
+                    RunStep::Leads { entry, .. } => {
+                        prop_assert!(goes_on && merge.key() != left);
+                        prop_assert_eq!(entry.key, std::ptr::from_ref(merge.key()));
+                    }
+                    RunStep::Ended => prop_assert!(!(goes_on && merge.valid())),
+                    RunStep::Stays => step(&mut merge).expect("memory"),
+                }
+                step(&mut expected).expect("memory");
+            }
+            prop_assert!(!expected.valid());
+        }
+    }
+
+    #[test]
+    fn a_lent_leader_goes_on_below_the_runner_up(
+        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        sources in 1usize..9,
+    ) {
+        let (mut merge, all) = dealt(rows, sources);
+        let mut seen = 0;
+        merge.seek_first().expect("memory");
+        while merge.valid() {
+            seen += 1 + merge.pass_older().expect("memory");
+            let leader = merge.leader();
+            let second = merge.second().filter(|second| second.valid()).map(|second| second.key().to_vec());
+            let (lent, below) = merge.leader_below();
+            let is_below = match below {
+                Below::Head(below) => {
+                    prop_assert_eq!(below, second.map_or(u64::MAX, |second| head(&second)));
+                    head(lent.key()) < below
+                }
+                Below::Key(below) => {
+                    prop_assert_eq!(Some(below), second.as_deref());
+                    prop_assert_eq!(head(below), head(lent.key()));
+                    lent.key() < below
+                }
+            };
+            let last = lent.key().to_vec();
+            prop_assert!(is_below || head(&last) == u64::MAX, "a leader which leads alone");
+            let mut moved = false;
+            let leads = merge.lead_on(|lent| {
+                moved = lent.next_distinct().is_some();
+                head(lent.key())
+            });
+            prop_assert_eq!(leads, merge.leader() == leader && merge.leads_alone());
+            if !moved {
+                merge.next().expect("memory");
+                while merge.valid() && merge.key() == last {
+                    seen += 1;
+                    merge.next().expect("memory");
+                }
+            }
+        }
+        prop_assert_eq!(seen, all.len() as u64);
+    }
+
+    #[test]
     fn passing_older_versions_leaves_each_key_once_and_a_seek_finds_them(
         rows in prop::collection::vec((key(), 0usize..9), 1..60),
         sources in 1usize..9,

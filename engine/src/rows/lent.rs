@@ -17,6 +17,7 @@
 #![expect(unsafe_code, reason = "a loan kept beside its lender has no safe form")]
 
 use esker_base::cursor::Lent;
+use esker_base::merge::RunStep;
 use esker_base::{Cursor, Result};
 use esker_sstable::RowRun;
 
@@ -103,18 +104,21 @@ impl Rows {
     }
 
     /// Leave the run, if there is one: the merge goes to its last row, or where the run was seen to end, to the entry which is
-    /// next; whether it does the second.
+    /// next. If it does the second: what the step from the last row to that entry did.
     #[inline]
-    pub(super) fn end_run(&mut self) -> bool {
+    pub(super) fn end_run(&mut self) -> Option<RunStep> {
         if self.standing.bytes.is_empty() {
-            return false;
+            return None;
         }
         self.standing.bytes = &[];
         let run = &mut self.standing.run;
         let is_next = run.is_bounded();
         self.standing.steps = self.standing.steps.saturating_add(run.taken());
-        self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run));
-        is_next
+        let leads = self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run));
+        is_next.then(|| match self.merge.known_row() {
+            Some(entry) if leads => RunStep::Leads { entry, is_row: true },
+            _ => RunStep::Ended,
+        })
     }
 
     /// Run `seek`, which goes elsewhere: where this stood does not matter any more.

@@ -4,14 +4,14 @@
 //! forward within a restart interval only writes the remainder, since shares never grow there; a step back
 //! also restores the bytes of the restart point's rest that are shared again.
 
-use esker_base::cursor::{EntryView, Stepped};
+use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{
-    AHEAD_BYTES, Block, Layout, NARROW, RESTART_INTERVAL, Row, RowRun, kind_at, part, prefetch_values,
-    row_at, seqno_at, word_at,
+    AHEAD_BYTES, Block, Bound, Layout, NARROW, RESTART_INTERVAL, Row, RowRun, kind_at, part,
+    prefetch_values, row_at, seqno_at, word_at,
 };
 
 /// Cache lines of a value that are prefetched when a cursor comes to it by a seek: one of 100 bytes lies in up to three.
@@ -191,21 +191,16 @@ impl BlockCursor {
         Some(self.at.stepped(bytes, self.at.row > 0))
     }
 
-    /// Let `run` walk over the rows after this one that have heads below `below`, if all rows are known to be the scan's; returns
+    /// Let `run` walk over the rows after this one that are below `below`, if all rows are known to be the scan's; returns
     /// the block's bytes. The run takes the key's buffer with it: until [`BlockCursor::end_run`] no other method may be called.
     #[inline]
-    pub(crate) fn begin_run(&mut self, below: u64, run: &mut RowRun) -> Option<&[u8]> {
+    pub(crate) fn begin_run(&mut self, below: Below<'_>, run: &mut RowRun) -> Option<&[u8]> {
         let at = &mut self.at;
         if !(at.plain && at.row < at.layout.rows) {
             return None;
         }
-        run.begin(
-            &at.layout,
-            (at.row + 1, below),
-            at.head,
-            &mut at.key,
-            (at.here.key_end, at.here.value_end),
-        );
+        let bound = Bound::new(below, at.head, at.key.get(at.key_len));
+        run.begin(&at.layout, at.row + 1, bound, &mut at.key, (at.here.key_end, at.here.value_end));
         Some(self.block.buffer())
     }
 

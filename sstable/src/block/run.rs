@@ -2,10 +2,45 @@
 //!
 //! A step of a merge asks which source leads, of what kind it is, in which block it stands and where, and keeps all of that
 //! up to date. In a run it is known; what is left is to put the next key together and to compare its head with the one
-//! of the runner-up.
+//! of the runner-up. Where keys have a long part in common, heads are equal: then eight bytes are compared that stand behind
+//! what the run's first key and the runner-up's share.
+
+use esker_base::cursor::Below;
+use esker_base::key::{head, shared_prefix};
 
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{AHEAD_BYTES, Layout, NARROW, prefetch_values};
+
+/// What ends a run: the first row that may not go before the runner-up's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bound {
+    /// How many bytes the keys of the run share with the runner-up's, and with each other: heads are taken behind them.
+    skip: u32,
+    /// The runner-up's head.
+    below: u64,
+    /// The head of the row taken last.
+    head: u64,
+}
+
+impl Bound {
+    /// The bound of a run that follows the row with key `key`, whose head is `at`.
+    #[inline]
+    pub(super) fn new(below: Below<'_>, at: u64, key: &[u8]) -> Bound {
+        match below {
+            Below::Head(below) => Bound { skip: 0, below, head: at },
+            Below::Key(below) => Bound::behind_shared(below, key),
+        }
+    }
+
+    #[inline(never)]
+    fn behind_shared(below: &[u8], key: &[u8]) -> Bound {
+        let shared = shared_prefix(below, key);
+        let rest = |key: &[u8]| head(key.get(shared..).unwrap_or_default());
+        // A block's keys are shorter than 4 GiB.
+        let skip = u32::try_from(shared).unwrap_or(u32::MAX);
+        Bound { skip, below: rest(below), head: rest(key) }
+    }
+}
 
 /// See the module. The cursor that began the run lends it the key's buffer, and goes to where the run has come when that is
 /// over.
@@ -18,12 +53,9 @@ pub struct RowRun {
     first: u32,
     next: u32,
     end: u32,
-    /// Rows with this head or a larger one are not of the run.
-    below: u64,
-    /// The next row was looked at, and is such a one.
+    bound: Bound,
+    /// The next row was looked at, and may not be below the bound.
     bounded: bool,
-    /// The head of the row taken last.
-    head: u64,
     /// Where the column of the records starts, and the sections of the keys and of the values.
     records: u32,
     keys: u32,
@@ -36,19 +68,19 @@ pub struct RowRun {
 }
 
 impl RowRun {
-    /// The rows from row `next` on, with heads below `below`, of a block with narrow starts. The row before has the key in
-    /// `buffer`, which the run takes, and the head `head`, and its own bytes and value end at `ends`.
+    /// The rows from row `next` on, below `bound`, of a block with narrow starts. The row before has the key in `buffer`, which
+    /// the run takes, and its own bytes and value end at `ends`.
     #[inline]
     pub(super) fn begin(
         &mut self,
         layout: &Layout,
-        (next, below): (u32, u64),
-        head: u64,
+        next: u32,
+        bound: Bound,
         buffer: &mut KeyBuffer,
         ends: (u32, u32),
     ) {
         (self.first, self.next, self.end) = (next, next, layout.rows);
-        (self.below, self.bounded, self.head) = (below, false, head);
+        (self.bound, self.bounded) = (bound, false);
         (self.records, self.keys, self.values) = (layout.records, layout.keys, layout.values);
         self.prefix_len = layout.keys - layout.prefix;
         (self.key, self.value) = ends;
@@ -76,7 +108,7 @@ impl RowRun {
         self.next - self.first
     }
 
-    /// Whether the next row was seen not to be below the bound.
+    /// Whether the next row was looked at, and may not be below the bound.
     #[inline]
     pub fn is_bounded(&self) -> bool {
         self.bounded
@@ -97,20 +129,39 @@ impl RowRun {
         let at = self.prefix_len + u32::from(shared);
         let own = key_end.saturating_sub(self.key);
         let len = at + own;
-        // What precedes a row's own bytes the row before has as well.
-        let mut head = spliced_head(self.head, at, head_at(bytes, self.key));
-        if len < 8 {
-            head &= first_bytes(len);
-        }
-        if head >= self.below {
+        let Some(head) = self.head_below(bytes, at, own) else {
             self.bounded = true;
             return None;
-        }
+        };
         self.buffer.copy(bytes, at, self.key, own);
         let value = self.value as usize..value_end as usize;
         prefetch_values(bytes, value_end.saturating_add(AHEAD_BYTES));
-        (self.head, self.key, self.value) = (head, key_end, value_end);
+        (self.bound.head, self.key, self.value) = (head, key_end, value_end);
         self.next += 1;
         Some((self.buffer.get(len), bytes.get(value).unwrap_or_default()))
+    }
+
+    /// The head of the next row, of which `own` bytes, its own, follow the first `at` of the row before, if it is below the bound.
+    #[inline(always)]
+    fn head_below(&self, bytes: &[u8], at: u32, own: u32) -> Option<u64> {
+        let Bound { skip, below, head } = self.bound;
+        let head = match at.checked_sub(skip) {
+            Some(kept) => {
+                let head = spliced_head(head, kept, head_at(bytes, self.key));
+                let len = kept + own;
+                if len < 8 { head & first_bytes(len) } else { head }
+            }
+            None => self.head_behind_own(bytes, at, own)?,
+        };
+        (head < below).then_some(head)
+    }
+
+    /// The same without the comparison, where some of its own bytes belong to what the run's keys share: a restart point. `None`
+    /// if they are others, which makes it larger than the bound.
+    #[inline(never)]
+    fn head_behind_own(&self, bytes: &[u8], at: u32, own: u32) -> Option<u64> {
+        let shared = self.buffer.get(self.bound.skip).get(at as usize..)?;
+        let own = bytes.get(self.key as usize..)?.get(..own as usize)?;
+        own.strip_prefix(shared).map(head)
     }
 }

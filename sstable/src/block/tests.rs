@@ -1,8 +1,8 @@
 //! Blocks hold what was put in, find it, and take any bytes without a panic.
 
 use esker_base::checksum::key_hash;
-use esker_base::cursor::{EntryView, OwnedEntry};
-use esker_base::key::head;
+use esker_base::cursor::{Below, EntryView, OwnedEntry};
+use esker_base::key::{head, shared_prefix};
 use esker_base::{InternalKey, Kind, SeqNo};
 use proptest::prelude::*;
 
@@ -81,7 +81,9 @@ proptest! {
     fn runs_lead_to_the_rows_below_their_bound(
         entries in entries(),
         from in any::<proptest::sample::Index>(),
-        below in proptest::option::of(any::<proptest::sample::Index>()),
+        below in any::<proptest::sample::Index>(),
+        by in 0..4,
+        other in crate::cursor::tests::keys(),
         taken_max in 0usize..40,
     ) {
         // Of what a scan wants a run needs no look at each row: puts, each of another key.
@@ -96,10 +98,22 @@ proptest! {
         let mut cursor = BlockCursor::default();
         cursor.set(Block::Uncached(meta, bytes.into()), Known { in_bounds: true, upto: SeqNo::MAX });
         let mut run = RowRun::default();
-        prop_assert!(cursor.begin_run(u64::MAX, &mut run).is_none(), "from nowhere");
+        prop_assert!(cursor.begin_run(Below::Head(u64::MAX), &mut run).is_none(), "from nowhere");
         let from = from.index(entries.len());
-        let below = below.map_or(u64::MAX, |below| head(&entries[below.index(entries.len())].key));
-        let expected = entries[from + 1..].iter().take_while(|e| head(&e.key) < below).count();
+        let start = &entries[from].key[..];
+        let bound = if by == 0 { &other[..] } else { &entries[below.index(entries.len())].key };
+        // Bounded by nothing, by a head, or by a larger key.
+        let (below, skip) = match by {
+            1 => (Below::Head(u64::MAX), 0),
+            2 if head(start) < head(bound) => (Below::Head(head(bound)), 0),
+            _ if start < bound => (Below::Key(bound), shared_prefix(start, bound)),
+            _ => (Below::Head(head(start)), 0),
+        };
+        let is_below = |e: &&OwnedEntry| match below {
+            Below::Head(below) => head(&e.key) < below,
+            Below::Key(below) => &e.key[..] < below && head(&e.key[skip..]) < head(&below[skip..]),
+        };
+        let expected = entries[from + 1..].iter().take_while(is_below).count();
         cursor.stand(u32::try_from(from).expect("a few rows"));
         let Some(bytes) = cursor.begin_run(below, &mut run).map(<[u8]>::to_vec) else {
             prop_assert!(meta.layout.wide);
@@ -218,7 +232,7 @@ fn read_everything(bytes: Vec<u8>) {
     cursor.set(Block::Uncached(meta, bytes.clone()), Known { in_bounds: true, upto: SeqNo::MAX });
     cursor.stand(0);
     let mut run = RowRun::default();
-    if cursor.begin_run(u64::MAX, &mut run).is_some() {
+    if cursor.begin_run(Below::Head(u64::MAX), &mut run).is_some() {
         while let Some((key, value)) = run.next(&bytes) {
             let mut expected = Vec::new();
             view.key_into(steps, &mut expected);
@@ -233,7 +247,7 @@ fn read_everything(bytes: Vec<u8>) {
         let mut key = Vec::new();
         view.key_into(bound, &mut key);
         let taken = |cursor: &mut BlockCursor, run: &mut RowRun| {
-            cursor.begin_run(head(&key), run).map(<[u8]>::len)?;
+            cursor.begin_run(Below::Head(head(&key)), run).map(<[u8]>::len)?;
             let taken = std::iter::from_fn(|| run.next(&bytes).map(drop)).count();
             Some((taken, cursor.end_run(run)))
         };
@@ -248,6 +262,16 @@ fn read_everything(bytes: Vec<u8>) {
             view.key_into(row + 1, &mut expected);
             assert_eq!(cursor.key(), expected, "and goes on from there");
         }
+        cursor.stand(0);
+        cursor.begin_run(Below::Key(&key), &mut run);
+        for row in 1.. {
+            let Some((key, value)) = run.next(&bytes) else { break };
+            expected.clear();
+            view.key_into(row, &mut expected);
+            assert_eq!((key, value), (&expected[..], view.value(row)), "also with a key for a bound");
+        }
+        cursor.end_run(&mut run);
+        assert!(cursor.valid());
     }
 }
 
