@@ -271,16 +271,21 @@ impl<C: Cursor> Merge<C> {
     /// there, alone.
     #[inline(always)]
     fn goes_on(&mut self, head: u64) -> bool {
-        if self.order.get(1).is_some_and(|second| head >= second.head) {
-            return self.goes_on_at(head);
+        match self.order.get(1) {
+            Some(second) if head > second.head => {
+                self.place(0, head);
+                false
+            }
+            Some(second) if head == second.head => self.goes_on_at_equal_heads(head),
+            _ => {
+                self.order[0].head = head;
+                true
+            }
         }
-        self.order[0].head = head;
-        true
     }
 
-    /// The same where the runner-up's head is not above this one: where it is the same, the keys decide.
     #[inline(never)]
-    fn goes_on_at(&mut self, head: u64) -> bool {
+    fn goes_on_at_equal_heads(&mut self, head: u64) -> bool {
         let leader = self.order[0].source;
         self.place(0, head);
         self.leader() == Some(leader) && self.leads_alone()
