@@ -7,7 +7,7 @@
 //!
 //! 1. `order` holds each source once with the head of its current key, complemented when walking backwards, so
 //!    that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads decide
-//!    nothing: then the whole internal key does, then the source's index; who stands nowhere goes last.
+//!    nothing: then ranks do ([`ranks`]), then the whole internal key, then the source's index; who stands nowhere goes last.
 //! 2. While the merge is valid and walks forward, the leader, first in `order`, stands on the current entry and
 //!    every other source on its first entry after it, or on one with a larger user key
 //!    ([`Merge::pass_older`]), or nowhere; backwards, on its last entry before it, or nowhere.
@@ -26,10 +26,12 @@ use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
 mod hidden;
+mod ranks;
 #[cfg(test)]
 mod tests;
 
 pub use hidden::Passed;
+use ranks::Ranks;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Direction {
@@ -87,6 +89,7 @@ pub struct Merge<C> {
     sources: Vec<C>,
     /// Invariant 1.
     order: Vec<Place>,
+    ranks: Ranks,
     /// Whether leader and runner-up stand on the same user key, if that was found out when they were put in order.
     tied: Option<bool>,
     /// Whether the leader stands on an entry.
@@ -99,7 +102,15 @@ impl<C: Cursor> Merge<C> {
     /// A merge of `sources`, standing nowhere.
     pub fn new(sources: Vec<C>) -> Self {
         let order = (0..sources.len()).map(|source| Place { head: u64::MAX, source }).collect();
-        Merge { sources, order, tied: None, valid: false, direction: Direction::Forward, error: None }
+        Merge {
+            sources,
+            order,
+            ranks: Ranks::default(),
+            tied: None,
+            valid: false,
+            direction: Direction::Forward,
+            error: None,
+        }
     }
 
     /// The sources, in the order they were given.
@@ -271,24 +282,21 @@ impl<C: Cursor> Merge<C> {
     /// there, alone.
     #[inline(always)]
     fn goes_on(&mut self, head: u64) -> bool {
-        match self.order.get(1) {
-            Some(second) if head > second.head => {
-                self.place(0, head);
-                false
-            }
-            Some(second) if head == second.head => self.goes_on_at_equal_heads(head),
-            _ => {
-                self.order[0].head = head;
-                true
-            }
+        let second = self.second_head();
+        if head < second || self.order.len() < 2 {
+            self.order[0].head = head;
+            return true;
         }
-    }
-
-    #[inline(never)]
-    fn goes_on_at_equal_heads(&mut self, head: u64) -> bool {
         let leader = self.order[0].source;
         self.place(0, head);
-        self.leader() == Some(leader) && self.leads_alone()
+        // Only where the heads are equal do the keys decide.
+        head == second && self.leader() == Some(leader) && self.leads_alone()
+    }
+
+    /// The head of the runner-up. Keys may have the one that stands for nobody, too.
+    #[inline]
+    fn second_head(&self) -> u64 {
+        self.order.get(1).map_or(u64::MAX, |second| second.head)
     }
 
     /// The current entry, if the leader knows that it is a row ([`is_row`](crate::cursor::Stepped::is_row)).
@@ -322,14 +330,39 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
+    /// Have the rank known of this source, which has moved, or for which another prefix was chosen.
+    #[inline(never)]
+    fn set_rank(&mut self, source: usize) {
+        let cursor = &self.sources[source];
+        let rank = match self.direction {
+            _ if !cursor.valid() => u128::MAX,
+            Direction::Forward => self.ranks.of(cursor.key()),
+            Direction::Backward => !self.ranks.of(cursor.key()),
+        };
+        self.ranks.set(source, rank);
+    }
+
+    /// Ranks have left too many comparisons open: choose others, by how the first two keys differ that do.
+    #[inline(never)]
+    fn choose_ranks(&mut self) {
+        let first =
+            self.order.iter().map(|place| &self.sources[place.source]).filter(|source| source.valid());
+        let mut first = first.map(C::key);
+        let Some(a) = first.next() else { return };
+        let Some(b) = first.find(|b| *b != a) else { return };
+        self.ranks.choose(a, b, self.sources.len());
+        (0..self.sources.len()).for_each(|source| self.set_rank(source));
+    }
+
     /// Find the whole order anew.
     fn settle(&mut self) {
+        self.ranks.reset();
         let mut order = std::mem::take(&mut self.order);
         for place in &mut order {
             place.head = self.head_of(place.source);
         }
         order.sort_unstable_by(|a, b| {
-            let equal = || order_at_equal_heads(&self.sources, self.direction, a.source, b.source).0;
+            let equal = || order_at_equal_ranks(&self.sources, self.direction, a.source, b.source).0;
             a.head.cmp(&b.head).then_with(equal)
         });
         self.order = order;
@@ -341,17 +374,28 @@ impl<C: Cursor> Merge<C> {
     /// move up.
     #[inline]
     fn place(&mut self, from: usize, head: u64) {
+        if self.ranks.are_chosen() {
+            self.set_rank(self.order[from].source);
+        }
         let (mut hole, behind) = self.order[from..].split_first_mut().expect("a source's place");
         let source = hole.source;
         let mut leads = from == 0;
         let mut tied = None;
+        let mut open = 0;
         for next in behind {
             match next.head.cmp(&head) {
                 Ordering::Less => tied = None,
                 Ordering::Greater => break,
                 Ordering::Equal => {
-                    let (order, same) =
-                        order_at_equal_heads(&self.sources, self.direction, next.source, source);
+                    let by_rank = self.ranks.order(next.source, source);
+                    let (order, same) = match by_rank {
+                        Ordering::Equal => {
+                            order_at_equal_ranks(&self.sources, self.direction, next.source, source)
+                        }
+                        order => (order, false),
+                    };
+                    // Versions of one key no rank parts.
+                    open += u32::from(!same && by_rank == Ordering::Equal);
                     // Where it stops is known to be tied, or not, with the one before it or after it.
                     tied = leads.then_some(same);
                     if order != Ordering::Less {
@@ -365,6 +409,9 @@ impl<C: Cursor> Merge<C> {
         }
         *hole = Place { head, source };
         self.tied = tied;
+        if open > 0 && self.ranks.leave_open(open) {
+            self.choose_ranks();
+        }
         self.settle_end();
     }
 
@@ -408,8 +455,8 @@ impl<C: Cursor> Merge<C> {
     }
 }
 
-/// Which of two sources whose heads are equal goes out first, and whether they stand on the same user key.
-fn order_at_equal_heads<C: Cursor>(
+/// Which of two sources whose heads and ranks are equal goes out first, and whether they stand on the same user key.
+fn order_at_equal_ranks<C: Cursor>(
     sources: &[C],
     direction: Direction,
     a: usize,

@@ -12,7 +12,8 @@
 //! they are of: a name and how many operations, separated by a tab.
 //!
 //! Files are in memory and all background work is done by this thread, so that the tree is the same every time: rows
-//! of 16 + 100 bytes in one sorted level, then newer versions of some in three runs above it and in the memtable.
+//! of 16 + 100 bytes in one sorted level, then newer versions of some in three runs above it and in the memtable; then such a
+//! tree of keys that begin alike.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -61,6 +62,11 @@ fn key(row: u64) -> [u8; 16] {
     key[..8].copy_from_slice(&(2 * row).to_be_bytes());
     key[8..].copy_from_slice(&mixed(row).to_be_bytes());
     key
+}
+
+/// A key of 16 bytes that begins as the others do.
+fn name(row: u64) -> String {
+    format!("name/{:011}", mixed(row) % 100_000_000_000)
 }
 
 /// A key between those of `row` and the next.
@@ -168,6 +174,15 @@ fn run() -> Result<()> {
         assert!(cursor.seek_first()? && cursor.key() == key(half));
         Ok(())
     })?;
+    let named = db.keyspace("named", KeyspaceOptions::default())?;
+    for run in [None, Some(0), Some(1)] {
+        let is_of = |row: &u64| run.is_none_or(|run| mixed(*row) % 8 == run);
+        (0..ROWS).filter(is_of).try_for_each(|row| named.put(name(row), VALUE))?;
+        db.flush()?;
+    }
+    scan(&named, true, ROWS)?;
+    count("scan of a live tree of names, a row", ROWS, || scan(&named, true, ROWS))?;
+    count("scan of a live tree of names backwards, a row", ROWS, || scan(&named, false, ROWS))?;
     db.close()
 }
 

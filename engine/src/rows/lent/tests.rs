@@ -10,6 +10,7 @@ use crate::memtable::Memtable;
 use crate::operators::Operators;
 use crate::rows::{Rows, Sight};
 use crate::source::{Source, SourceInfo};
+use crate::{Database, KeyspaceOptions};
 
 const SPACE: KeyspaceId = KeyspaceId(1);
 
@@ -100,4 +101,36 @@ fn nothing_is_lent_behind_the_end() {
     let mut rows = rows();
     rows.seek(b"f").expect("memory");
     let _ = rows.key();
+}
+
+/// Runs begin, and end where another source leads, whether heads decide that or, since all keys begin alike, what follows them.
+#[test]
+fn runs_are_as_long_where_heads_are_equal() -> Result<()> {
+    let walk = |start: &str| -> Result<(u32, u32)> {
+        let db = Database::in_memory()?;
+        let map = db.keyspace("map", KeyspaceOptions::default())?;
+        for table in 0..2 {
+            for n in (0..2000).filter(|n| n / 20 % 2 == table) {
+                map.put(format!("{start}{n:06}"), "value")?;
+            }
+            db.flush()?;
+        }
+        let view = map.reader()?.scan_view();
+        let mut rows = view.rows(Bounds { start: Bound::Unbounded, end: Bound::Unbounded })?;
+        let mut in_runs = 0;
+        rows.seek_first()?;
+        for n in 0..2000 {
+            assert_eq!(rows.key(), format!("{start}{n:06}").as_bytes());
+            in_runs += u32::from(!rows.standing.bytes.is_empty());
+            rows.next()?;
+        }
+        assert!(!rows.valid());
+        Ok((in_runs, rows.standing.lately / 16))
+    };
+    for start in ["", "the first bytes of all "] {
+        // Of twenty rows the first is found by the merge.
+        let (in_runs, lately) = walk(start)?;
+        assert!((1850..=1900).contains(&in_runs) && (18..=20).contains(&lately), "{in_runs} {lately}");
+    }
+    Ok(())
 }
