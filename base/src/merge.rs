@@ -7,7 +7,7 @@
 //!
 //! 1. `order` holds each source once with the head of its current key, complemented when walking backwards, so
 //!    that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads decide
-//!    nothing: then ranks do ([`ranks`]), then the whole internal key, then the source's index; who stands nowhere goes last.
+//!    nothing: then ranks do (`ranks.rs`), then the whole internal key, then the source's index; who stands nowhere goes last.
 //! 2. While the merge is valid and walks forward, the leader, first in `order`, stands on the current entry and
 //!    every other source on its first entry after it, or on one with a larger user key
 //!    ([`Merge::pass_older`]), or nowhere; backwards, on its last entry before it, or nowhere.
