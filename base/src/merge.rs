@@ -56,7 +56,7 @@ pub enum RunStep {
         /// See [`Stepped::is_row`](crate::cursor::Stepped::is_row).
         is_row: bool,
     },
-    /// The merge stands on the next user key's entry, which another source holds as well, or another leads with; or nowhere.
+    /// The merge stands on the next entry: another source leads, or holds the same user key.
     Ended,
     /// Nothing has moved: the next entry may have the same user key, or it takes a step that can fail.
     Stays,
@@ -330,7 +330,7 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// Have the rank known of this source, which has moved, or for which another prefix was chosen.
+    /// Compute this source's rank anew: it has moved, or another prefix was chosen.
     #[inline(never)]
     fn set_rank(&mut self, source: usize) {
         let cursor = &self.sources[source];
@@ -342,7 +342,7 @@ impl<C: Cursor> Merge<C> {
         self.ranks.set(source, rank);
     }
 
-    /// Ranks have left too many comparisons open: choose others, by how the first two keys differ that do.
+    /// Ranks have left too many comparisons open: choose others, from the first two keys that differ.
     #[inline(never)]
     fn choose_ranks(&mut self) {
         let first =
@@ -394,7 +394,7 @@ impl<C: Cursor> Merge<C> {
                         }
                         order => (order, false),
                     };
-                    // Versions of one key no rank parts.
+                    // No rank tells versions of one key apart.
                     open += u32::from(!same && by_rank == Ordering::Equal);
                     // Where it stops is known to be tied, or not, with the one before it or after it.
                     tied = leads.then_some(same);

@@ -6,8 +6,8 @@
 //! is known to be the key's only one. A change of direction seeks.
 //!
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
-//! one of that source and a comparison with the runner-up's head ([`RunStep`]), and one within a table's block needs no more than
-//! the block ([`RowRun`](esker_sstable::RowRun)). Of whole blocks tables know that all their rows
+//! one of that source and a comparison with the runner-up's head, or with its key where the heads are equal ([`RunStep`]), and one
+//! within a table's block needs no more than the block ([`RowRun`](esker_sstable::RowRun)). Of whole blocks tables know that all their rows
 //! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row)).
 //!
 //! A value in a blob file is read when the walk comes to its row, unless nobody wants values ([`apart`]).
@@ -312,7 +312,8 @@ impl Rows {
         }
     }
 
-    /// Another source leads, or has the leader's key as well. Mostly another run begins where the merge stands now, with an entry that is a row as it stands.
+    /// Another source leads, or has the leader's key as well. Mostly another run begins where the merge stands now, with an entry
+    /// that is a row as it stands.
     #[inline]
     fn run_on_elsewhere(&mut self) -> Run {
         let Some(entry) = self.merge.known_row().or_else(|| self.row_by_looks()) else { return Run::Ended };

@@ -182,6 +182,12 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(0u8..3, 0..4),
         prop::collection::vec(0u8..3, 0..3).prop_map(|tail| [b"longhead".as_slice(), &tail].concat()),
+        (0usize..3, prop::collection::vec(prop_oneof![0u8..3, Just(0xFF)], 0..12)).prop_map(
+            |(start, tail)| {
+                let start = [&[b'p'; 20][..], &[b'p'; 290], &[0xFF; 9]][start];
+                [start, &tail].concat()
+            }
+        ),
         Just(vec![0xFF; 8]),
         Just(vec![0xFF; 9]),
     ]
@@ -191,8 +197,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         1 => Just(Move::First),
         1 => Just(Move::Last),
-        2 => (key(), 0u64..80).prop_map(|(k, n)| Move::Seek(k, n)),
-        2 => (key(), 0u64..80).prop_map(|(k, n)| Move::SeekBefore(k, n)),
+        2 => (key(), 0u64..220).prop_map(|(k, n)| Move::Seek(k, n)),
+        2 => (key(), 0u64..220).prop_map(|(k, n)| Move::SeekBefore(k, n)),
         6 => (1u8..12).prop_map(Move::Next),
         6 => (1u8..12).prop_map(Move::Prev),
     ];
@@ -264,12 +270,29 @@ fn dealt(rows: Vec<(Vec<u8>, usize)>, sources: usize) -> (Merge<VecCursor>, Vec<
     (Merge::new(parts.into_iter().map(VecCursor::new).collect()), all)
 }
 
+/// Ranks order the sources behind the leader by where they stand.
+fn check_ranks(merge: &Merge<VecCursor>) {
+    if !merge.ranks.are_chosen() {
+        return;
+    }
+    let rank = |source: &VecCursor| match merge.direction {
+        _ if !source.valid() => u128::MAX,
+        Direction::Forward => merge.ranks.of(source.key()),
+        Direction::Backward => !merge.ranks.of(source.key()),
+    };
+    let behind: Vec<usize> = merge.order.iter().skip(1).map(|place| place.source).collect();
+    for pair in behind.windows(2) {
+        let [a, b] = [&merge.sources[pair[0]], &merge.sources[pair[1]]].map(rank);
+        assert_eq!(merge.ranks.order(pair[0], pair[1]), a.cmp(&b));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 512 }))]
 
     #[test]
     fn equals_one_cursor_over_everything(
-        rows in prop::collection::vec((key(), 0usize..9), 0..60),
+        rows in prop::collection::vec((key(), 0usize..9), 0..120),
         sources in 1usize..9,
         moves in moves(),
     ) {
@@ -286,7 +309,7 @@ proptest! {
 
     #[test]
     fn a_step_in_a_run_leads_on_exactly_while_the_leader_does(
-        rows in prop::collection::vec((key(), 0usize..9), 0..60),
+        rows in prop::collection::vec((key(), 0usize..9), 0..120),
         sources in 1usize..9,
     ) {
         let (mut merge, all) = dealt(rows, sources);
@@ -315,10 +338,11 @@ proptest! {
                         prop_assert!(goes_on && merge.key() != left);
                         prop_assert_eq!(entry.key, std::ptr::from_ref(merge.key()));
                     }
-                    RunStep::Ended => prop_assert!(!(goes_on && merge.valid())),
+                    RunStep::Ended => prop_assert!(!goes_on),
                     RunStep::Stays => step(&mut merge).expect("memory"),
                 }
                 step(&mut expected).expect("memory");
+                check_ranks(&merge);
             }
             prop_assert!(!expected.valid());
         }
@@ -326,7 +350,7 @@ proptest! {
 
     #[test]
     fn a_lent_leader_goes_on_below_the_runner_up(
-        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        rows in prop::collection::vec((key(), 0usize..9), 1..120),
         sources in 1usize..9,
     ) {
         let (mut merge, all) = dealt(rows, sources);
@@ -369,9 +393,9 @@ proptest! {
 
     #[test]
     fn passing_older_versions_leaves_each_key_once_and_a_seek_finds_them(
-        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        rows in prop::collection::vec((key(), 0usize..9), 1..120),
         sources in 1usize..9,
-        back_at in 0usize..60,
+        back_at in 0usize..200,
     ) {
         let (mut merge, all) = dealt(rows, sources);
         let mut expected = VecCursor::new(all.clone());
@@ -411,9 +435,9 @@ proptest! {
 
     #[test]
     fn passing_what_is_overwritten_leaves_the_newest_that_is_seen(
-        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        rows in prop::collection::vec((key(), 0usize..9), 1..120),
         sources in 1usize..9,
-        bound in (0u64..70).prop_map(SeqNo),
+        bound in (0u64..210).prop_map(SeqNo),
     ) {
         let (mut merge, mut all) = dealt(rows, sources);
         merge.seek_last().expect("memory");
@@ -442,10 +466,10 @@ proptest! {
 
     #[test]
     fn passing_what_hides_leaves_the_newest_of_each_other_key(
-        rows in prop::collection::vec((key(), 0usize..9), 1..60),
+        rows in prop::collection::vec((key(), 0usize..9), 1..120),
         sources in 1usize..9,
         max in 0u32..9,
-        hides in prop::collection::vec(any::<bool>(), 61),
+        hides in prop::collection::vec(any::<bool>(), 201),
     ) {
         let hides = |seqno: SeqNo| hides[usize::try_from(seqno.0).expect("few")];
         let (mut merge, mut all) = dealt(rows, sources);

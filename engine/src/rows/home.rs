@@ -48,7 +48,7 @@ impl Rows {
         (self.home.of, self.home.level0, self.home.sorted) = (of, level0, sorted);
     }
 
-    /// Another source leads than before.
+    /// Another source leads than before, or holds the same key.
     #[inline]
     pub(super) fn count_visit(&mut self) {
         let Some(leader) = self.merge.leader() else { return };

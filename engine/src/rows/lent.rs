@@ -79,7 +79,7 @@ impl Rows {
         }
     }
 
-    /// A row of another source goes before the next one.
+    /// Another source leads with the next row, or holds its key as well.
     #[inline]
     pub(super) fn is_interrupted(&mut self) {
         self.count_visit();

@@ -16,9 +16,9 @@ use super::{AHEAD_BYTES, Layout, NARROW, prefetch_values};
 pub(super) struct Bound {
     /// How many bytes the keys of the run share with the runner-up's, and with each other: heads are taken behind them.
     skip: u32,
-    /// The runner-up's head.
+    /// The runner-up's head there.
     below: u64,
-    /// The head of the row taken last.
+    /// The head there of the row taken last.
     head: u64,
 }
 
@@ -156,8 +156,8 @@ impl RowRun {
         (head < below).then_some(head)
     }
 
-    /// The same without the comparison, where some of its own bytes belong to what the run's keys share: a restart point. `None`
-    /// if they are others, which makes it larger than the bound.
+    /// The same without the comparison, where some of its own bytes belong to what the run's keys share: a restart point, or a row
+    /// behind one that shares less. `None` if they differ, which makes it larger than the bound (in a block that is in order).
     #[inline(never)]
     fn head_behind_own(&self, bytes: &[u8], at: u32, own: u32) -> Option<u64> {
         let shared = self.buffer.get(self.bound.skip).get(at as usize..)?;
