@@ -19,13 +19,16 @@ use esker_vfs::os::OsFs;
 use fork::{Fork, fork, waitpid};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 
-/// What the child found wrong, as its exit code; 0 is nothing.
-fn in_the_child(db: Database, map: &Keyspace) -> i32 {
-    // Nothing here may wait for a thread that is not there.
+/// End this child with a code of its own should it wait for a thread that is not there.
+fn watch() {
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_secs(30));
         std::process::exit(99);
     });
+}
+
+/// What the child found wrong, as its exit code; 0 is nothing.
+fn in_the_child(db: Database, map: &Keyspace) -> i32 {
     let poisoned = |outcome: esker::Result<()>| matches!(outcome, Err(Error::Poisoned { .. }));
     let mut batch = db.batch();
     batch.durability(Durability::Sync);
@@ -140,6 +143,7 @@ fn a_lock_is_its_parents(path: &Path) {
     let lock = OsFs.lock(path).expect("free");
     match fork() {
         Ok(Fork::Child) => {
+            watch();
             drop(lock);
             std::process::exit(0);
         }
@@ -190,6 +194,7 @@ fn a_forked_child_changes_nothing() {
         let before = files(&place);
         match fork() {
             Ok(Fork::Child) => {
+                watch();
                 let found = first_calls(nth, db.clone(), &map, &dir.path().join("elsewhere"));
                 drop((map, db));
                 std::process::exit(found);
@@ -227,6 +232,7 @@ fn a_forked_child_changes_nothing() {
     // After the last close a child may open what it likes.
     match fork() {
         Ok(Fork::Child) => {
+            watch();
             let own = || {
                 let own = Database::open(dir.path().join("elsewhere"))?;
                 own.keyspace("map", KeyspaceOptions::default())?.put("a", "b")?;
