@@ -170,10 +170,17 @@ impl TableCursor {
         }
         // Until the block is there the cursor is in none: an error must not leave it in the old one.
         self.block = None;
+        self.at.invalidate();
         // In place, since what is at hand is entered often and a block is large to be moved.
         if !self.table.take_at_hand(block, self.options.fill_cache, &mut self.cost, self.at.block_mut())? {
             *self.at.block_mut() = self.load(block)?;
         }
+        self.begin(block);
+        Ok(())
+    }
+
+    /// Walk over block `block`, which was put there; stands nowhere in it.
+    fn begin(&mut self, block: usize) {
         self.at.block_mut().prefetch(CURSOR_LINES);
         let known = self.scan.as_ref().map_or(Known::default(), |(bounds, upto)| Known {
             in_bounds: self.table.index().is_within(block, bounds),
@@ -181,7 +188,6 @@ impl TableCursor {
         });
         self.at.begin(known);
         self.block = Some(block);
-        Ok(())
     }
 
     /// Whether blocks that have to be read are cached. A long walk takes what room there is and pushes nothing out:
@@ -286,6 +292,29 @@ impl TableCursor {
             self.table.prefetch_block(further, 4 + CURSOR_LINES);
         }
         Ok(())
+    }
+
+    /// Step from the last row of a block to the next block's first, if that is in memory and has another key.
+    ///
+    /// [`next_block`](Self::next_block) would do it as well; but a merge and a scan that hear that the next row is here, as within
+    /// a block, need not ask anew who leads and what of each key is seen: full scans took 1.3 times as long.
+    #[inline(never)]
+    fn next_block_distinct(&mut self) -> Option<Stepped<'_>> {
+        let block = self.block?;
+        let (next, index) = (block + 1, self.table.index());
+        // A separator has a number where an older entry of its key follows.
+        if next >= index.blocks() || index.seqno(block) != SeqNo::ZERO {
+            return None;
+        }
+        // A failure is met again, and told, by the step that is then taken.
+        let fill = self.options.fill_cache;
+        if !self.table.take_at_hand(next, fill, &mut self.cost, self.at.block_mut()).unwrap_or(false) {
+            return None;
+        }
+        self.begin(next);
+        self.at.stand(0);
+        self.table.prefetch_block(next + 1, 0);
+        Some(self.at.entered())
     }
 
     /// The error of a cursor that failed; panics if it is merely nowhere.
@@ -439,7 +468,7 @@ impl Cursor for TableCursor {
 
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
-        self.at.next_distinct()
+        if self.at.is_last() { self.next_block_distinct() } else { self.at.next_distinct() }
     }
 
     #[inline(always)]

@@ -101,9 +101,8 @@ impl BlockCursor {
         self.begin(known);
     }
 
-    /// The block, to be replaced by another: [`BlockCursor::begin`] has to follow. Stands nowhere.
+    /// The block, to be replaced by another: if it is, [`BlockCursor::begin`] has to follow.
     pub(crate) fn block_mut(&mut self) -> &mut Block {
-        self.invalidate();
         &mut self.block
     }
 
@@ -189,6 +188,18 @@ impl BlockCursor {
         }
         // The block before may end with newer versions of the first row's key.
         Some(self.at.stepped(bytes, self.at.row > 0))
+    }
+
+    /// The current row, to which a step has led from the block before, no row of which has its key.
+    #[inline]
+    pub(crate) fn entered(&self) -> Stepped<'_> {
+        self.at.stepped(self.block.buffer(), true)
+    }
+
+    /// Whether this is the block's last row.
+    #[inline(always)]
+    pub(crate) fn is_last(&self) -> bool {
+        self.at.row + 1 == self.at.layout.rows
     }
 
     /// Let `run` walk over the rows after this one that are below `below`, if all rows are known to be the scan's; returns

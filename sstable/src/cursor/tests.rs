@@ -1,8 +1,10 @@
 //! A table's cursor does what a sorted vector's does, on every kind of content.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use esker_base::cursor::{OwnedEntry, VecCursor};
+use esker_base::bounds::Bounds;
+use esker_base::cursor::{OwnedEntry, Stepped, VecCursor};
 use esker_base::{Cursor, InternalKey, Kind, OpCost, SeqNo};
 use proptest::prelude::*;
 
@@ -65,6 +67,9 @@ enum Op {
     SeekKey(Vec<u8>, u64),
     Next(u8),
     Prev(u8),
+    /// Steps that need not be taken.
+    NextDistinct(u8),
+    PrevDistinct(u8),
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -76,8 +81,17 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         (keys(), 0u64..50).prop_map(|(k, s)| Op::SeekKey(k, s)),
         (1u8..40).prop_map(Op::Next),
         (1u8..40).prop_map(Op::Prev),
+        (1u8..40).prop_map(Op::NextDistinct),
+        (1u8..40).prop_map(Op::PrevDistinct),
     ];
     proptest::collection::vec(op, 1..60)
+}
+
+/// The scan that cursors serve sees writes up to this number.
+const SEEN: SeqNo = SeqNo(20);
+
+fn unbounded() -> Arc<Bounds> {
+    Arc::new(Bounds { start: Bound::Unbounded, end: Bound::Unbounded })
 }
 
 fn same(table: &impl Cursor, model: &VecCursor) {
@@ -145,8 +159,44 @@ fn both(table: &mut impl Cursor, model: &mut VecCursor, entries: &[OwnedEntry], 
                 same(table, model);
             }
         }
+        Op::NextDistinct(n) => {
+            for _ in 0..*n {
+                if let Some(stepped) = table.next_distinct() {
+                    stepped_to(stepped, model.next_distinct(), |_| true);
+                } else if model.valid() {
+                    same(table, model);
+                    table.next().expect("table");
+                    model.next().expect("model");
+                }
+                same(table, model);
+            }
+        }
+        Op::PrevDistinct(n) => {
+            for _ in 0..*n {
+                if let Some(stepped) = table.prev_distinct() {
+                    stepped_to(stepped, model.prev_distinct(), |key| {
+                        entries.iter().filter(|entry| entry.key == key).count() == 1
+                    });
+                } else if model.valid() {
+                    same(table, model);
+                    table.prev().expect("table");
+                    model.prev().expect("model");
+                }
+                same(table, model);
+            }
+        }
     }
     same(table, model);
+    if table.valid() && table.known_row().is_some() {
+        assert!(table.kind() == Kind::Put && table.seqno() <= SEEN);
+    }
+}
+
+/// A step led there, and so does the model's; `newest` says of a key whether its entry there is the newest.
+fn stepped_to(table: Stepped<'_>, model: Option<Stepped<'_>>, newest: impl Fn(&[u8]) -> bool) {
+    let model = model.expect("another key follows");
+    assert_eq!((table.head, table.key, table.value), (model.head, model.key, model.value));
+    assert!(!table.is_row || newest(table.key));
 }
 
 fn cursor_options() -> impl Strategy<Value = CursorOptions> {
@@ -170,7 +220,7 @@ proptest! {
         how in cursor_options(),
     ) {
         let (_context, reader) = table(options, source, &entries);
-        let mut cursor = reader.cursor(how);
+        let mut cursor = reader.cursor(how).serving(&unbounded(), SEEN);
         let mut model = VecCursor::new(entries.clone());
         for op in &ops {
             both(&mut cursor, &mut model, &entries, op);
@@ -254,6 +304,50 @@ fn a_long_walk_fills_the_room_and_pushes_nothing_out() {
         assert!(second.blocks_from_cache * 5 > first.blocks_from_disk, "{second:?}");
         let evicted = context.cache.stats().evictions;
         assert!(evicted < second.blocks_from_disk / 2, "{evicted} evicted by {second:?}");
+    }
+}
+
+#[test]
+fn a_cheap_step_leads_into_a_block_in_memory_unless_a_key_goes_on_there() {
+    // Some keys have so many versions that these fill blocks.
+    let versions = |i: u32| if i.is_multiple_of(500) { 100 } else { 1 };
+    let entries = (0..2_000u32).flat_map(|i| {
+        (0..versions(i)).map(move |v| entry(format!("{i:04}"), 200 - v, Kind::Put, vec![1; 100]))
+    });
+    let entries: Vec<_> = entries.collect();
+    for source in [TableSource::Buffered, TableSource::Mapped] {
+        let (_context, reader) = table(TableOptions::default(), source, &entries);
+        let walk = || {
+            let mut cursor = reader.cursor(CursorOptions::default());
+            cursor.seek_first().expect("first");
+            let (mut seen, mut cheap, mut crossed) = (Vec::new(), 0, 0);
+            while cursor.valid() {
+                seen.push((cursor.key().to_vec(), cursor.seqno()));
+                let block = cursor.block;
+                if cursor.next_distinct().is_some() {
+                    cheap += 1;
+                    crossed += u32::from(cursor.block != block);
+                } else {
+                    cursor.next().expect("next");
+                }
+            }
+            assert!(
+                seen.iter().map(|(key, seqno)| (key, *seqno)).eq(entries.iter().map(|e| (&e.key, e.seqno)))
+            );
+            let mut cost = OpCost::default();
+            cursor.drain_cost(&mut cost);
+            assert_eq!(cost.blocks_from_cache + cost.blocks_from_disk, reader.index().blocks() as u64);
+            (cheap, crossed)
+        };
+        let (_cheap, _crossed) = walk();
+        let (cheap, crossed) = walk();
+        // In memory now; only blocks with a key's versions are left step by step.
+        let blocks = u32::try_from(reader.index().blocks()).expect("few");
+        assert!(cheap > 1_500, "{cheap} cheap steps");
+        assert!(
+            (blocks / 2..blocks - 4).contains(&crossed),
+            "{crossed} of {blocks} blocks were crossed into"
+        );
     }
 }
 
