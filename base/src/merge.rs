@@ -21,7 +21,7 @@
 
 use std::cmp::Ordering;
 
-use crate::cursor::{APPROACH_STEPS, Below, EntryView, Lent};
+use crate::cursor::{APPROACH_STEPS, Below, EntryView, Lent, Stepped};
 use crate::key::head;
 use crate::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -234,6 +234,19 @@ impl<C: Cursor> Merge<C> {
         self.settle_run(entry, is_row, head)
     }
 
+    /// The same after direct stepping ([`Merge::leader_below`]): `step` takes the leader from the entry to which that has led to the
+    /// next one, as [`Cursor::next_distinct`] would, or leaves it there.
+    #[inline(always)]
+    pub fn next_behind_run(&mut self, step: impl FnOnce(&mut C) -> Option<Stepped<'_>>) -> RunStep {
+        debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
+        let Some(entry) = step(self.leading_mut()) else {
+            self.order[0].head = self.head_of(self.order[0].source);
+            return RunStep::Stays;
+        };
+        let (head, entry, is_row) = (entry.head, Lent::from(entry), entry.is_row);
+        self.settle_run(entry, is_row, head)
+    }
+
     /// The same backwards, for a merge that walks backwards; also where the runner-up has a newer version of the current
     /// entry's key.
     #[inline(always)]
@@ -245,7 +258,7 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// Lend the leader for direct stepping, forward as for [`Merge::next_in_run`], while its entries go before the runner-up's.
-    /// Call [`Merge::lead_on`] before the merge is used again.
+    /// Call [`Merge::next_behind_run`] or [`Merge::lead_on`] before the merge is used again.
     #[inline]
     pub fn leader_below(&mut self) -> (&mut C, Below<'_>) {
         debug_assert!(self.direction == Direction::Forward, "a run goes on the way it was walked");
@@ -264,12 +277,11 @@ impl<C: Cursor> Merge<C> {
         (leader, Below::Key(second.key()))
     }
 
-    /// Let `walk` move the leader forward, at most to the first entry that may not be below the bound of
-    /// [`Merge::leader_below`]; it returns the head of the entry on which the leader then stands. Whether it leads there, alone.
+    /// Let `walk` move the leader forward, over entries below the bound of [`Merge::leader_below`]; it returns the head of the one on
+    /// which the leader then stands, and leads.
     #[inline]
-    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) -> bool {
-        let head = walk(self.leading_mut());
-        self.goes_on(head)
+    pub fn lead_on(&mut self, walk: impl FnOnce(&mut C) -> u64) {
+        self.order[0].head = walk(self.leading_mut());
     }
 
     /// The leader has moved to this entry, whose head is `head` as invariant 1 wants it.

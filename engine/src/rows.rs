@@ -293,8 +293,7 @@ impl Rows {
     #[inline(never)]
     fn run_on(&mut self) -> Run {
         self.stand = Stand::Nowhere;
-        let step = self.end_run().unwrap_or_else(|| self.merge.next_in_run());
-        match step {
+        match self.step_of_leader() {
             RunStep::Leads { entry, is_row } if is_row || self.looks_like_row(Bounds::past_end) => {
                 self.lend(Stand::Alone, entry);
                 self.begin_run();

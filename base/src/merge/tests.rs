@@ -375,11 +375,17 @@ proptest! {
             let last = lent.key().to_vec();
             prop_assert!(is_below || head(&last) == u64::MAX, "a leader which leads alone");
             let mut moved = false;
-            let leads = merge.lead_on(|lent| {
-                moved = lent.next_distinct().is_some();
-                head(lent.key())
+            let step = merge.next_behind_run(|lent| {
+                let step = lent.next_distinct();
+                moved = step.is_some();
+                step
             });
-            prop_assert_eq!(leads, merge.leader() == leader && merge.leads_alone());
+            let leads = merge.leader() == leader && merge.leads_alone();
+            match step {
+                RunStep::Leads { .. } => prop_assert!(moved && leads),
+                RunStep::Ended => prop_assert!(moved && !leads),
+                RunStep::Stays => prop_assert!(!moved && leads && merge.key() == &last[..]),
+            }
             if !moved {
                 merge.next().expect("memory");
                 while merge.valid() && merge.key() == last {

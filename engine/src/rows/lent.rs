@@ -11,17 +11,18 @@
 //!    a row that is gone.
 //! 3. What a row's bytes lie in does not move with the `Rows`: a block, a chunk of an arena, or the buffer of a vector.
 //! 4. While there is a run, the merge stands where that began, on the row before its first; it goes to where the run has come
-//!    before anything else moves it ([`Rows::end_run`]), unless it is sent elsewhere ([`Rows::drop_run`]). The run has the buffer of that source's key meanwhile; its bytes stay where they
-//!    are.
+//!    before anything else moves it ([`Rows::end_run`], [`Rows::step_of_leader`]), unless it is sent elsewhere ([`Rows::drop_run`]). The
+//!    run has the buffer of that source's key meanwhile; its bytes stay where they are.
 
 #![expect(unsafe_code, reason = "a loan kept beside its lender has no safe form")]
 
 use esker_base::cursor::Lent;
 use esker_base::merge::RunStep;
 use esker_base::{Cursor, Result};
-use esker_sstable::RowRun;
+use esker_sstable::{RowRun, TableCursor};
 
 use super::{Rows, Stand};
+use crate::source::Source;
 
 /// Where there are fewer steps than this between two changes of source (the way to another and the way back), to begin and
 /// end a run costs more than it saves: three interleaved runs of level 0 took 45 to 50 ns a row with runs and 44 without.
@@ -52,6 +53,23 @@ impl Standing {
         let row = Lent { key: &[], value: &[] };
         Standing { row, run: RowRun::default(), bytes: &[], steps: 0, lately: 16 * LONG }
     }
+
+    /// The run, if there is one, which is to be ended.
+    #[inline]
+    fn take_run(&mut self) -> Option<&mut RowRun> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        self.bytes = &[];
+        self.steps = self.steps.saturating_add(self.run.taken());
+        Some(&mut self.run)
+    }
+}
+
+/// The cursor in whose block the leader's run lies.
+#[inline]
+fn table_of(leader: &mut Source) -> &mut TableCursor {
+    leader.table().expect("only a table has runs")
 }
 
 impl Rows {
@@ -103,22 +121,21 @@ impl Rows {
         true
     }
 
-    /// Leave the run, if there is one: the merge goes to its last row, or where the run was seen to end, to the entry which is
-    /// next. If it does the second: what the step from the last row to that entry did.
+    /// A step of the leading source from its last row, where there is a run, of which nothing is left, or from the merge's entry.
     #[inline]
-    pub(super) fn end_run(&mut self) -> Option<RunStep> {
-        if self.standing.bytes.is_empty() {
-            return None;
+    pub(super) fn step_of_leader(&mut self) -> RunStep {
+        match self.standing.take_run() {
+            Some(run) => self.merge.next_behind_run(|leader| table_of(leader).step_off_run(run)),
+            None => self.merge.next_in_run(),
         }
-        self.standing.bytes = &[];
-        let run = &mut self.standing.run;
-        let is_next = run.is_bounded();
-        self.standing.steps = self.standing.steps.saturating_add(run.taken());
-        let leads = self.merge.lead_on(|leader| leader.table().expect("the run's table").end_run(run));
-        is_next.then(|| match self.merge.known_row() {
-            Some(entry) if leads => RunStep::Leads { entry, is_row: true },
-            _ => RunStep::Ended,
-        })
+    }
+
+    /// Leave the run, if there is one: the merge goes to its last row.
+    #[inline]
+    pub(super) fn end_run(&mut self) {
+        if let Some(run) = self.standing.take_run() {
+            self.merge.lead_on(|leader| table_of(leader).end_run(run));
+        }
     }
 
     /// Run `seek`, which goes elsewhere: where this stood does not matter any more.
@@ -135,14 +152,10 @@ impl Rows {
     /// Leave the run, if there is one, before the merge is sent elsewhere: its leader stands nowhere then.
     #[inline]
     fn drop_run(&mut self) {
-        if self.standing.bytes.is_empty() {
-            return;
+        if let Some(run) = self.standing.take_run() {
+            let (leader, _below) = self.merge.leader_below();
+            table_of(leader).drop_run(run);
         }
-        self.standing.bytes = &[];
-        let run = &mut self.standing.run;
-        self.standing.steps = self.standing.steps.saturating_add(run.taken());
-        let (leader, _below) = self.merge.leader_below();
-        leader.table().expect("the run's table").drop_run(run);
     }
 
     /// Stand on the merge's entry.

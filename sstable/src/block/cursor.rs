@@ -215,19 +215,25 @@ impl BlockCursor {
         Some(self.block.buffer())
     }
 
-    /// End `run`, which began here, and stand on the row taken last, or on the one at which the run has ended, if that is
-    /// known; its head.
+    /// End `run`, which began here, and stand on the row taken last; its head.
     #[inline]
     pub(crate) fn end_run(&mut self, run: &mut RowRun) -> u64 {
-        let (last, key_end, value_end) = run.end(&mut self.at.key);
-        let (at, bytes) = (&mut self.at, self.block.buffer());
-        if run.is_bounded() {
-            at.come_to(bytes, last, (key_end, value_end));
-            at.stride(bytes);
-        } else if last != at.row {
-            at.stand(bytes, last);
+        let (last, ..) = run.end(&mut self.at.key);
+        let at = &mut self.at;
+        if last != at.row {
+            at.stand(self.block.buffer(), last);
         }
         at.head
+    }
+
+    /// End `run`, which began here, and stand on the row behind the one taken last, which is in the block.
+    #[inline]
+    pub(crate) fn step_off_run(&mut self, run: &mut RowRun) -> Stepped<'_> {
+        let (last, key_end, value_end) = run.end(&mut self.at.key);
+        let (at, bytes) = (&mut self.at, self.block.buffer());
+        at.come_to(bytes, last, (key_end, value_end));
+        at.stride(bytes);
+        at.stepped(bytes, true)
     }
 
     /// End `run`, which began here, and stand nowhere.

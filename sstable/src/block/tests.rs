@@ -85,6 +85,7 @@ proptest! {
         by in 0..4,
         other in crate::cursor::tests::keys(),
         taken_max in 0usize..40,
+        steps_off: bool,
     ) {
         // Of what a scan wants a run needs no look at each row: puts, each of another key.
         let mut entries = entries;
@@ -126,12 +127,18 @@ proptest! {
             prop_assert_eq!((key, value), (&e.key[..], &e.value[..]));
         }
         prop_assert_eq!(taken, expected.min(taken_max));
-        // Where it was seen to end, it goes on with the row at which it did.
+        // Where it was seen to end, the step goes to the row at which it did.
         let met = taken < taken_max && from + taken + 1 < entries.len();
-        let e = &entries[from + taken + usize::from(met)];
-        prop_assert_eq!(cursor.end_run(&mut run), head(&e.key));
-        prop_assert!(!run.goes_on());
+        prop_assert_eq!(run.is_bounded(), met);
+        let e = &entries[from + taken + usize::from(met && steps_off)];
         let (key, value) = (&e.key[..], &e.value[..]);
+        if met && steps_off {
+            let step = cursor.step_off_run(&mut run);
+            prop_assert_eq!((step.head, step.key, step.value, step.is_row), (head(key), key, value, true));
+        } else {
+            prop_assert_eq!(cursor.end_run(&mut run), head(key));
+        }
+        prop_assert!(!run.goes_on());
         prop_assert_eq!(cursor.entry(), EntryView { key, seqno: e.seqno, kind: e.kind, value });
     }
 
@@ -249,7 +256,7 @@ fn read_everything(bytes: Vec<u8>) {
         let taken = |cursor: &mut BlockCursor, run: &mut RowRun| {
             cursor.begin_run(Below::Head(head(&key)), run).map(<[u8]>::len)?;
             let taken = std::iter::from_fn(|| run.next(&bytes).map(drop)).count();
-            Some((taken, cursor.end_run(run)))
+            Some((taken, if run.is_bounded() { cursor.step_off_run(run).head } else { cursor.end_run(run) }))
         };
         cursor.stand(0);
         let Some((taken, at)) = taken(&mut cursor, &mut run) else { break };

@@ -4,12 +4,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
-use esker_base::cursor::{OwnedEntry, Stepped, VecCursor};
+use esker_base::cursor::{Below, OwnedEntry, Stepped, VecCursor};
+use esker_base::key::head;
 use esker_base::{Cursor, InternalKey, Kind, OpCost, SeqNo};
 use proptest::prelude::*;
 
 use crate::testing::{entry, sorted, table};
-use crate::{Compression, CursorOptions, TableOptions, TableSource};
+use crate::{Compression, CursorOptions, RowRun, TableCursor, TableOptions, TableSource};
 
 /// Keys that collide, share long prefixes, are empty, are huge.
 pub(crate) fn keys() -> impl Strategy<Value = Vec<u8>> {
@@ -70,6 +71,8 @@ enum Op {
     /// Steps that need not be taken.
     NextDistinct(u8),
     PrevDistinct(u8),
+    /// A run of this many rows at most, that is ended, or if none are left stepped off.
+    Run(u8, bool),
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -83,6 +86,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         (1u8..40).prop_map(Op::Prev),
         (1u8..40).prop_map(Op::NextDistinct),
         (1u8..40).prop_map(Op::PrevDistinct),
+        (0u8..20, any::<bool>()).prop_map(|(n, off)| Op::Run(n, off)),
     ];
     proptest::collection::vec(op, 1..60)
 }
@@ -103,7 +107,7 @@ fn same(table: &impl Cursor, model: &VecCursor) {
     }
 }
 
-fn both(table: &mut impl Cursor, model: &mut VecCursor, entries: &[OwnedEntry], op: &Op) {
+fn both(table: &mut TableCursor, model: &mut VecCursor, entries: &[OwnedEntry], op: &Op) {
     let near = |i: usize, d: u8| {
         let e = &entries[i % entries.len()];
         let seqno = match d {
@@ -185,11 +189,42 @@ fn both(table: &mut impl Cursor, model: &mut VecCursor, entries: &[OwnedEntry], 
                 same(table, model);
             }
         }
+        Op::Run(n, off) => {
+            let mut run = RowRun::default();
+            if let Some(bytes) = table.begin_run(Below::Head(u64::MAX), &mut run).map(<[u8]>::to_vec) {
+                run_over(table, model, &mut run, &bytes, *n, *off);
+            }
+        }
     }
     same(table, model);
     if table.valid() && table.known_row().is_some() {
         assert!(table.kind() == Kind::Put && table.seqno() <= SEEN);
     }
+}
+
+/// Take `n` rows of `run` at most, which began at `table` in the block that `bytes` are, and end it; with `off` by a step, where none is
+/// left.
+fn run_over(
+    table: &mut TableCursor,
+    model: &mut VecCursor,
+    run: &mut RowRun,
+    bytes: &[u8],
+    n: u8,
+    off: bool,
+) {
+    let mut taken = 0;
+    while taken < n && let Some((key, value)) = run.next(bytes) {
+        model.next().expect("model");
+        assert_eq!((key, value), (model.key(), model.value()));
+        assert!(model.kind() == Kind::Put && model.seqno() <= SEEN);
+        taken += 1;
+    }
+    if taken == n || !off {
+        assert_eq!(table.end_run(run), head(model.key()));
+    } else if let Some(stepped) = table.step_off_run(run) {
+        stepped_to(stepped, model.next_distinct());
+    }
+    assert!(!run.goes_on());
 }
 
 /// A step led there, and so does the model's.
