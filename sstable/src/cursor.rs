@@ -25,6 +25,10 @@ const PIECE_BYTES_MAX: u64 = 256 << 10;
 /// The first piece read ahead by a cursor that only looks sequential.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 
+/// A walk through this many blocks likely goes on through the next one: prefetching its values is no waste. From the first on, seeks with 100
+/// rows that came from three sources took 1.06 of the time.
+const LONG_WALK: u8 = 4;
+
 /// What a cursor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorOptions {
@@ -47,6 +51,8 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
+    /// How many blocks this has come into from the one beside it since it was last sought, as far as that matters.
+    crossed: u8,
     /// The block that a seek will need, which was approached.
     aim: Option<usize>,
     table: Arc<TableReader>,
@@ -80,6 +86,7 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
+            crossed: 0,
             aim: None,
             table,
             options,
@@ -216,6 +223,7 @@ impl TableCursor {
 
     /// The block for a seek to `target`: the one that was approached, or else it is looked for.
     fn approached(&mut self, target: InternalKey<'_>) -> usize {
+        self.crossed = 0;
         let block = self.aim.take().unwrap_or_else(|| self.find(target));
         debug_assert_eq!(block, self.table.index().find(target), "another target was approached");
         block
@@ -292,7 +300,7 @@ impl TableCursor {
     fn next_block(&mut self) -> Result<()> {
         let block = self.block.map_or(0, |block| block + 1);
         self.guarded(|cursor| cursor.stand_first(block))?;
-        self.table.prefetch_block(block + 1, 0);
+        self.look_ahead(block + 1);
         Ok(())
     }
 
@@ -303,9 +311,32 @@ impl TableCursor {
         if let Some(further) = block.and_then(|block| block.checked_sub(1)) {
             // Header and columns. Forward the processor's own prefetcher brings these lines, and to prefetch them cost 4 %;
             // backwards it saved 9.
-            self.table.prefetch_block(further, 4 + CURSOR_LINES);
+            let start = self.table.prefetch_block(further, 4 + CURSOR_LINES);
+            if self.is_long_walk()
+                && let Some(start) = start
+            {
+                self.at.look_back(start);
+            }
         }
         Ok(())
+    }
+
+    /// A walk has come from the block before, and likely goes on to block `block`.
+    #[inline]
+    fn look_ahead(&mut self, block: usize) {
+        let start = self.table.prefetch_block(block, 0);
+        if self.is_long_walk()
+            && let Some(start) = start
+        {
+            self.at.look_ahead(start);
+        }
+    }
+
+    /// The walk has come into another block: whether it likely goes on through the whole next one.
+    #[inline]
+    fn is_long_walk(&mut self) -> bool {
+        self.crossed = (self.crossed + 1).min(LONG_WALK);
+        self.crossed == LONG_WALK
     }
 
     /// Step from the last row of a block to the next block's first, if that is in memory and has another key.
@@ -327,7 +358,7 @@ impl TableCursor {
         }
         self.begin(next);
         self.at.stand(0);
-        self.table.prefetch_block(next + 1, 0);
+        self.look_ahead(next + 1);
         true
     }
 
@@ -468,7 +499,9 @@ impl Cursor for TableCursor {
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
             (0, _) => self.aim = Some(self.find(target)),
-            (1, Some(block)) if self.block != self.aim => self.table.prefetch_block(block, 0),
+            (1, Some(block)) if self.block != self.aim => {
+                self.table.prefetch_block(block, 0);
+            }
             (2, Some(block)) if block < self.table.index().blocks() => {
                 // A failure is kept, and the seek tells it.
                 let _kept = self.guarded(|cursor| {

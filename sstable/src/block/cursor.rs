@@ -8,10 +8,10 @@ use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{InternalKey, Kind, SeqNo};
 use esker_vfs::os::memory::prefetch_front;
 
+use super::ahead::Ahead;
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
 use super::{
-    AHEAD_BYTES, Block, Bound, Layout, NARROW, RESTART_INTERVAL, Row, RowRun, kind_at, part,
-    prefetch_values, row_at, seqno_at, word_at,
+    Block, Bound, Layout, NARROW, RESTART_INTERVAL, Row, RowRun, kind_at, part, row_at, seqno_at, word_at,
 };
 
 /// Cache lines of a value that are prefetched when a cursor comes to it by a seek: one of 100 bytes lies in up to three.
@@ -58,6 +58,9 @@ struct Position {
     here: Row,
     /// It was sought, and no step has begun a walk yet.
     sought: bool,
+    /// What steps prefetch, forward and backwards.
+    next_ahead: Ahead,
+    prev_ahead: Ahead,
 }
 
 /// No row: neither it nor its neighbours are below any block's count.
@@ -81,6 +84,8 @@ impl Default for Position {
             restart_head: 0,
             here: Row::default(),
             sought: false,
+            next_ahead: Ahead::NEXT_ROWS,
+            prev_ahead: Ahead::PREV_ROWS,
         }
     }
 }
@@ -118,6 +123,17 @@ impl BlockCursor {
         at.prefix_len = meta.layout.keys - meta.layout.prefix;
         at.held = 0;
         at.restart = 0;
+        (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
+    }
+
+    /// A walk forward has come here from the block before: it likely goes on to the one that starts at `next` ([`Block::start`]).
+    pub(crate) fn look_ahead(&mut self, next: *const u8) {
+        self.at.next_ahead = Ahead::in_block(next, self.block.start());
+    }
+
+    /// The same backwards.
+    pub(crate) fn look_back(&mut self, prev: *const u8) {
+        self.at.prev_ahead = Ahead::in_block(prev, self.block.start());
     }
 
     #[inline]
@@ -155,6 +171,7 @@ impl BlockCursor {
     pub(crate) fn stand_sought(&mut self, row: u32) {
         self.stand(row);
         self.at.sought = true;
+        (self.at.next_ahead, self.at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
     /// Step to the following row; false, and nothing changes, if there is none in this block, or it stands nowhere.
@@ -211,7 +228,8 @@ impl BlockCursor {
             return None;
         }
         let bound = Bound::new(below, at.head, at.key.get(at.key_len));
-        run.begin(&at.layout, at.row + 1, bound, &mut at.key, (at.here.key_end, at.here.value_end));
+        let ends = (at.here.key_end, at.here.value_end);
+        run.begin(&at.layout, at.row + 1, bound, &mut at.key, ends, at.next_ahead);
         Some(self.block.buffer())
     }
 
@@ -317,9 +335,9 @@ impl Position {
         } else {
             // What is shared with the restart point never grows on the way, so the buffer holds it.
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
-            prefetch_values(bytes, self.here.value_end.saturating_add(AHEAD_BYTES));
-            if self.sought {
-                self.begin_walk(bytes, self.here.value_end);
+            self.next_ahead.prefetch(bytes, self.here.value_end);
+            if std::mem::take(&mut self.sought) {
+                Ahead::prefetch_first(bytes, self.here.value_end, false);
             }
         }
         true
@@ -349,22 +367,11 @@ impl Position {
         }
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
-        prefetch_values(bytes, here.value.saturating_sub(AHEAD_BYTES));
-        if self.sought {
-            self.begin_walk(bytes, here.value.saturating_sub(AHEAD_BYTES));
+        self.prev_ahead.prefetch(bytes, here.value);
+        if std::mem::take(&mut self.sought) {
+            Ahead::prefetch_first(bytes, here.value, true);
         }
         true
-    }
-
-    /// A walk begins with this step, which has prefetched what lies [`AHEAD_BYTES`] further: prefetch the values between, from
-    /// `at` on. No other step will.
-    #[inline(never)]
-    fn begin_walk(&mut self, bytes: &[u8], at: u32) {
-        self.sought = false;
-        for line in (0..AHEAD_BYTES).step_by(128) {
-            // Two lines each.
-            prefetch_values(bytes, at.saturating_add(line));
-        }
     }
 
     /// Go to row `row`, which exists, from anywhere; true. Of a block with wide starts, which has large values, each step is

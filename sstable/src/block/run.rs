@@ -8,8 +8,9 @@
 use esker_base::cursor::Below;
 use esker_base::key::{head, shared_prefix};
 
+use super::ahead::Ahead;
 use super::key_buffer::{KeyBuffer, first_bytes, head_at, spliced_head};
-use super::{AHEAD_BYTES, Layout, NARROW, prefetch_values};
+use super::{Layout, NARROW};
 
 /// What ends a run: the first row that may not go before the runner-up's.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +65,7 @@ pub struct RowRun {
     /// Where the next row's own bytes start, and its value.
     key: u32,
     value: u32,
+    ahead: Ahead,
     buffer: KeyBuffer,
 }
 
@@ -78,12 +80,14 @@ impl RowRun {
         bound: Bound,
         buffer: &mut KeyBuffer,
         ends: (u32, u32),
+        ahead: Ahead,
     ) {
         (self.first, self.next, self.end) = (next, next, layout.rows);
         (self.bound, self.bounded) = (bound, false);
         (self.records, self.keys, self.values) = (layout.records, layout.keys, layout.values);
         self.prefix_len = layout.keys - layout.prefix;
         (self.key, self.value) = ends;
+        self.ahead = ahead;
         std::mem::swap(&mut self.buffer, buffer);
     }
 
@@ -135,7 +139,7 @@ impl RowRun {
         };
         self.buffer.copy(bytes, at, self.key, own);
         let value = self.value as usize..value_end as usize;
-        prefetch_values(bytes, value_end.saturating_add(AHEAD_BYTES));
+        self.ahead.prefetch(bytes, value_end);
         (self.bound.head, self.key, self.value) = (head, key_end, value_end);
         self.next += 1;
         Some((self.buffer.get(len), bytes.get(value).unwrap_or_default()))

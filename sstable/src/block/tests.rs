@@ -256,7 +256,10 @@ fn read_everything(bytes: Vec<u8>) {
         let taken = |cursor: &mut BlockCursor, run: &mut RowRun| {
             cursor.begin_run(Below::Head(head(&key)), run).map(<[u8]>::len)?;
             let taken = std::iter::from_fn(|| run.next(&bytes).map(drop)).count();
-            Some((taken, if run.is_bounded() { cursor.step_off_run(run).head } else { cursor.end_run(run) }))
+            Some((
+                taken,
+                if run.is_bounded() { cursor.step_off_run(run).head } else { cursor.end_run(run) },
+            ))
         };
         cursor.stand(0);
         let Some((taken, at)) = taken(&mut cursor, &mut run) else { break };

@@ -278,12 +278,12 @@ impl CachedTable {
     }
 
     /// Prefetch what [`get`](Self::get) and its caller will look at first of a cached block, or `lines` cache lines if those are
-    /// more. Not counted as a use.
-    pub(crate) fn prefetch(&self, block: usize, lines: usize) {
-        let slot = self.slots.blocks.get(block).map(|slot| slot.load());
-        if let Some(block) = slot.as_ref().and_then(|slot| slot.as_ref()) {
-            prefetch_lines(block, 0..lines.max(GET_LINES));
-        }
+    /// more; where it starts. Not counted as a use.
+    pub(crate) fn prefetch(&self, block: usize, lines: usize) -> Option<*const u8> {
+        let slot = self.slots.blocks.get(block)?.load();
+        let block = slot.as_ref()?;
+        prefetch_lines(block, 0..lines.max(GET_LINES));
+        Some(block.as_ptr())
     }
 
     /// Block `block`, if it is cached. `mark` says whether that counts as a use.

@@ -213,7 +213,9 @@ fn run_over(
     off: bool,
 ) {
     let mut taken = 0;
-    while taken < n && let Some((key, value)) = run.next(bytes) {
+    while taken < n
+        && let Some((key, value)) = run.next(bytes)
+    {
         model.next().expect("model");
         assert_eq!((key, value), (model.key(), model.value()));
         assert!(model.kind() == Kind::Put && model.seqno() <= SEEN);

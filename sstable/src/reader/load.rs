@@ -67,13 +67,13 @@ impl TableReader {
     }
 
     /// Prefetch the first `lines` cache lines of block `block`, or as many as a get looks at if those are more, if it is cached
-    /// or lies checked in the mapping.
-    pub(crate) fn prefetch_block(&self, block: usize, lines: usize) {
+    /// or lies checked in the mapping; then where its memory starts ([`Block::start`]).
+    pub(crate) fn prefetch_block(&self, block: usize, lines: usize) -> Option<*const u8> {
         match self.source.mapping() {
             Some(mapping) if mapping.is_checked(block) => {
-                if let Some(stored) = self.stored_in(&mapping.bytes, block) {
-                    prefetch_front(stored, lines.max(MAPPED_LINES));
-                }
+                let stored = self.stored_in(&mapping.bytes, block)?;
+                prefetch_front(stored, lines.max(MAPPED_LINES));
+                Some(stored.as_ptr())
             }
             _ => self.cached.prefetch(block, lines),
         }

@@ -1,0 +1,47 @@
+//! What a walk over a block prefetches.
+//!
+//! Values are mostly what a walk waits for: they take most of a block, and each is looked at once. So a step to a row prefetches
+//! values as well, two lines: a walk passes that many at a row of 100 bytes (with one prefetched a step, walks took 1.05 of the
+//! time, backwards 1.09). First those some rows further in the block. A walk that has come from the block before likely goes on
+//! to the one behind: then those that lie in that block where this row's value does in its own, so that a whole block's time
+//! is left for them to come.
+
+use esker_vfs::os::memory::prefetch;
+
+/// How far from the current value a walk prefetches values of the same block, in bytes. With values of 100 bytes walks over 10,000
+/// rows took 0.98 of the time that they took with 192, backwards 0.97; with 640 those backwards gained nothing.
+const WITHIN_BYTES: usize = 384;
+
+/// How much further in memory than a row's value the lines lie that a step to the row prefetches: as many bytes, wrapping.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ahead(usize);
+
+impl Ahead {
+    /// Some rows further in the block, for a walk forward.
+    pub(super) const NEXT_ROWS: Ahead = Ahead(WITHIN_BYTES);
+    /// Some rows before, for one backwards.
+    pub(super) const PREV_ROWS: Ahead = Ahead(0usize.wrapping_sub(WITHIN_BYTES));
+
+    /// In the block that starts at `other`, for a walk over the one that starts at `start`.
+    pub(super) fn in_block(other: *const u8, start: *const u8) -> Ahead {
+        Ahead(other.addr().wrapping_sub(start.addr()))
+    }
+
+    /// Prefetch that for the row whose value ends, or walking backwards starts, at offset `at` of `bytes`.
+    #[inline(always)]
+    pub(super) fn prefetch(self, bytes: &[u8], at: u32) {
+        let line = bytes.as_ptr().wrapping_add(at as usize).wrapping_add(self.0);
+        prefetch(line.wrapping_sub(64));
+        prefetch(line);
+    }
+
+    /// Prefetch the values that follow offset `at`, or walking `back` precede it, as far as the first steps of a walk from there
+    /// will not: they prefetch what lies behind.
+    #[inline(never)]
+    pub(super) fn prefetch_first(bytes: &[u8], at: u32, back: bool) {
+        let first = if back { (at as usize).saturating_sub(WITHIN_BYTES) } else { at as usize };
+        for line in (first..first + WITHIN_BYTES).step_by(64) {
+            prefetch(bytes.as_ptr().wrapping_add(line));
+        }
+    }
+}
