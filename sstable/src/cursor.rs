@@ -25,8 +25,8 @@ const PIECE_BYTES_MAX: u64 = 256 << 10;
 /// The first piece read ahead by a cursor that only looks sequential.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 
-/// A walk through this many blocks likely goes on through the next one: prefetching its values is no waste. From the first on, seeks with 100
-/// rows that came from three sources took 1.06 of the time.
+/// A walk that has come into as many blocks from the ones beside them likely goes on through the next: then that one's values are
+/// prefetched. With 1, seeks with 100 rows that came from three sources took 1.06 of the time.
 const LONG_WALK: u8 = 4;
 
 /// What a cursor is for.
@@ -339,9 +339,9 @@ impl TableCursor {
         self.crossed == LONG_WALK
     }
 
-    /// Step from the last row of a block to the next block's first, if that is in memory and has another key.
+    /// Step from the last row of a block to the next block's first, if that is in memory and has another key; whether it was done.
     ///
-    /// Whether it was done. [`next_block`](Self::next_block) would do it as well; but a merge and a scan that hear that the next row is here, as within
+    /// [`next_block`](Self::next_block) would do it as well; but a merge and a scan that hear that the next row is here, as within
     /// a block, need not ask anew who leads and what of each key is seen: full scans took 1.3 times as long.
     #[inline(never)]
     fn cross_distinct(&mut self) -> bool {

@@ -2,9 +2,9 @@
 //!
 //! Values are mostly what a walk waits for: they take most of a block, and each is looked at once. So a step to a row prefetches
 //! values as well, two lines: a walk passes that many at a row of 100 bytes (with one prefetched a step, walks took 1.05 of the
-//! time, backwards 1.09). First those some rows further in the block. A walk that has come from the block before likely goes on
-//! to the one behind: then those that lie in that block where this row's value does in its own, so that a whole block's time
-//! is left for them to come.
+//! time, backwards 1.09). First those some rows further in the block. A walk that has come through several blocks likely goes
+//! on through the next one: then those that lie in that block where this row's value does in its own, so that a whole block's
+//! time is left for them to come.
 
 use esker_vfs::os::memory::prefetch;
 

@@ -126,7 +126,7 @@ impl BlockCursor {
         (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
-    /// A walk forward has come here from the block before: it likely goes on to the one that starts at `next` ([`Block::start`]).
+    /// The walk is long, and will likely go on to the block that starts at `next` ([`Block::start`]): prefetch its values.
     pub(crate) fn look_ahead(&mut self, next: *const u8) {
         self.at.next_ahead = Ahead::in_block(next, self.block.start());
     }
