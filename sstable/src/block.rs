@@ -22,7 +22,6 @@ mod tests;
 use bytes::Bytes;
 use esker_base::coding::{DecodeError, Decoder};
 use esker_base::{Kind, SeqNo};
-use esker_vfs::os::memory::prefetch_front;
 
 use crate::cache::CachedBlock;
 
@@ -359,12 +358,5 @@ impl Block {
             Block::Cached(block) => block.len,
             Block::Uncached(_, bytes) => bytes.len(),
         }
-    }
-
-    /// Prefetch `lines` cache lines from its start, of the columns and keys, never of the values.
-    #[inline]
-    pub(crate) fn prefetch(&self, lines: usize) {
-        let columns = self.buffer().get(..self.meta().layout.values as usize).unwrap_or_default();
-        prefetch_front(columns, lines);
     }
 }

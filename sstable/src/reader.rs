@@ -39,7 +39,6 @@ use crate::source::{Source, TableSource};
 use crate::stored::{Location, check_plain};
 use crate::tombstones;
 use crate::totals::disagreement;
-pub(crate) use load::CURSOR_LINES;
 
 /// Read from the end at once when a table is opened: footers of all versions, small indexes too.
 const TAIL_BYTES: u64 = 4096;

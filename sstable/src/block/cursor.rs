@@ -146,6 +146,11 @@ impl BlockCursor {
         self.at.row = NOWHERE;
     }
 
+    /// How many cache lines a block takes up to its values, header of a cached one included.
+    pub(crate) fn lines_before_values(&self) -> usize {
+        (self.at.layout.values as usize).div_ceil(64) + 2
+    }
+
     #[inline]
     pub(crate) fn rows(&self) -> u32 {
         self.at.layout.rows

@@ -12,11 +12,6 @@ use crate::compression::decompress;
 use crate::index::NEAR_BLOCKS;
 use crate::stored::{Codec, Location, check, split};
 
-/// Cache lines of a block's columns and keys, never of its values, that a cursor prefetches when it enters the block. A get
-/// prefetches more, since it jumps to its row; for a walk the processor's own prefetcher brings the lines after these. It was
-/// ten from the first: no other number was compared.
-pub(crate) const CURSOR_LINES: usize = 10;
-
 /// Cache lines of a mapped block that are prefetched at once, from its first byte on: as many as of a cached
 /// block after its header (`GET_LINES`). With six, gets had 0.94 of the rate; seeks the same.
 const MAPPED_LINES: usize = 16;
