@@ -138,6 +138,8 @@ fn run() -> Result<()> {
         })
     })?;
     gets(&rows, "get from the memtable")?;
+    count("scan of the memtable, a row", ROWS, || scan(&rows, true, ROWS))?;
+    count("scan of the memtable backwards, a row", ROWS, || scan(&rows, false, ROWS))?;
     count("flush, a row", ROWS, || db.flush())?;
     db.wait_for_compactions()?;
     scan(&rows, true, ROWS)?;

@@ -325,14 +325,21 @@ impl Rows {
         Run::On
     }
 
-    /// The merge's entry, if it is a row of which its source does not know it: a memtable knows nothing of scans.
+    /// The merge's entry, if it is a row of which its source does not say so: a memtable does with a cheap step alone.
     #[inline(never)]
     fn row_by_looks(&self) -> Option<Lent> {
         let entry = self.merge.valid().then(|| self.merge.entry())?;
         self.is_row(&entry, Bounds::past_end).then_some(Lent { key: entry.key, value: entry.value })
     }
 
-    /// The same backwards.
+    /// The same for a walk backwards, to which a newer version of its key could still come.
+    #[inline(never)]
+    fn row_behind_by_looks(&self) -> Option<Lent> {
+        let entry = (self.merge.valid() && self.merge.is_behind_distinct()).then(|| self.merge.entry())?;
+        self.is_row(&entry, Bounds::before_start).then_some(Lent { key: entry.key, value: entry.value })
+    }
+
+    /// [`Rows::run_on`] backwards.
     #[inline(never)]
     fn run_back(&mut self) -> Run {
         self.stand = Stand::Nowhere;
@@ -372,7 +379,7 @@ impl Rows {
         if self.has_tombstones {
             return Run::Ended;
         }
-        while let Some(entry) = self.merge.known_row() {
+        while let Some(entry) = self.merge.known_row().or_else(|| self.row_behind_by_looks()) {
             if self.merge.leads_alone() {
                 self.lend(Stand::AloneReverse, entry);
                 return Run::On;
@@ -466,8 +473,8 @@ impl Rows {
         }
     }
 
-    /// Whether the merge's entry is a row as it stands: a put that the reader sees, and not `outside` the bounds, which the
-    /// leading source does not check. The caller has passed all newer entries of its key.
+    /// Whether the merge's entry is a row as it stands, though the leading source does not say so: a put that the reader sees, and
+    /// not `outside` the bounds. The caller has passed all newer entries of its key.
     #[inline(never)]
     fn looks_like_row(&self, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
         self.is_row(&self.merge.entry(), outside)

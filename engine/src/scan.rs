@@ -74,7 +74,8 @@ impl ScanView {
                 largest_seqno: SeqNo::MAX,
                 tombstones: tombstones.into_iter().collect(),
             };
-            sources.push((Source::Memtable(memtable.cursor(self.keyspace)), info));
+            let cursor = memtable.cursor(self.keyspace).serving(bounds, self.read_seqno);
+            sources.push((Source::Memtable(cursor), info));
         }
         let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };
         let levels = (0u8..).zip(&self.tree.levels);

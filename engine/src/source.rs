@@ -41,6 +41,12 @@ impl Source {
         Ok((run.blob(&pointer)?, pointer))
     }
 
+    /// Whether rows may follow as a run: a memtable has none.
+    #[inline]
+    pub(crate) fn has_runs(&self) -> bool {
+        matches!(self, Source::Run(_))
+    }
+
     /// The cursor of the table that it stands in; a memtable has none.
     #[inline]
     pub(crate) fn table(&mut self) -> Option<&mut TableCursor> {

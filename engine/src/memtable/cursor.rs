@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::cursor::{EntryView, Stepped};
 use esker_base::key::head;
 use esker_base::{Cursor, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
@@ -20,14 +21,33 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     keyspace: KeyspaceId,
     position: Pinned,
+    /// See [`MemtableCursor::serving`].
+    scan: Option<Served>,
     /// Since it was last drained.
     cost: Walked,
+}
+
+/// What a scan wants of its cursors.
+#[derive(Debug)]
+struct Served {
+    /// None where everything is in them.
+    bounds: Option<Arc<Bounds>>,
+    upto: SeqNo,
 }
 
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>, keyspace: KeyspaceId) -> Self {
         let position = Pinned::nowhere(Arc::clone(&memtable.arena), memtable.reach());
-        MemtableCursor { memtable, keyspace, position, cost: Walked::default() }
+        MemtableCursor { memtable, keyspace, position, scan: None, cost: Walked::default() }
+    }
+
+    /// The same cursor for a scan of `bounds` that sees writes up to `upto`: with each cheap step it tells whether that has led to
+    /// a row ([`Stepped::is_row`]), so that the scan need not look at the entry again.
+    #[must_use]
+    pub(crate) fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> Self {
+        let bounds = (!bounds.are_unbounded()).then(|| Arc::clone(bounds));
+        self.scan = Some(Served { bounds, upto });
+        self
     }
 
     #[inline]
@@ -42,10 +62,18 @@ impl MemtableCursor {
     }
 }
 
-/// An entry of a memtable, which knows nothing of scans.
+impl Served {
+    /// Whether the scan sees `entry`, a put, and does not find its key `outside`.
+    #[inline]
+    fn wants(&self, entry: Entry<'_>, outside: impl FnOnce(&Bounds, &[u8]) -> bool) -> bool {
+        entry.is_put_upto(self.upto)
+            && self.bounds.as_ref().is_none_or(|bounds| !outside(bounds, entry.key()))
+    }
+}
+
 #[inline]
-fn stepped(entry: Entry<'_>) -> Stepped<'_> {
-    Stepped { head: head(entry.key()), key: entry.key(), value: entry.value(), is_row: false }
+fn stepped(entry: Entry<'_>, is_row: bool) -> Stepped<'_> {
+    Stepped { head: head(entry.key()), key: entry.key(), value: entry.value(), is_row }
 }
 
 impl Cursor for MemtableCursor {
@@ -113,12 +141,17 @@ impl Cursor for MemtableCursor {
     #[inline(never)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         let found = || self.memtable.directory.get(self.keyspace).map(|found| &found.index);
-        self.position.next_distinct(found, &mut self.cost).map(stepped)
+        let entry = self.position.next_distinct(found, &mut self.cost)?;
+        // The newest version of its key comes first.
+        let is_row = self.scan.as_ref().is_some_and(|scan| scan.wants(entry, Bounds::past_end));
+        Some(stepped(entry, is_row))
     }
 
     #[inline(never)]
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
-        self.position.prev_distinct().map(stepped)
+        let (entry, newest) = self.position.prev_distinct()?;
+        let wanted = || self.scan.as_ref().is_some_and(|scan| scan.wants(entry, Bounds::before_start));
+        Some(stepped(entry, newest && wanted()))
     }
 
     #[inline(never)]

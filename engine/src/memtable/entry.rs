@@ -127,6 +127,13 @@ impl<'a> Entry<'a> {
         Kind::from_byte((self.tag() & 0xFF) as u8).expect("a kind was written")
     }
 
+    /// Whether it is a put with a number not above `upto`.
+    #[inline]
+    pub(super) fn is_put_upto(self, upto: SeqNo) -> bool {
+        let tag = self.tag();
+        tag & 0xFF == Kind::Put as u64 && tag >> 8 <= upto.0
+    }
+
     #[inline]
     fn key_len(self) -> usize {
         // SAFETY: as in `tag`.

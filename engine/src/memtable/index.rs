@@ -319,6 +319,12 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether there is a preceding entry, with another user key.
+    #[inline]
+    fn is_behind_distinct(self) -> bool {
+        self.before().is_some_and(|before| before.has_other_key(self))
+    }
+
     /// The preceding entry, for one who looks and does not walk on.
     #[inline]
     fn before(self) -> Option<Place<'a>> {
@@ -556,13 +562,14 @@ impl Pinned {
         Some(there.entry)
     }
 
-    /// Go to the preceding entry if there is one and it has another user key, which entry then is given.
+    /// Go to the preceding entry if there is one and it has another user key, which entry then is given; and whether it is known to
+    /// be the newest version of that key.
     #[inline]
-    pub(super) fn prev_distinct(&mut self) -> Option<Entry<'_>> {
+    pub(super) fn prev_distinct(&mut self) -> Option<(Entry<'_>, bool)> {
         let here = self.leave(Place::prefetch_begun_prev)?;
         let there = here.prev(self.reach).filter(|there| there.has_other_key(here))?;
         self.place = Some(there);
-        Some(there.entry)
+        Some((there.entry, there.is_behind_distinct()))
     }
 
     /// Go to the last of the puts that precede as versions of the same user key, with numbers not above `seqno`: step by step,
@@ -604,7 +611,6 @@ impl Pinned {
     /// Whether there is a preceding entry, with another user key.
     #[inline]
     pub(super) fn is_behind_distinct(&self) -> bool {
-        let Some(here) = self.place else { return false };
-        here.before().is_some_and(|before| before.has_other_key(here))
+        self.place.is_some_and(Place::is_behind_distinct)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
+use esker_base::bounds::Bounds;
 use esker_base::{Cursor, KeyspaceId, Kind, OpCost, SeqNo};
 use esker_vfs::scheduler::Scheduler;
 use esker_vfs::scheduler::steps::Steps;
@@ -59,7 +61,7 @@ fn walk_both_ways(cursor: &mut MemtableCursor, model: &Model) {
 /// which are counted, over many with a search.
 fn step_to_next_key(cursor: &mut MemtableCursor, model: &Model) {
     let Some((key, seqno, ..)) = here(cursor) else { return };
-    let behind = (std::ops::Bound::Excluded((key.clone(), Reverse(seqno))), std::ops::Bound::Unbounded);
+    let behind = (Bound::Excluded((key.clone(), Reverse(seqno))), Bound::Unbounded);
     let versions = model.range(behind.clone()).take_while(|((other, _), _)| *other == key).count();
     let expected = model.range(behind).nth(versions);
     let before = here(cursor);
@@ -97,6 +99,30 @@ fn step_over_overwritten(cursor: &mut MemtableCursor, model: &Model, seen: SeqNo
     assert_eq!((cost.entries_skipped, cost.seeks), (0, u64::from(puts >= 8)));
     cursor.seek(InternalKey::new(&key, seqno)).expect("moves");
     assert_eq!(here(cursor), place);
+}
+
+/// Over the keys in both directions by cheap steps, each of which tells a scan of `bounds` up to `upto` whether it has led to a row:
+/// to a put that is seen, the newest of its key, not past the end of the bounds or, backwards, before their start.
+fn steps_tell_rows(memtable: &Arc<Memtable>, model: &Model, bounds: Bounds, upto: SeqNo) {
+    let bounds = Arc::new(bounds);
+    let mut cursor = memtable.cursor(SPACE).serving(&bounds, upto);
+    cursor.seek_first().expect("moves");
+    while let Some(is_row) = cursor.next_distinct().map(|step| step.is_row) {
+        let (key, seqno, kind, _) = here(&cursor).expect("stepped to");
+        assert_eq!(is_row, kind == Kind::Put && seqno <= upto && !bounds.past_end(&key), "{key:?}");
+    }
+    cursor.seek_last().expect("moves");
+    while cursor.valid() {
+        let Some(is_row) = cursor.prev_distinct().map(|step| step.is_row) else {
+            cursor.prev().expect("moves");
+            continue;
+        };
+        let (key, seqno, kind, _) = here(&cursor).expect("stepped to");
+        let before = model.range(..(key.clone(), Reverse(seqno))).next_back();
+        let newest = before.is_some_and(|((before, _), _)| *before != key);
+        let wanted = kind == Kind::Put && seqno <= upto && !bounds.before_start(&key);
+        assert_eq!(is_row, newest && wanted, "{key:?}");
+    }
 }
 
 /// Keys that collide, share long prefixes, differ only in length or past the first eight bytes.
@@ -171,6 +197,11 @@ proptest! {
         prop_assert_eq!(together.entries(), 2 * model.len() as u64);
         walk_both_ways(&mut together.cursor(SPACE), &model);
 
+        let ends = |at: usize| probes.get(at).map(|(key, ..)| Bound::Included(key.clone()));
+        for (first, last) in [(0, 1), (1, 2), (usize::MAX, 0), (0, usize::MAX), (usize::MAX, usize::MAX)] {
+            let (start, end) = (ends(first).unwrap_or(Bound::Unbounded), ends(last).unwrap_or(Bound::Unbounded));
+            steps_tell_rows(&memtable, &model, Bounds { start, end }, SeqNo(probes[0].1));
+        }
         for (key, upper, turns) in &probes {
             let upper = SeqNo(*upper);
             prop_assert_eq!(memtable.get(SPACE, key, upper).map(owned), model_get(&model, key, upper));
@@ -185,7 +216,7 @@ proptest! {
                 let at = (key, Reverse(seqno));
                 let expected = if forward {
                     cursor.next().expect("moves");
-                    model.range((std::ops::Bound::Excluded(at), std::ops::Bound::Unbounded)).next()
+                    model.range((Bound::Excluded(at), Bound::Unbounded)).next()
                 } else {
                     cursor.prev().expect("moves");
                     model.range(..at).next_back()
@@ -229,7 +260,7 @@ proptest! {
                 let from = (key, Reverse(seqno));
                 let old = |entry: &(&ModelKey, &ModelValue)| entry.0.1.0 <= upper;
                 let expected = if *forward {
-                    let after = (std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded);
+                    let after = (Bound::Excluded(from), Bound::Unbounded);
                     model.range(after).find(old)
                 } else {
                     model.range(..from).rev().find(old)

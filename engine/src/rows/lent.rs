@@ -87,7 +87,7 @@ impl Rows {
     #[inline(always)]
     pub(super) fn begin_run(&mut self) {
         self.standing.steps = self.standing.steps.saturating_add(1);
-        if self.standing.lately < 16 * LONG {
+        if self.standing.lately < 16 * LONG || !self.merge.leads(Source::has_runs) {
             return;
         }
         let (leader, below) = self.merge.leader_below();
