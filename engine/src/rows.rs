@@ -8,7 +8,8 @@
 //! Most rows of a tree lie in long runs of one source, each the only version of its key: there a step is
 //! one of that source and a comparison with the runner-up's head, or with its key where the heads are equal ([`RunStep`]), and one
 //! within a table's block needs no more than the block ([`RowRun`](esker_sstable::RowRun)). Of whole blocks tables know that all their rows
-//! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row)).
+//! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row));
+//! memtables know it of each entry to which a step has led.
 //!
 //! A value in a blob file is read when the walk comes to its row, unless nobody wants values ([`apart`]).
 //!
