@@ -333,7 +333,7 @@ impl Rows {
         self.is_row(&entry, Bounds::past_end).then_some(Lent { key: entry.key, value: entry.value })
     }
 
-    /// The same for a walk backwards, to which a newer version of its key could still come.
+    /// The same for a walk backwards, if its source has no newer version of the key, to which the walk would come yet.
     #[inline(never)]
     fn row_behind_by_looks(&self) -> Option<Lent> {
         let entry = (self.merge.valid() && self.merge.is_behind_distinct()).then(|| self.merge.entry())?;

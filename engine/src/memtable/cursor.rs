@@ -42,7 +42,8 @@ impl MemtableCursor {
     }
 
     /// The same cursor for a scan of `bounds` that sees writes up to `upto`: with each cheap step it tells whether that has led to
-    /// a row ([`Stepped::is_row`]), so that the scan need not look at the entry again.
+    /// a row ([`Stepped::is_row`]), so that the scan need not look at the entry again. Of the bounds a step looks at the end to which
+    /// it goes; the scan does not seek beyond the other.
     #[must_use]
     pub(crate) fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> Self {
         let bounds = (!bounds.are_unbounded()).then(|| Arc::clone(bounds));
