@@ -1,9 +1,14 @@
 //! Back-pressure: writers are slowed in proportion to how far flushes and compactions are behind, and
 //! wait, on a condition and not on a clock, only at the hard limits.
 //!
-//! The delay of a write of `b` bytes is `b ÷ rate`, where the rate falls from the measured drain rate
-//! at the slow-down mark towards a tenth of it at the stop mark. Delays are collected until they are
-//! worth a wait (one millisecond), so a small put pays its share without sleeping.
+//! Two things may be behind, and the worse one counts. Memtables that wait for their flush slow writers once more than half
+//! of the memory for memtables is in use; tables of level 0 beyond their slow-down mark. The lag is 0 there and 1 where writers
+//! wait, and a write takes `lag / (1 - lag)` times as long as its bytes take to drain, by the measured rate: it is hardly slowed at first,
+//! takes as long as its flush half-way, and ever longer from there. So a lag settles where writers are as fast as what follows
+//! them, whatever that is, and flushes that come to take three times as long stop nobody.
+//!
+//! Writes are let in by one schedule for all threads (ITU-T I.371, *generic cell rate algorithm*): each takes its time from when
+//! the one before is due. Who is due within a millisecond goes on at once, so that a small put pays its share without sleeping.
 
 use std::time::Duration;
 
@@ -11,16 +16,25 @@ use esker_base::event::Event;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Error, Result};
 
-use crate::core::Core;
-use crate::options::WhenStalled;
+use crate::core::{Backlog, Core};
+use crate::options::{DatabaseOptions, WhenStalled};
 
 #[cfg(test)]
 mod tests;
 
-/// A wait shorter than this is saved up instead.
+/// Who is due sooner than this does not wait.
 const WORTH_WAITING: Duration = Duration::from_millis(1);
-/// The longest single delay: a later writer sees a fresh state.
+/// The longest a write is to take, unless twice its drain is longer: a later one sees a fresh state.
 const DELAY_MAX: Duration = Duration::from_millis(10);
+/// What writers are behind their schedule beyond this is forgiven.
+const BEHIND_MAX: Duration = Duration::from_secs(1);
+/// The greatest lag before writers wait, in thousandths.
+const LAG_MAX: u64 = 990;
+/// Compactions take about this many times as long as flushes to drain what comes into level 0.
+const L0_DRAIN: u64 = 4;
+/// What writers wait for.
+const FLUSH: &str = "a flush";
+const COMPACTION: &str = "a compaction of level 0";
 /// The drain rate assumed before any flush or compaction was measured, in bytes a second.
 const RATE_UNKNOWN: u64 = 64 << 20;
 
@@ -46,14 +60,14 @@ impl Core {
             self.health.check()?;
             let (reason, limit) = match self.verdict() {
                 Verdict::Go => break,
-                Verdict::Slow(_) if !owed => break,
-                Verdict::Slow(permille) => match self.pressure.delay(bytes, permille) {
-                    None => break,
-                    Some(delay) => {
-                        owed = false;
-                        ("compactions to catch up", Some(delay))
-                    }
-                },
+                Verdict::Slow(..) if !owed => break,
+                Verdict::Slow(slowdown, reason) => {
+                    let Some(delay) = self.pressure.delay(bytes, slowdown, clock.monotonic()) else {
+                        break;
+                    };
+                    owed = false;
+                    (reason, Some(delay))
+                }
                 Verdict::Stop(reason) => (reason, None),
             };
             let waited = clock.monotonic().saturating_sub(began);
@@ -89,33 +103,56 @@ impl Core {
         let options = &self.options;
         let backlog = self.backlog();
         if backlog.sealed >= options.sealed_memtables_max && backlog.active_full {
-            return Verdict::Stop("a flush");
+            return Verdict::Stop(FLUSH);
         }
-        let l0 = backlog.l0_depth;
-        if l0 >= options.l0_tables_stop {
-            return Verdict::Stop("a compaction of level 0");
+        if backlog.l0_depth >= options.l0_tables_stop {
+            return Verdict::Stop(COMPACTION);
         }
-        if l0 < options.l0_tables_slowdown {
+        // With fewer sealed ones no more than half of the memory is in use.
+        if 2 * backlog.sealed < options.sealed_memtables_max
+            && backlog.l0_depth <= options.l0_tables_slowdown
+        {
             return Verdict::Go;
         }
-        let above = (l0 - options.l0_tables_slowdown) as u64;
-        let width = (options.l0_tables_stop - options.l0_tables_slowdown).max(1) as u64;
-        Verdict::Slow(above * 1000 / width)
+        let active_bytes = self.current.load().active.memtable.live_bytes();
+        match slowdown(options, backlog, active_bytes) {
+            (0, _) => Verdict::Go,
+            (slowdown, reason) => Verdict::Slow(slowdown, reason),
+        }
     }
+}
+
+/// How many thousandths of its drain a write is to take, with `active_bytes` in the active memtable, and because of what. See
+/// the module.
+fn slowdown(options: &DatabaseOptions, backlog: Backlog, active_bytes: u64) -> (u64, &'static str) {
+    let active = (active_bytes.saturating_mul(1000) / options.memtable_bytes_max).min(1000);
+    let used = backlog.sealed as u64 * 1000 + active;
+    let all = (options.sealed_memtables_max as u64 + 1) * 1000;
+    let memory_lag = (2 * used).saturating_sub(all) * 1000 / all;
+    let above = backlog.l0_depth.saturating_sub(options.l0_tables_slowdown) as u64;
+    let width = (options.l0_tables_stop - options.l0_tables_slowdown).max(1) as u64;
+    let times_drain = |lag: u64| {
+        let lag = lag.min(LAG_MAX);
+        lag * 1000 / (1000 - lag)
+    };
+    let by_flush = times_drain(memory_lag);
+    let by_compaction = L0_DRAIN * times_drain(above * 1000 / width);
+    if by_flush >= by_compaction { (by_flush, FLUSH) } else { (by_compaction, COMPACTION) }
 }
 
 enum Verdict {
     Go,
-    /// Go slower: parts per thousand of the way from the slow-down mark to the stop mark.
-    Slow(u64),
+    /// Go slower: take so many thousandths of the time that it takes to drain.
+    Slow(u64, &'static str),
+    /// Wait for this.
     Stop(&'static str),
 }
 
 /// How far background work is behind.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
-    /// Delay owed by writers, in nanoseconds.
-    owed: AtomicU64,
+    /// When the next slowed write is due, in nanoseconds of the monotonic clock.
+    due: AtomicU64,
     /// Bytes a second that flushes and compactions drain, averaged.
     rate: AtomicU64,
 }
@@ -123,27 +160,32 @@ pub(crate) struct Pressure {
 impl Pressure {
     /// A flush of `bytes` took `took`: adjust the drain rate (exponential average, a quarter new).
     pub(crate) fn drained(&self, bytes: u64, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let rate = bytes.saturating_mul(1_000_000_000) / nanos;
+        let rate = bytes.saturating_mul(1_000_000_000) / nanos(took).max(1);
         let old = self.rate.load(Ordering::Relaxed);
         let new = if old == 0 { rate } else { old - old / 4 + rate / 4 };
         self.rate.store(new.max(1 << 20), Ordering::Relaxed);
     }
 
-    /// What a write of `bytes` owes at `permille` of the way to the stop mark; how much of what is
-    /// owed to wait for now.
-    fn delay(&self, bytes: u64, permille: u64) -> Option<Duration> {
-        let drain = match self.rate.load(Ordering::Relaxed) {
+    /// Give a write of `bytes` that begins at `now` its place in the schedule, `slowdown` thousandths of its drain after the
+    /// one before; how long to wait until then, if that is worth it.
+    fn delay(&self, bytes: u64, slowdown: u64, now: Duration) -> Option<Duration> {
+        let rate = match self.rate.load(Ordering::Relaxed) {
             0 => RATE_UNKNOWN,
             rate => rate,
         };
-        let rate = (drain / 1000 * (1000 - permille.min(900))).max(1 << 16);
-        let nanos = bytes.saturating_mul(1_000_000_000) / rate;
-        let owed = self.owed.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        if Duration::from_nanos(owed) < WORTH_WAITING {
-            return None;
-        }
-        let taken = self.owed.swap(0, Ordering::Relaxed);
-        Some(Duration::from_nanos(taken).min(DELAY_MAX))
+        let drain = bytes.saturating_mul(1_000_000_000) / rate;
+        let longest = nanos(DELAY_MAX).max(drain.saturating_mul(2));
+        let takes = (drain.saturating_mul(slowdown) / 1000).min(longest);
+        let now = nanos(now);
+        let latest = now.saturating_add(nanos(BEHIND_MAX));
+        let after = |due: u64| due.max(now).min(latest).saturating_add(takes);
+        let moved = self.due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(after(due)));
+        let (Ok(before) | Err(before)) = moved;
+        let wait = Duration::from_nanos(after(before) - now);
+        (wait >= WORTH_WAITING).then_some(wait)
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
