@@ -325,6 +325,7 @@ impl Opening {
             core.jobs.start_flush();
             core.jobs.start_compactions();
         }
+        core.jobs.open_tables();
         Ok(Database::new(Handle::new(core)))
     }
 

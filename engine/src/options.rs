@@ -70,7 +70,8 @@ pub enum LogWrites {
 
 /// What a write does where it has to stop for flushes or compactions: at `sealed_memtables_max` and `l0_tables_stop`.
 ///
-/// From `l0_tables_slowdown` on writes are delayed by up to 10 ms each, whatever this says.
+/// Before that, with more than half of the memory for memtables in use or beyond `l0_tables_slowdown`, writes are delayed, whatever this
+/// says: small ones by a few milliseconds now and then, long ones by about as long as it takes to flush them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStalled {
     /// Wait as long as it takes: on a full disk until there is space. The default.
@@ -103,7 +104,8 @@ pub struct DatabaseOptions {
     /// Memtables that were flushed leave up to one and a half times as much to the next ones, until two to four seconds have passed
     /// without any being needed. Default: 64 MiB.
     pub memtable_bytes_max: u64,
-    /// Sealed memtables that may wait for their flush before writers wait. 1 … 16. Default: 3.
+    /// Sealed memtables that may wait for their flush before writers wait. Once they and the active one are more than half full, writers
+    /// are slowed, in proportion, towards what flushes drain. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
     /// Block cache, shared by all keyspaces: the bytes of blocks in it, and of values of blob files that gets have read. Its memory may be a third larger, for
     /// the places left between blocks of different lengths (more once most blocks have changed their length). While it grows, memory is brought in
@@ -132,7 +134,7 @@ pub struct DatabaseOptions {
     /// `l0_tables_slowdown`, if that is less), so that more of them share a merge. (See
     /// [`compact_for_reads`](Self::compact_for_reads) too.) 1 … 64. Default: 4.
     pub l0_tables_trigger: usize,
-    /// Writers are slowed, in proportion, when this many level-0 tables lie over one key. `l0_tables_trigger` … 1000.
+    /// Writers are slowed, in proportion, when more than this many level-0 tables lie over one key. `l0_tables_trigger` … 1000.
     /// Default: 24.
     pub l0_tables_slowdown: usize,
     /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 40.

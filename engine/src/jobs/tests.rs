@@ -80,3 +80,44 @@ fn no_more_compactions_are_started_than_there_are_places() {
         |keyspace: &crate::metrics::KeyspaceMetrics| keyspace.levels.iter().map(|l| l.tables).sum();
     assert_eq!(db.metrics().keyspaces.iter().map(tables).collect::<Vec<u64>>(), [1, 1]);
 }
+
+/// Tables that were there before are opened in the background, level 0 first, as long as that takes little memory.
+#[test]
+fn tables_are_opened_after_the_database() {
+    let disk = MemFs::simulated();
+    let open = |cache_bytes| {
+        // A closed database has stopped its world.
+        let world = Simulation::on(disk.clone(), 1);
+        let options = DatabaseOptions { cache_bytes, ..DatabaseOptions::default() };
+        let builder = Database::builder("/db").options(options).env(world.env());
+        (builder.open().expect("opened"), world)
+    };
+    let (db, _world) = open(0);
+    let one = db.keyspace("one", KeyspaceOptions::default()).expect("created");
+    for n in 0..4u32 {
+        one.put(n.to_be_bytes(), "value").expect("put");
+        db.flush().expect("flushed");
+    }
+    one.compact_range::<&[u8]>(..).expect("merged");
+    one.put("key", "value").expect("put");
+    drop(one);
+    db.close().expect("closed");
+
+    // How many tables of each level are open once every job has nothing more to do.
+    let opened = |cache_bytes| {
+        let (db, world) = open(cache_bytes);
+        let mut opened = [(0, 0); 2];
+        while world.steps.step().is_some() {}
+        let version = db.core().versions.current();
+        for (level, table) in version.keyspaces().iter().flat_map(|keyspace| keyspace.tree.tables()) {
+            let (all, open) = &mut opened[usize::from(level > 0)];
+            *all += 1;
+            *open += usize::from(table.opened().is_some());
+        }
+        db.close().expect("closed");
+        opened
+    };
+    assert_eq!(opened(256 << 20), [(1, 1), (4, 4)]);
+    assert_eq!(opened(4), [(1, 1), (4, 0)], "a byte of tables is enough for such a cache");
+    assert_eq!(opened(0), [(1, 0), (4, 0)]);
+}
