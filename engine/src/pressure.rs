@@ -43,10 +43,14 @@ impl Core {
     /// database was told to.
     #[inline]
     pub(crate) fn admit(&self, bytes: u64) -> Result<()> {
-        match self.verdict() {
-            Verdict::Go => Ok(()),
-            _ => self.admit_slowly(bytes),
+        let backlog = self.backlog();
+        // With fewer sealed memtables no more than half of the memory is in use.
+        let is_clear = 2 * backlog.sealed < self.options.sealed_memtables_max
+            && backlog.l0_depth < self.options.l0_tables_slowdown;
+        if is_clear || matches!(self.verdict(), Verdict::Go) {
+            return Ok(());
         }
+        self.admit_slowly(bytes)
     }
 
     #[cold]
@@ -98,7 +102,7 @@ impl Core {
         Ok(())
     }
 
-    #[inline]
+    #[cold]
     fn verdict(&self) -> Verdict {
         let options = &self.options;
         let backlog = self.backlog();
@@ -107,12 +111,6 @@ impl Core {
         }
         if backlog.l0_depth >= options.l0_tables_stop {
             return Verdict::Stop(COMPACTION);
-        }
-        // With fewer sealed ones no more than half of the memory is in use.
-        if 2 * backlog.sealed < options.sealed_memtables_max
-            && backlog.l0_depth <= options.l0_tables_slowdown
-        {
-            return Verdict::Go;
         }
         let active_bytes = self.current.load().active.memtable.live_bytes();
         match slowdown(options, backlog, active_bytes) {
