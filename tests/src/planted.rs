@@ -186,7 +186,8 @@ impl Bug {
                 let hunted = damage::many(seed, None, count.min(5_000), ONE, bug);
                 hunted.expect("the golden database is there").0
             }
-            Hunter::Model => one_by_one(seed, count.saturating_mul(5), |seed| model::history(seed, bug)),
+            // A history has some ten thousand operations, so twenty of them.
+            Hunter::Model => one_by_one(seed, count.saturating_mul(20), |seed| model::history(seed, bug)),
             Hunter::Metamorphic => one_by_one(seed, count / 40, |seed| metamorphic::script(seed, bug, 1)),
             Hunter::Transactions => {
                 one_by_one(seed, count.saturating_mul(4), |seed| transactions::history(seed, bug))
