@@ -8,7 +8,8 @@
 //! them, whatever that is, and flushes that come to take three times as long stop nobody.
 //!
 //! Writes are let in by one schedule for all threads (ITU-T I.371, *generic cell rate algorithm*): each takes its time from when
-//! the one before is due. Who is due within a millisecond goes on at once, so that a small put pays its share without sleeping.
+//! the one before is due. Who is due within a millisecond goes on at once, so that a small put pays its share without sleeping;
+//! and small ones are paid for together, since to tell the time and the lag costs a tenth of such a put.
 
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ mod tests;
 const WORTH_WAITING: Duration = Duration::from_millis(1);
 /// The longest a write is to take, unless twice its drain is longer: a later one sees a fresh state.
 const DELAY_MAX: Duration = Duration::from_millis(10);
+/// Bytes that writes owe for together before one of them pays.
+const OWED_MAX: u64 = 1024;
 /// What writers are behind their schedule beyond this is forgiven.
 const BEHIND_MAX: Duration = Duration::from_secs(1);
 /// The greatest lag before writers wait, in thousandths.
@@ -47,34 +50,35 @@ impl Core {
         // With fewer sealed memtables no more than half of the memory is in use.
         let is_clear = 2 * backlog.sealed < self.options.sealed_memtables_max
             && backlog.l0_depth < self.options.l0_tables_slowdown;
-        if is_clear || matches!(self.verdict(), Verdict::Go) {
+        if is_clear {
             return Ok(());
         }
-        self.admit_slowly(bytes)
+        match self.pressure.owe(bytes) {
+            0 if stop(&self.options, backlog).is_none() => Ok(()),
+            owed => self.admit_slowly(owed),
+        }
     }
 
+    /// Let in what owes for `owed` bytes.
     #[cold]
-    fn admit_slowly(&self, bytes: u64) -> Result<()> {
+    fn admit_slowly(&self, mut owed: u64) -> Result<()> {
         let clock = &self.env.clock;
         let began = clock.monotonic();
-        let mut owed = true;
+        let mut waited = Duration::ZERO;
         let mut waited_for = None;
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;
             let (reason, limit) = match self.verdict() {
                 Verdict::Go => break,
-                Verdict::Slow(..) if !owed => break,
+                Verdict::Slow(..) if owed == 0 => break,
                 Verdict::Slow(slowdown, reason) => {
-                    let Some(delay) = self.pressure.delay(bytes, slowdown, clock.monotonic()) else {
-                        break;
-                    };
-                    owed = false;
+                    let delay = self.pressure.delay(std::mem::take(&mut owed), slowdown, began + waited);
+                    let Some(delay) = delay else { break };
                     (reason, Some(delay))
                 }
                 Verdict::Stop(reason) => (reason, None),
             };
-            let waited = clock.monotonic().saturating_sub(began);
             let deadline = match self.options.when_stalled {
                 WhenStalled::Wait => None,
                 WhenStalled::Fail => Some(Duration::ZERO),
@@ -90,11 +94,11 @@ impl Core {
                 (None, None) => None,
             };
             self.env.scheduler.wait(&self.progress, seen, timeout);
+            waited = clock.monotonic().saturating_sub(began);
             // A delay is short: if the wait is worth telling of, then because of a stop.
             waited_for = if limit.is_none() { Some(reason) } else { waited_for.or(Some(reason)) };
         }
         let Some(reason) = waited_for else { return Ok(()) };
-        let waited = clock.monotonic().saturating_sub(began);
         self.metrics.count_stall(waited);
         if waited >= Duration::from_millis(100) {
             self.emit(&Event::WriteStall { reason, waited });
@@ -102,21 +106,28 @@ impl Core {
         Ok(())
     }
 
-    #[cold]
     fn verdict(&self) -> Verdict {
-        let options = &self.options;
         let backlog = self.backlog();
-        if backlog.sealed >= options.sealed_memtables_max && backlog.active_full {
-            return Verdict::Stop(FLUSH);
-        }
-        if backlog.l0_depth >= options.l0_tables_stop {
-            return Verdict::Stop(COMPACTION);
+        if let Some(reason) = stop(&self.options, backlog) {
+            return Verdict::Stop(reason);
         }
         let active_bytes = self.current.load().active.memtable.live_bytes();
-        match slowdown(options, backlog, active_bytes) {
+        match slowdown(&self.options, backlog, active_bytes) {
             (0, _) => Verdict::Go,
             (slowdown, reason) => Verdict::Slow(slowdown, reason),
         }
+    }
+}
+
+/// What writers have to wait for, if they do.
+#[inline]
+fn stop(options: &DatabaseOptions, backlog: Backlog) -> Option<&'static str> {
+    if backlog.sealed >= options.sealed_memtables_max && backlog.active_full {
+        Some(FLUSH)
+    } else if backlog.l0_depth >= options.l0_tables_stop {
+        Some(COMPACTION)
+    } else {
+        None
     }
 }
 
@@ -151,6 +162,8 @@ enum Verdict {
 pub(crate) struct Pressure {
     /// When the next slowed write is due, in nanoseconds of the monotonic clock.
     due: AtomicU64,
+    /// Bytes of slowed writes that nobody has paid for yet.
+    owed: AtomicU64,
     /// Bytes a second that flushes and compactions drain, averaged.
     rate: AtomicU64,
 }
@@ -162,6 +175,13 @@ impl Pressure {
         let old = self.rate.load(Ordering::Relaxed);
         let new = if old == 0 { rate } else { old - old / 4 + rate / 4 };
         self.rate.store(new.max(1 << 20), Ordering::Relaxed);
+    }
+
+    /// Owe for `bytes` more: for how many to pay now.
+    #[inline]
+    fn owe(&self, bytes: u64) -> u64 {
+        let before = self.owed.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) < OWED_MAX { 0 } else { self.owed.swap(0, Ordering::Relaxed) }
     }
 
     /// Give a write of `bytes` that begins at `now` its place in the schedule, `slowdown` thousandths of its drain after the

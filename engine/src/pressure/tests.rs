@@ -43,6 +43,29 @@ fn all_writers_share_one_schedule() {
     }
 }
 
+/// Small writes are paid for together, each byte once, a large one at once.
+#[test]
+fn each_byte_is_paid_for_once() {
+    let pressure = Pressure::default();
+    let (mut owed, mut paid, mut payments) = (0, 0, 0);
+    for bytes in std::iter::repeat_n(149, 1_000).chain([OWED_MAX - 1, 1, OWED_MAX, MIB, 1, OWED_MAX - 1]) {
+        let now = pressure.owe(bytes);
+        owed += bytes;
+        paid += now;
+        payments += u64::from(now > 0);
+        assert!(owed - paid < OWED_MAX && (now == 0 || now >= OWED_MAX), "{owed} owed, {paid} paid");
+    }
+    // Seven of 149 bytes at a time.
+    assert_eq!(payments, 1_000 / 7 + 4);
+    let pressure = Pressure::default();
+    let threads = std::thread::scope(|scope| {
+        let pay = || (0..10_000).map(|_| pressure.owe(149)).sum::<u64>();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(pay)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<u64>()
+    });
+    assert_eq!(threads + pressure.owed.load(Ordering::Relaxed), 4 * 10_000 * 149);
+}
+
 /// A write owes no more than ten milliseconds, or twice its drain; and nothing for what is long past.
 #[test]
 fn a_single_delay_is_bounded() {
