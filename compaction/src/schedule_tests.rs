@@ -80,6 +80,7 @@ impl World {
         let settings = Settings {
             l0_tables_trigger: 2,
             l0_tables_trigger_loaded: 4,
+            memtable_bytes: 6000,
             base_bytes: 6000,
             fanout: 2,
             table_bytes: 4096,

@@ -82,7 +82,7 @@ fn l0_score(depth: usize, tables: usize, bytes: u64, settings: &Settings, load: 
     let trigger = settings.l0_trigger(load) as f64;
     let by_depth = depth as f64 / trigger;
     let by_count = tables as f64 / (16.0 * trigger);
-    let by_bytes = bytes as f64 / (trigger * settings.base_bytes as f64);
+    let by_bytes = bytes as f64 / (trigger * settings.memtable_bytes as f64);
     let score = by_depth.max(by_count).max(by_bytes);
     // Due, and no more urgent than it was.
     if load == Load::Read && depth > 0 { score.max(1.0) } else { score }

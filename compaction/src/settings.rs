@@ -18,8 +18,11 @@ pub struct Settings {
     /// The same while flushes follow one another. Default 16, from `l0_tables_trigger` to 1000. The more
     /// flushes share a merge, the fewer times the level below is written for them.
     pub l0_tables_trigger_loaded: usize,
+    /// What a flush brings, about, in bytes: level 0 is compacted, too, when it holds as much as a trigger's flushes, however
+    /// little they overlap. Default 64 MiB, at least 1 KiB.
+    pub memtable_bytes: u64,
     /// No level between level 0 and the last is opened whose target would be smaller, in bytes. Default
-    /// 64 MiB, at least `table_bytes`. Larger makes fewer levels.
+    /// 256 MiB, at least `table_bytes`. Larger makes fewer levels.
     pub base_bytes: u64,
     /// How many times larger each level is than the one above. Default 10, from 2 to 100. Larger makes
     /// fewer levels (fewer reads, less space), smaller writes less.
@@ -48,7 +51,8 @@ impl Default for Settings {
         Settings {
             l0_tables_trigger: 4,
             l0_tables_trigger_loaded: 16,
-            base_bytes: 64 << 20,
+            memtable_bytes: 64 << 20,
+            base_bytes: 256 << 20,
             fanout: 10,
             table_bytes: 32 << 20,
             job_bytes_max: 512 << 20,
@@ -94,6 +98,7 @@ impl Settings {
         within("l0_tables_trigger_loaded", loaded, rested, 1000)?;
         within("fanout", self.fanout, 2, 100)?;
         within("table_bytes", self.table_bytes, 4096, 1 << 40)?;
+        within("memtable_bytes", self.memtable_bytes, 1 << 10, 1 << 50)?;
         within("base_bytes", self.base_bytes, self.table_bytes, 1 << 50)?;
         within("job_bytes_max", self.job_bytes_max, self.table_bytes, 1 << 50)?;
         within("flush_split_bytes", self.flush_split_bytes, 4096, 1 << 50)?;
@@ -112,6 +117,7 @@ mod tests {
         let bad = [
             ("l0_tables_trigger", Settings { l0_tables_trigger: 0, ..good.clone() }),
             ("l0_tables_trigger_loaded", Settings { l0_tables_trigger_loaded: 3, ..good.clone() }),
+            ("memtable_bytes", Settings { memtable_bytes: 0, ..good.clone() }),
             ("base_bytes", Settings { base_bytes: 1 << 20, ..good.clone() }),
             ("fanout", Settings { fanout: 101, ..good.clone() }),
             ("table_bytes", Settings { table_bytes: 100, ..good.clone() }),

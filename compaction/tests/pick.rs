@@ -198,6 +198,7 @@ impl Scene {
             option(words, "trigger").map_or(s.l0_tables_trigger, |t| t.parse().expect("a count"));
         s.l0_tables_trigger_loaded = 4 * s.l0_tables_trigger;
         s.fanout = option(words, "fanout").map_or(s.fanout, number);
+        s.memtable_bytes = kib("memtable").unwrap_or(s.memtable_bytes);
         s.base_bytes = kib("base").unwrap_or(s.base_bytes);
         s.table_bytes = kib("table").unwrap_or(s.table_bytes);
         s.job_bytes_max = kib("job").unwrap_or(s.job_bytes_max);

@@ -145,8 +145,9 @@ pub struct DatabaseOptions {
     /// there. `false`: reads never have anything written. Default: true.
     pub compact_for_reads: bool,
     /// The smallest size worth a level of its own between level 0 and the last, in bytes: larger makes fewer levels. Less than `table_bytes` counts
-    /// as that. 1 KiB … 16 TiB. Default: 64 MiB.
-    pub level_base_bytes: u64,
+    /// as that. 1 KiB … 16 TiB, or `None`: four times `memtable_bytes_max`, about a fourth of what level 0 hands down at a time while
+    /// flushes follow one another. Default: `None`.
+    pub level_base_bytes: Option<u64>,
     /// Each further level is this many times larger. 2 … 100. Default: 10.
     pub level_fanout: u64,
     /// Tables are cut at this size. 1 KiB … 16 GiB. Default: 32 MiB.
@@ -157,6 +158,8 @@ pub struct DatabaseOptions {
     pub dead_run: u32,
 }
 
+/// [`DatabaseOptions::level_base_bytes`] where it is not said, in full memtables.
+const LEVEL_BASE_MEMTABLES: u64 = 4;
 /// [`DatabaseOptions::open_files_max`] where the system does not tell how many there may be.
 const OPEN_FILES: u64 = 512;
 /// The most that it may be.
@@ -180,7 +183,7 @@ impl Default for DatabaseOptions {
             l0_tables_slowdown: 24,
             l0_tables_stop: 40,
             compact_for_reads: true,
-            level_base_bytes: 64 << 20,
+            level_base_bytes: None,
             level_fanout: 10,
             table_bytes: 32 << 20,
             dead_run: 64,
@@ -205,7 +208,7 @@ impl DatabaseOptions {
         within("l0_tables_trigger", self.l0_tables_trigger as u64, 1, 64)?;
         within("l0_tables_slowdown", self.l0_tables_slowdown as u64, self.l0_tables_trigger as u64, 1000)?;
         within("l0_tables_stop", self.l0_tables_stop as u64, self.l0_tables_slowdown as u64, 1000)?;
-        within("level_base_bytes", self.level_base_bytes, 1 << 10, 1 << 44)?;
+        within("level_base_bytes", self.level_base(), 1 << 10, 1 << 44)?;
         within("level_fanout", self.level_fanout, 2, 100)?;
         within("dead_run", u64::from(self.dead_run), 1, 1_000_000)?;
         within("table_bytes", self.table_bytes, 1 << 10, 1 << 34)?;
@@ -217,6 +220,11 @@ impl DatabaseOptions {
 }
 
 impl DatabaseOptions {
+    /// What `level_base_bytes` stands for.
+    pub(crate) fn level_base(&self) -> u64 {
+        self.level_base_bytes.unwrap_or(LEVEL_BASE_MEMTABLES.saturating_mul(self.memtable_bytes_max))
+    }
+
     /// What `open_files_max` stands for in a process that may have `process_max` files open.
     pub(crate) fn open_files(&self, process_max: Option<u64>) -> usize {
         let half = process_max.map_or(OPEN_FILES, |max| (max / 2).min(OPEN_FILES_MAX));

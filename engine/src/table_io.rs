@@ -24,7 +24,8 @@ pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
     Settings {
         l0_tables_trigger: options.l0_tables_trigger,
         l0_tables_trigger_loaded: (4 * options.l0_tables_trigger).min(options.l0_tables_slowdown),
-        base_bytes: options.level_base_bytes.max(options.table_bytes),
+        memtable_bytes: options.memtable_bytes_max,
+        base_bytes: options.level_base().max(options.table_bytes),
         fanout: options.level_fanout,
         table_bytes: options.table_bytes,
         job_bytes_max: Settings::default().job_bytes_max.max(options.table_bytes),

@@ -25,7 +25,7 @@ fn options() -> DatabaseOptions {
     DatabaseOptions {
         memtable_bytes_max: 16 << 10,
         table_bytes: 4 << 10,
-        level_base_bytes: 4 << 10,
+        level_base_bytes: Some(4 << 10),
         l0_tables_trigger: 2,
         ..DatabaseOptions::default()
     }

@@ -131,7 +131,7 @@ fn a_listener_may_create_a_keyspace_while_another_is_dropped() {
 fn a_compaction_by_hand_leaves_nothing_half_way_down() {
     let options = DatabaseOptions {
         table_bytes: 64 << 10,
-        level_base_bytes: 64 << 10,
+        level_base_bytes: Some(64 << 10),
         level_fanout: 4,
         ..DatabaseOptions::default()
     };

@@ -218,7 +218,8 @@ fn what_was_paid_before_a_write_does_not_count() {
 #[test]
 fn all_that_lay_in_level_0_is_paid_for_at_once() {
     for newest in (1..ROWS).step_by(60) {
-        let options = DatabaseOptions { table_bytes: 4 << 10, level_base_bytes: 1 << 20, ..options(true) };
+        let options =
+            DatabaseOptions { table_bytes: 4 << 10, level_base_bytes: Some(1 << 20), ..options(true) };
         let world = World::with(options);
         let map = world.keyspace("map");
         (0..3).for_each(|rest| write(&map, rest));

@@ -10,7 +10,7 @@ use esker::{Compression, Database, DatabaseOptions, Durability, KeyspaceOptions,
 fn small() -> DatabaseOptions {
     DatabaseOptions {
         memtable_bytes_max: 64 << 10,
-        level_base_bytes: 128 << 10,
+        level_base_bytes: Some(128 << 10),
         table_bytes: 32 << 10,
         ..DatabaseOptions::default()
     }

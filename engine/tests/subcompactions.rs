@@ -27,7 +27,7 @@ fn options() -> DatabaseOptions {
     DatabaseOptions {
         memtable_bytes_max: 32 << 10,
         table_bytes: 32 << 10,
-        level_base_bytes: 64 << 10,
+        level_base_bytes: Some(64 << 10),
         // The thread of flushes helps from here on.
         l0_tables_slowdown: 4,
         ..DatabaseOptions::default()

@@ -196,7 +196,7 @@ pub fn options() -> DatabaseOptions {
         l0_tables_trigger: 2,
         l0_tables_slowdown: 8,
         l0_tables_stop: 12,
-        level_base_bytes: 2 << 10,
+        level_base_bytes: Some(2 << 10),
         level_fanout: 2,
         table_bytes: 2 << 10,
         ..DatabaseOptions::default()

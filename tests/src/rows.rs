@@ -37,7 +37,7 @@ fn options(rows: u64) -> DatabaseOptions {
     let memtable = if rows < 1_000_000 { 1 << 20 } else { 64 << 20 };
     DatabaseOptions {
         memtable_bytes_max: memtable,
-        level_base_bytes: memtable,
+        level_base_bytes: Some(memtable),
         table_bytes: memtable / 2,
         ..DatabaseOptions::default()
     }

@@ -109,7 +109,7 @@ impl Setup {
             l0_tables_trigger: trigger,
             l0_tables_slowdown: trigger + 2,
             l0_tables_stop: trigger + 4,
-            level_base_bytes: pick(&[8, 16]) << 10,
+            level_base_bytes: Some(pick(&[8, 16]) << 10),
             level_fanout: pick(&[2, 4]),
             table_bytes: 4 << 10,
             dead_run: u32::try_from(pick(&[1, 4, 64])).expect("small"),

@@ -8,7 +8,7 @@ fn small(workload: Workload, dir: &std::path::Path) -> WorkloadOptions {
     // Memtables so small that there are flushes and compactions.
     let database = DatabaseOptions {
         memtable_bytes_max: 64 << 10,
-        level_base_bytes: 256 << 10,
+        level_base_bytes: Some(256 << 10),
         table_bytes: 64 << 10,
         ..DatabaseOptions::default()
     };

@@ -23,7 +23,7 @@ fn tree(levels: &[(u8, u64)]) -> Tree {
 }
 
 fn scored(levels: &[(u8, u64)]) -> Score {
-    score(&tree(levels), &Settings::default(), Load::Rested)
+    score(&tree(levels), &Settings { base_bytes: 64 * MIB, ..Settings::default() }, Load::Rested)
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn it_is_repeatable_and_two_workers_do_not_collide() {
 #[test]
 fn small_settings_give_the_same_shape() {
     let settings = Settings {
+        memtable_bytes: 1 << 20,
         base_bytes: 1 << 20,
         table_bytes: 512 << 10,
         job_bytes_max: 8 << 20,

@@ -45,6 +45,7 @@ fn all_writers_share_one_schedule() {
 
 /// Small writes are paid for together, each byte once, a large one at once.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "callers' threads, not background work")]
 fn each_byte_is_paid_for_once() {
     let pressure = Pressure::default();
     let (mut owed, mut paid, mut payments) = (0, 0, 0);

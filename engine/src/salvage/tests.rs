@@ -32,7 +32,7 @@ fn database() -> (MemFs, Rows, Rows) {
     let options = DatabaseOptions {
         durability: Durability::Sync,
         table_bytes: 8 << 10,
-        level_base_bytes: 8 << 10,
+        level_base_bytes: Some(8 << 10),
         l0_tables_trigger: 2,
         ..DatabaseOptions::default()
     };

@@ -56,7 +56,7 @@ fn options(seed: u64, mode: Mode) -> DatabaseOptions {
         when_stalled: WhenStalled::WaitFor(PATIENCE),
         memtable_bytes_max: 64 << 10,
         table_bytes: 32 << 10,
-        level_base_bytes: 128 << 10,
+        level_base_bytes: Some(128 << 10),
         ..Setup::new(seed, mode).options
     }
 }

@@ -67,7 +67,7 @@ impl Config {
             l0_tables_trigger: trigger,
             l0_tables_slowdown: trigger + 2,
             l0_tables_stop: trigger + 4,
-            level_base_bytes: pick(&[8, 32, 128]) << 10,
+            level_base_bytes: Some(pick(&[8, 32, 128]) << 10),
             level_fanout: pick(&[2, 4, 10]),
             table_bytes: pick(&[4, 16, 64]) << 10,
             dead_run: u32::try_from(pick(&[1, 2, 5, 64])).unwrap_or(1),

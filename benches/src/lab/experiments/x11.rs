@@ -89,7 +89,6 @@ impl Sizes {
         // 16 servers on this machine's one disk would wait for each other's syncs.
         let mut setup = Setup { in_memory: true, ..Setup::default() };
         setup.database.memtable_bytes_max = self.memtable_bytes;
-        setup.database.level_base_bytes = 4 * self.memtable_bytes;
         setup.database.table_bytes = self.memtable_bytes;
         setup
     }

@@ -135,7 +135,7 @@ pub(super) fn small(durability: Durability, memtable_bytes_max: u64) -> Database
         l0_tables_trigger: 1,
         l0_tables_slowdown: 2,
         l0_tables_stop: 3,
-        level_base_bytes: 1 << 10,
+        level_base_bytes: Some(1 << 10),
         level_fanout: 2,
         table_bytes: 1 << 10,
         ..DatabaseOptions::default()
