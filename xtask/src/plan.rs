@@ -222,7 +222,7 @@ const DEV_DEBUG: &str = "CARGO_PROFILE_DEV_DEBUG";
 
 /// What a registry would get builds by itself. Cargo refuses a tree with uncommitted changes.
 fn package() -> Outcome {
-    if let Err(why) = forget_unpacked() {
+    if let Err(why) = forget_unpacked().and_then(|()| forget_built()) {
         return Outcome::Failed(why);
     }
     let mut command = cargo(&["package", "--workspace", "--locked", "--quiet"]);
@@ -261,6 +261,24 @@ fn forget_unpacked() -> Result<(), String> {
                 std::fs::remove_dir_all(&unpacked)
                     .map_err(|error| format!("cannot clear {}: {error}", unpacked.display()))?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Remove what cargo knows of having built our packages from what it unpacked, which it holds for as old as the last time: files
+/// in a package have no time of their own. It knows by a name and a number what it built, so the workspace's own go with them.
+fn forget_built() -> Result<(), String> {
+    let ours = packages(&["--no-deps"])?;
+    let built = std::fs::read_dir(target_dir().join("debug/.fingerprint")).into_iter().flatten().flatten();
+    for entry in built {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let package = name.rsplit_once('-').map(|(package, _number)| package);
+        if ours.iter().any(|one| Some(one.name.as_str()) == package) {
+            let path = entry.path();
+            std::fs::remove_dir_all(&path)
+                .map_err(|error| format!("cannot clear {}: {error}", path.display()))?;
         }
     }
     Ok(())
