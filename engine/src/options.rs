@@ -452,3 +452,23 @@ fn check_compression(compression: Compression) -> Result<()> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However large memtables are: what they may be gives a base that is allowed.
+    #[test]
+    fn the_base_level_follows_the_memtables_unless_told() {
+        for memtable_bytes_max in [1 << 10, 8 << 20, 64 << 20, 64 << 30] {
+            let options = DatabaseOptions { memtable_bytes_max, ..DatabaseOptions::default() };
+            assert_eq!(options.level_base(), 4 * memtable_bytes_max);
+            options.validate().expect("within bounds");
+            let told = DatabaseOptions { level_base_bytes: Some(1 << 20), ..options };
+            assert_eq!(told.level_base(), 1 << 20);
+        }
+        let small = DatabaseOptions { level_base_bytes: Some(1), ..DatabaseOptions::default() };
+        let error = small.validate().expect_err("below a kibibyte").to_string();
+        assert!(error.contains("level_base_bytes is 1"), "{error}");
+    }
+}
