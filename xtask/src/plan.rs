@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::cargo::{cargo, output, packages, program, root, run, run_all, succeeds, target_dir};
+use crate::cargo::{Package, cargo, output, packages, program, root, run, run_all, succeeds, target_dir};
 use crate::steps::{Outcome, Step};
 use crate::{audit, engine_cost, layout_cost, tidy};
 
@@ -222,17 +222,17 @@ const DEV_DEBUG: &str = "CARGO_PROFILE_DEV_DEBUG";
 
 /// What a registry would get builds by itself. Cargo refuses a tree with uncommitted changes.
 fn package() -> Outcome {
-    if let Err(why) = forget_unpacked().and_then(|()| forget_built()) {
+    let ours = match packages(&["--no-deps"]) {
+        Ok(ours) => ours,
+        Err(why) => return Outcome::Failed(why),
+    };
+    if let Err(why) = forget_unpacked(&ours).and_then(|()| forget_built(&ours)) {
         return Outcome::Failed(why);
     }
     let mut command = cargo(&["package", "--workspace", "--locked", "--quiet"]);
     command.args(["--exclude", "esker-tests", "--exclude", "xtask"]);
     // A package leaves the workspace's profiles behind. Dependencies are built as the workspace has built them,
     // so that they need not be built anew; ours need only build.
-    let ours = match packages(&["--no-deps"]) {
-        Ok(ours) => ours,
-        Err(why) => return Outcome::Failed(why),
-    };
     let ours = ours.iter().map(|package| format!("package.{}.opt-level=0", package.name));
     let theirs = ["opt-level=1", r#"lto="off""#].map(str::to_owned);
     if std::env::var_os(DEV_DEBUG).is_none() {
@@ -246,16 +246,15 @@ fn package() -> Outcome {
 
 /// Remove what cargo has unpacked of our packages when it packaged them before, under this path: it tells
 /// them apart by version alone and would build the old sources. It is a cache, made anew each time.
-fn forget_unpacked() -> Result<(), String> {
+fn forget_unpacked(ours: &[Package]) -> Result<(), String> {
     let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
     let home = home.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let Some(sources) = home.map(|home| home.join("registry/src")) else { return Ok(()) };
-    let ours = packages(&["--no-deps"])?;
     // A registry on disk has no host name: its directory begins with the dash.
     let local = std::fs::read_dir(sources).into_iter().flatten().flatten();
     let local = local.filter(|entry| entry.file_name().to_string_lossy().starts_with('-'));
     for registry in local {
-        for package in &ours {
+        for package in ours {
             let unpacked = registry.path().join(format!("{}-{}", package.name, package.version));
             if unpacked.is_dir() {
                 std::fs::remove_dir_all(&unpacked)
@@ -268,8 +267,7 @@ fn forget_unpacked() -> Result<(), String> {
 
 /// Remove what cargo knows of having built our packages from what it unpacked, which it holds for as old as the last time: files
 /// in a package have no time of their own. It knows by a name and a number what it built, so the workspace's own go with them.
-fn forget_built() -> Result<(), String> {
-    let ours = packages(&["--no-deps"])?;
+fn forget_built(ours: &[Package]) -> Result<(), String> {
     let built = std::fs::read_dir(target_dir().join("debug/.fingerprint")).into_iter().flatten().flatten();
     for entry in built {
         let name = entry.file_name();
