@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 pub(crate) mod tests;
+mod walk;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,20 +15,19 @@ use bytes::Bytes;
 use esker_base::bounds::Bounds;
 use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
+use esker_vfs::os::memory::prefetch;
 
+use self::walk::Walk;
 use crate::block::{Block, BlockCursor, Known, RowRun};
 use crate::cache::Fill;
 use crate::index::Index;
 use crate::reader::TableReader;
+use crate::stored::TRAILER_BYTES;
 
 /// The largest piece read ahead, in bytes.
 const PIECE_BYTES_MAX: u64 = 256 << 10;
 /// The first piece read ahead by a cursor that only looks sequential.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
-
-/// A walk that has come into as many blocks from the ones beside them likely goes on through the next: then that one's values are
-/// prefetched. With 1, seeks with 100 rows that came from three sources took 1.06 of the time.
-const LONG_WALK: u8 = 4;
 
 /// More cache lines are not prefetched at once: the processor keeps some tens under way, and blocks may be long.
 const LINES_AT_ONCE: usize = 48;
@@ -54,8 +54,7 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
-    /// How many blocks this has come into from the one beside it since it was last sought, as far as that matters.
-    crossed: u8,
+    walk: Walk,
     /// The block that a seek will need, which was approached.
     aim: Option<usize>,
     table: Arc<TableReader>,
@@ -89,7 +88,7 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
-            crossed: 0,
+            walk: Walk::default(),
             aim: None,
             table,
             options,
@@ -124,6 +123,7 @@ impl TableCursor {
     /// Walk over `table` from now on; stands nowhere. Costs go on adding up, and a cursor that has failed
     /// stays so.
     pub fn move_to(&mut self, table: &Arc<TableReader>) {
+        self.walk.end(self.at.passed());
         self.at.invalidate();
         self.block = None;
         self.aim = None;
@@ -164,6 +164,7 @@ impl TableCursor {
 
     /// End `run`, which began here, and stand nowhere.
     pub fn drop_run(&mut self, run: &mut RowRun) {
+        self.walk.pass(self.at.passed() + run.taken());
         self.at.drop_run(run);
     }
 
@@ -225,7 +226,7 @@ impl TableCursor {
 
     /// The block for a seek to `target`: the one that was approached, or else it is looked for.
     fn approached(&mut self, target: InternalKey<'_>) -> usize {
-        self.crossed = 0;
+        self.walk.end(self.at.passed());
         let block = self.aim.take().unwrap_or_else(|| self.find(target));
         debug_assert_eq!(block, self.table.index().find(target), "another target was approached");
         block
@@ -301,6 +302,7 @@ impl TableCursor {
     #[inline(never)]
     fn next_block(&mut self) -> Result<()> {
         let block = self.block.map_or(0, |block| block + 1);
+        self.walk.pass(self.at.rows_behind_start());
         self.guarded(|cursor| cursor.stand_first(block))?;
         self.look_ahead(block + 1);
         Ok(())
@@ -309,32 +311,95 @@ impl TableCursor {
     #[inline(never)]
     fn prev_block(&mut self) -> Result<()> {
         let block = self.block.and_then(|block| block.checked_sub(1));
+        self.walk.pass(self.at.passed() + 1);
         self.guarded(|cursor| cursor.stand_last(block))?;
-        if let Some(further) = block.and_then(|block| block.checked_sub(1))
-            && let Some(start) = self.prefetch_next(further)
-        {
-            self.at.look_back(start);
-        }
+        self.look_back();
         Ok(())
     }
 
-    /// A walk has come from the block before, and likely goes on to block `block`.
-    #[inline]
-    fn look_ahead(&mut self, block: usize) {
-        if let Some(start) = self.prefetch_next(block) {
-            self.at.look_ahead(start);
+    /// A seek has come to where this stands now, if anywhere.
+    fn begin_walk(&mut self) {
+        if self.at.valid() {
+            self.walk.begin();
         }
     }
 
-    /// The walk has come into another block, and likely goes on to block `block`: prefetch what it will look at first there. If it is
-    /// a long walk, which will likely go through all of that block: where the block starts in memory, if it lies there.
+    /// The walk takes its first step forward: prefetch what it will likely come to.
+    #[inline(never)]
+    fn set_out(&mut self) {
+        self.walk.set_out();
+        let (_, here) = self.at.rows_around();
+        self.at.prefetch_next(self.walk.left().min(here));
+        let beyond = self.walk.beyond(here);
+        if let Some(block) = self.block.filter(|_| beyond > 0) {
+            self.prefetch_front(block + 1, beyond);
+        }
+    }
+
+    /// The same backwards.
+    #[inline(never)]
+    fn set_out_back(&mut self) {
+        self.walk.set_out();
+        let (here, _) = self.at.rows_around();
+        self.at.prefetch_prev(self.walk.left().min(here));
+        let beyond = self.walk.beyond(here);
+        if let Some(before) = self.block.and_then(|block| block.checked_sub(1)).filter(|_| beyond > 0) {
+            self.prefetch_back(before, beyond);
+        }
+    }
+
+    /// The walk has come from the block before, and likely goes on to block `next`: prefetch what it will look at there.
     #[inline]
-    fn prefetch_next(&mut self, block: usize) -> Option<*const u8> {
-        self.crossed = (self.crossed + 1).min(LONG_WALK);
-        let is_long = self.crossed == LONG_WALK;
-        // Columns and keys of the next block are likely about as long as here.
-        let lines = if is_long { self.at.lines_before_values().min(LINES_AT_ONCE) } else { 0 };
-        self.table.prefetch_block(block, lines).filter(|_| is_long)
+    fn look_ahead(&mut self, next: usize) {
+        self.walk.cross();
+        let beyond = self.walk.beyond(self.at.rows() - 1);
+        if self.walk.is_long() {
+            if let Some(start) = self.table.prefetch_block(next, self.lines_before_values()) {
+                self.at.look_ahead(start);
+            }
+        } else if beyond > 0 {
+            self.prefetch_front(next, beyond);
+        } else {
+            self.table.prefetch_block(next, 0);
+        }
+    }
+
+    /// The same for one that has come from the block behind this one.
+    #[inline]
+    fn look_back(&mut self) {
+        self.walk.cross();
+        let Some(next) = self.block.and_then(|block| block.checked_sub(1)) else { return };
+        let beyond = self.walk.beyond(self.at.rows() - 1);
+        if self.walk.is_long() {
+            if let Some(start) = self.table.prefetch_block(next, self.lines_before_values()) {
+                self.at.look_back(start);
+            }
+        } else if beyond > 0 {
+            self.prefetch_back(next, beyond);
+        } else {
+            self.table.prefetch_block(next, 0);
+        }
+    }
+
+    /// How many cache lines of the next block are prefetched up to its values: its columns and keys are likely about as long as here.
+    fn lines_before_values(&self) -> usize {
+        self.at.lines_before_values().min(LINES_AT_ONCE)
+    }
+
+    /// Prefetch block `block`, the next one, up to the values of its first `rows` rows.
+    fn prefetch_front(&self, block: usize, rows: u32) {
+        self.table.prefetch_block(block, self.lines_before_values() + self.at.lines_of_values(rows));
+    }
+
+    /// Prefetch block `block`, the one before, up to its values, and those of its last `rows` rows.
+    fn prefetch_back(&self, block: usize, rows: u32) {
+        let Some(start) = self.table.prefetch_block(block, self.lines_before_values()) else { return };
+        // Of a block that is compressed in the file the end is not known, and others are prefetched.
+        let len = self.table.index().stored_len(block).saturating_sub(TRAILER_BYTES);
+        let end = start.wrapping_add(self.at.bytes_before() + len);
+        for line in 0..=self.at.lines_of_values(rows) {
+            prefetch(end.wrapping_sub(64 * line));
+        }
     }
 
     /// Step from the last row of a block to the next block's first, if that is in memory and has another key; whether it was done.
@@ -349,11 +414,14 @@ impl TableCursor {
         if next >= index.blocks() || index.seqno(block) != SeqNo::ZERO {
             return false;
         }
+        // This or a run has passed them.
+        let passed = self.at.rows_behind_start();
         // A failure is met again, and told, by the step that is then taken.
         let fill = self.options.fill_cache;
         if !self.table.take_at_hand(next, fill, &mut self.cost, self.at.block_mut()).unwrap_or(false) {
             return false;
         }
+        self.walk.pass(passed);
         self.begin(next);
         self.at.stand(0);
         self.look_ahead(next + 1);
@@ -429,6 +497,7 @@ impl Ahead {
 impl Cursor for TableCursor {
     fn seek_first(&mut self) -> Result<()> {
         self.guarded(|cursor| {
+            cursor.walk.end(cursor.at.passed());
             cursor.cost.tables += 1;
             cursor.stand_first(0)
         })
@@ -436,6 +505,7 @@ impl Cursor for TableCursor {
 
     fn seek_last(&mut self) -> Result<()> {
         self.guarded(|cursor| {
+            cursor.walk.end(cursor.at.passed());
             cursor.cost.tables += 1;
             cursor.stand_last(cursor.table.index().blocks().checked_sub(1))
         })
@@ -450,24 +520,26 @@ impl Cursor for TableCursor {
             }
             cursor.enter(block)?;
             let row = cursor.at.lower_bound(target);
-            cursor.stand(block, row)
+            cursor.stand(block, row)?;
+            cursor.begin_walk();
+            Ok(())
         })
     }
 
     fn seek_before(&mut self, target: InternalKey<'_>) -> Result<()> {
         self.guarded(|cursor| {
             let block = cursor.approached(target);
-            if block >= cursor.table.index().blocks() {
-                return cursor.stand_last(block.checked_sub(1));
+            let mut row = None;
+            if block < cursor.table.index().blocks() {
+                cursor.enter(block)?;
+                row = cursor.at.lower_bound(target).checked_sub(1);
             }
-            cursor.enter(block)?;
-            match cursor.at.lower_bound(target).checked_sub(1) {
-                Some(row) => {
-                    cursor.at.stand_sought(row);
-                    Ok(())
-                }
-                None => cursor.stand_last(block.checked_sub(1)),
+            match row {
+                Some(row) => cursor.at.stand_sought(row),
+                None => cursor.stand_last(block.checked_sub(1))?,
             }
+            cursor.begin_walk();
+            Ok(())
         })
     }
 
@@ -475,6 +547,9 @@ impl Cursor for TableCursor {
     fn next(&mut self) -> Result<()> {
         if !self.at.valid() {
             return self.nowhere("next");
+        }
+        if self.walk.is_beginning() {
+            self.set_out();
         }
         if self.at.next() {
             return Ok(());
@@ -487,6 +562,9 @@ impl Cursor for TableCursor {
         if !self.at.valid() {
             return self.nowhere("prev");
         }
+        if self.walk.is_beginning() {
+            self.set_out_back();
+        }
         if self.at.prev() {
             return Ok(());
         }
@@ -496,7 +574,10 @@ impl Cursor for TableCursor {
     /// Which block, the same both ways; its memory; the block.
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
-            (0, _) => self.aim = Some(self.find(target)),
+            (0, _) => {
+                self.walk.end(self.at.passed());
+                self.aim = Some(self.find(target));
+            }
             (1, Some(block)) if self.block != self.aim => {
                 self.table.prefetch_block(block, 0);
             }
@@ -513,6 +594,9 @@ impl Cursor for TableCursor {
 
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
+        if self.walk.is_beginning() {
+            self.set_out();
+        }
         if !self.at.is_last() {
             return self.at.next_distinct();
         }
@@ -521,6 +605,9 @@ impl Cursor for TableCursor {
 
     #[inline(always)]
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
+        if self.walk.is_beginning() {
+            self.set_out_back();
+        }
         self.at.prev_distinct()
     }
 

@@ -17,6 +17,9 @@ use super::{
 /// Cache lines of a value that are prefetched when a cursor comes to it by a seek: one of 100 bytes lies in up to three.
 const VALUE_LINES: usize = 3;
 
+/// More cache lines of values are not prefetched at once: steps prefetch the others as they come.
+const VALUE_LINES_MAX: usize = 16;
+
 /// A position in a block, or none.
 #[derive(Debug, Default)]
 pub(crate) struct BlockCursor {
@@ -56,8 +59,8 @@ struct Position {
     restart_head: u64,
     /// The current row's place in the block.
     here: Row,
-    /// It was sought, and no step has begun a walk yet.
-    sought: bool,
+    /// The row on which it was put.
+    stood: u32,
     /// What steps prefetch, forward and backwards.
     next_ahead: Ahead,
     prev_ahead: Ahead,
@@ -83,7 +86,7 @@ impl Default for Position {
             held: 0,
             restart_head: 0,
             here: Row::default(),
-            sought: false,
+            stood: 0,
             next_ahead: Ahead::NEXT_ROWS,
             prev_ahead: Ahead::PREV_ROWS,
         }
@@ -151,9 +154,51 @@ impl BlockCursor {
         (self.at.layout.values as usize).div_ceil(64) + 2
     }
 
+    /// How many cache lines the values of `rows` rows take, if they are as long as here on average, up to as many as may be prefetched
+    /// at once.
+    pub(crate) fn lines_of_values(&self, rows: u32) -> usize {
+        let rows_here = self.at.layout.rows.max(1);
+        let bytes = self.block.len().saturating_sub(self.at.layout.values as usize);
+        let bytes = bytes / rows_here as usize * rows.min(rows_here) as usize;
+        (bytes.div_ceil(64) + 1).min(VALUE_LINES_MAX)
+    }
+
+    /// How far behind [`Block::start`] the block's bytes start, here and in all blocks from the same source.
+    pub(crate) fn bytes_before(&self) -> usize {
+        self.block.buffer().as_ptr().addr().wrapping_sub(self.block.start().addr())
+    }
+
+    /// Prefetch the values of the `rows` rows behind this one.
+    pub(crate) fn prefetch_next(&self, rows: u32) {
+        let lines = self.lines_of_values(rows);
+        Ahead::prefetch_first(self.block.buffer(), self.at.here.value_end, lines, false);
+    }
+
+    /// Prefetch the values of the `rows` rows before this one.
+    pub(crate) fn prefetch_prev(&self, rows: u32) {
+        let lines = self.lines_of_values(rows);
+        Ahead::prefetch_first(self.block.buffer(), self.at.here.value, lines, true);
+    }
+
     #[inline]
     pub(crate) fn rows(&self) -> u32 {
         self.at.layout.rows
+    }
+
+    /// How many rows precede and follow the one on which this stands.
+    #[inline]
+    pub(crate) fn rows_around(&self) -> (u32, u32) {
+        (self.at.row, self.at.layout.rows.saturating_sub(1).saturating_sub(self.at.row))
+    }
+
+    /// How many rows there are from the one on which this was put to the block's last.
+    pub(crate) fn rows_behind_start(&self) -> u32 {
+        self.at.layout.rows.saturating_sub(self.at.stood)
+    }
+
+    /// How many rows lie between the one on which this stands and the one on which it was put; none if it stands nowhere.
+    pub(crate) fn passed(&self) -> u32 {
+        if self.valid() { self.at.row.abs_diff(self.at.stood) } else { 0 }
     }
 
     /// The first row at or after `target`; `rows()` if there is none.
@@ -168,6 +213,7 @@ impl BlockCursor {
         let at = &mut self.at;
         at.prefix_head = at.key.begin(bytes, at.layout.prefix, at.prefix_len);
         at.stand(bytes, row);
+        at.stood = row;
         let value = bytes.get(self.at.here.value as usize..).unwrap_or_default();
         prefetch_front(value, VALUE_LINES);
     }
@@ -175,7 +221,6 @@ impl BlockCursor {
     /// [`BlockCursor::stand`], on a row that was sought.
     pub(crate) fn stand_sought(&mut self, row: u32) {
         self.stand(row);
-        self.at.sought = true;
         (self.at.next_ahead, self.at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
@@ -341,9 +386,6 @@ impl Position {
             // What is shared with the restart point never grows on the way, so the buffer holds it.
             self.load(bytes, row, row_after(bytes, &self.layout, row, &self.here));
             self.next_ahead.prefetch(bytes, self.here.value_end);
-            if std::mem::take(&mut self.sought) {
-                Ahead::prefetch_first(bytes, self.here.value_end, false);
-            }
         }
         true
     }
@@ -373,9 +415,6 @@ impl Position {
         self.restore(bytes, here.shared);
         self.load(bytes, row, here);
         self.prev_ahead.prefetch(bytes, here.value);
-        if std::mem::take(&mut self.sought) {
-            Ahead::prefetch_first(bytes, here.value, true);
-        }
         true
     }
 

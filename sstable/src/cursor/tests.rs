@@ -388,6 +388,58 @@ fn a_cheap_step_leads_into_a_block_in_memory_unless_a_key_goes_on_there() {
 }
 
 #[test]
+fn a_cursor_knows_how_many_rows_its_last_walk_passed() {
+    let entries: Vec<_> =
+        (0..2_000u32).map(|i| entry(format!("{i:04}"), 1, Kind::Put, vec![1; 100])).collect();
+    for source in [TableSource::Buffered, TableSource::Mapped] {
+        let (_context, reader) = table(TableOptions::default(), source, &entries);
+        let mut cursor = reader.cursor(CursorOptions::default()).serving(&unbounded(), SEEN);
+        let mut run = RowRun::default();
+        let (mut before, mut by_run) = (0, 0);
+        for (seek, steps) in [0, 1, 9, 40, 99, 300, 3].into_iter().cycle().take(70).enumerate() {
+            let start = 400 + 17 * u32::try_from(seek).expect("few");
+            let target = format!("{start:04}");
+            let target = InternalKey::before_all(target.as_bytes());
+            if seek % 3 == 0 {
+                (0..3).for_each(|step| cursor.approach(target, step));
+            }
+            cursor.seek(target).expect("seek");
+            assert_eq!(cursor.walk.left(), before, "after {seek} walks");
+            let mut passed = 0;
+            while passed < steps {
+                passed += 1;
+                match seek % 4 {
+                    0 => cursor.next().expect("next"),
+                    1 => cursor.prev().expect("prev"),
+                    2 => {
+                        if cursor.prev_distinct().is_none() {
+                            cursor.prev().expect("prev");
+                        }
+                    }
+                    _ if cursor.next_distinct().is_none() => cursor.next().expect("next"),
+                    _ => {
+                        let begun = cursor.begin_run(Below::Head(u64::MAX), &mut run).map(<[u8]>::to_vec);
+                        let Some(bytes) = begun else { continue };
+                        while passed < steps && run.next(&bytes).is_some() {
+                            passed += 1;
+                            by_run += 1;
+                        }
+                        // What is left is dropped with the run, or the run is stepped off into the next block.
+                        if passed == steps {
+                            cursor.drop_run(&mut run);
+                        } else if cursor.step_off_run(&mut run).is_some() {
+                            passed += 1;
+                        }
+                    }
+                }
+            }
+            before = steps;
+        }
+        assert!(by_run > 500, "{by_run} rows of runs");
+    }
+}
+
+#[test]
 fn a_seek_into_the_current_block_searches_no_index() {
     let entries: Vec<_> = (0..100u32).map(|i| entry(format!("{i:04}"), 1, Kind::Put, "v")).collect();
     let (_context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
