@@ -123,7 +123,7 @@ impl TableCursor {
     /// Walk over `table` from now on; stands nowhere. Costs go on adding up, and a cursor that has failed
     /// stays so.
     pub fn move_to(&mut self, table: &Arc<TableReader>) {
-        self.walk.end(self.at.passed());
+        self.end_walk();
         self.at.invalidate();
         self.block = None;
         self.aim = None;
@@ -226,7 +226,7 @@ impl TableCursor {
 
     /// The block for a seek to `target`: the one that was approached, or else it is looked for.
     fn approached(&mut self, target: InternalKey<'_>) -> usize {
-        self.walk.end(self.at.passed());
+        self.end_walk();
         let block = self.aim.take().unwrap_or_else(|| self.find(target));
         debug_assert_eq!(block, self.table.index().find(target), "another target was approached");
         block
@@ -304,7 +304,7 @@ impl TableCursor {
         let block = self.block.map_or(0, |block| block + 1);
         self.walk.pass(self.at.rows_behind_start());
         self.guarded(|cursor| cursor.stand_first(block))?;
-        self.look_ahead(block + 1);
+        self.look_on(false);
         Ok(())
     }
 
@@ -313,7 +313,7 @@ impl TableCursor {
         let block = self.block.and_then(|block| block.checked_sub(1));
         self.walk.pass(self.at.passed() + 1);
         self.guarded(|cursor| cursor.stand_last(block))?;
-        self.look_back();
+        self.look_on(true);
         Ok(())
     }
 
@@ -324,61 +324,47 @@ impl TableCursor {
         }
     }
 
-    /// The walk takes its first step forward: prefetch what it will likely come to.
+    /// A seek goes elsewhere, and ends the walk that was under way, if one was.
+    fn end_walk(&mut self) {
+        self.walk.end(self.at.passed());
+    }
+
+    /// The walk takes its first step, forward or `back`: prefetch what it will likely come to.
     #[inline(never)]
-    fn set_out(&mut self) {
+    fn set_out(&mut self, back: bool) {
         self.walk.set_out();
-        let (_, here) = self.at.rows_around();
-        self.at.prefetch_next(self.walk.left().min(here));
+        let here = self.at.rows_left(back);
+        self.at.prefetch_values(self.walk.left().min(here), back);
         let beyond = self.walk.beyond(here);
-        if let Some(block) = self.block.filter(|_| beyond > 0) {
-            self.prefetch_front(block + 1, beyond);
+        if let Some(next) = self.beside(back).filter(|_| beyond > 0) {
+            self.prefetch_rows(next, beyond, back);
         }
     }
 
-    /// The same backwards.
-    #[inline(never)]
-    fn set_out_back(&mut self) {
-        self.walk.set_out();
-        let (here, _) = self.at.rows_around();
-        self.at.prefetch_prev(self.walk.left().min(here));
-        let beyond = self.walk.beyond(here);
-        if let Some(before) = self.block.and_then(|block| block.checked_sub(1)).filter(|_| beyond > 0) {
-            self.prefetch_back(before, beyond);
-        }
-    }
-
-    /// The walk has come from the block before, and likely goes on to block `next`: prefetch what it will look at there.
+    /// The walk has come into this block from the one beside it, and likely goes on to the one at the other side: prefetch what it
+    /// will look at there.
     #[inline]
-    fn look_ahead(&mut self, next: usize) {
+    fn look_on(&mut self, back: bool) {
         self.walk.cross();
-        let beyond = self.walk.beyond(self.at.rows() - 1);
+        let Some(next) = self.beside(back) else { return };
         if self.walk.is_long() {
             if let Some(start) = self.table.prefetch_block(next, self.lines_before_values()) {
-                self.at.look_ahead(start);
+                self.at.look_on(start, back);
             }
-        } else if beyond > 0 {
-            self.prefetch_front(next, beyond);
-        } else {
-            self.table.prefetch_block(next, 0);
+            return;
+        }
+        match self.walk.beyond(self.at.rows() - 1) {
+            0 => {
+                self.table.prefetch_block(next, 0);
+            }
+            rows => self.prefetch_rows(next, rows, back),
         }
     }
 
-    /// The same for one that has come from the block behind this one.
-    #[inline]
-    fn look_back(&mut self) {
-        self.walk.cross();
-        let Some(next) = self.block.and_then(|block| block.checked_sub(1)) else { return };
-        let beyond = self.walk.beyond(self.at.rows() - 1);
-        if self.walk.is_long() {
-            if let Some(start) = self.table.prefetch_block(next, self.lines_before_values()) {
-                self.at.look_back(start);
-            }
-        } else if beyond > 0 {
-            self.prefetch_back(next, beyond);
-        } else {
-            self.table.prefetch_block(next, 0);
-        }
+    /// The block to which a walk comes from this one; forward there may be none with that number.
+    fn beside(&self, back: bool) -> Option<usize> {
+        let block = self.block?;
+        if back { block.checked_sub(1) } else { Some(block + 1) }
     }
 
     /// How many cache lines of the next block are prefetched up to its values: its columns and keys are likely about as long as here.
@@ -386,18 +372,18 @@ impl TableCursor {
         self.at.lines_before_values().min(LINES_AT_ONCE)
     }
 
-    /// Prefetch block `block`, the next one, up to the values of its first `rows` rows.
-    fn prefetch_front(&self, block: usize, rows: u32) {
-        self.table.prefetch_block(block, self.lines_before_values() + self.at.lines_of_values(rows));
-    }
-
-    /// Prefetch block `block`, the one before, up to its values, and those of its last `rows` rows.
-    fn prefetch_back(&self, block: usize, rows: u32) {
-        let Some(start) = self.table.prefetch_block(block, self.lines_before_values()) else { return };
+    /// Prefetch block `block` up to its values, and those of the `rows` rows to which a walk comes first there.
+    fn prefetch_rows(&self, block: usize, rows: u32, back: bool) {
+        let (columns, values) = (self.lines_before_values(), self.at.lines_of_values(rows));
+        if !back {
+            self.table.prefetch_block(block, columns + values);
+            return;
+        }
+        let Some(start) = self.table.prefetch_block(block, columns) else { return };
         // Of a block that is compressed in the file the end is not known, and others are prefetched.
         let len = self.table.index().stored_len(block).saturating_sub(TRAILER_BYTES);
         let end = start.wrapping_add(self.at.bytes_before() + len);
-        for line in 0..=self.at.lines_of_values(rows) {
+        for line in 0..=values {
             prefetch(end.wrapping_sub(64 * line));
         }
     }
@@ -424,7 +410,7 @@ impl TableCursor {
         self.walk.pass(passed);
         self.begin(next);
         self.at.stand(0);
-        self.look_ahead(next + 1);
+        self.look_on(false);
         true
     }
 
@@ -497,7 +483,7 @@ impl Ahead {
 impl Cursor for TableCursor {
     fn seek_first(&mut self) -> Result<()> {
         self.guarded(|cursor| {
-            cursor.walk.end(cursor.at.passed());
+            cursor.end_walk();
             cursor.cost.tables += 1;
             cursor.stand_first(0)
         })
@@ -505,7 +491,7 @@ impl Cursor for TableCursor {
 
     fn seek_last(&mut self) -> Result<()> {
         self.guarded(|cursor| {
-            cursor.walk.end(cursor.at.passed());
+            cursor.end_walk();
             cursor.cost.tables += 1;
             cursor.stand_last(cursor.table.index().blocks().checked_sub(1))
         })
@@ -549,7 +535,7 @@ impl Cursor for TableCursor {
             return self.nowhere("next");
         }
         if self.walk.is_beginning() {
-            self.set_out();
+            self.set_out(false);
         }
         if self.at.next() {
             return Ok(());
@@ -563,7 +549,7 @@ impl Cursor for TableCursor {
             return self.nowhere("prev");
         }
         if self.walk.is_beginning() {
-            self.set_out_back();
+            self.set_out(true);
         }
         if self.at.prev() {
             return Ok(());
@@ -575,7 +561,7 @@ impl Cursor for TableCursor {
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
             (0, _) => {
-                self.walk.end(self.at.passed());
+                self.end_walk();
                 self.aim = Some(self.find(target));
             }
             (1, Some(block)) if self.block != self.aim => {
@@ -595,7 +581,7 @@ impl Cursor for TableCursor {
     #[inline(always)]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         if self.walk.is_beginning() {
-            self.set_out();
+            self.set_out(false);
         }
         if !self.at.is_last() {
             return self.at.next_distinct();
@@ -606,7 +592,7 @@ impl Cursor for TableCursor {
     #[inline(always)]
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         if self.walk.is_beginning() {
-            self.set_out_back();
+            self.set_out(true);
         }
         self.at.prev_distinct()
     }

@@ -129,14 +129,11 @@ impl BlockCursor {
         (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
-    /// The walk is long, and will likely go on to the block that starts at `next` ([`Block::start`]): prefetch its values.
-    pub(crate) fn look_ahead(&mut self, next: *const u8) {
-        self.at.next_ahead = Ahead::in_block(next, self.block.start());
-    }
-
-    /// The same backwards.
-    pub(crate) fn look_back(&mut self, prev: *const u8) {
-        self.at.prev_ahead = Ahead::in_block(prev, self.block.start());
+    /// The walk is long, and will likely go on, forward or `back`, to the block that starts at `next` ([`Block::start`]): prefetch
+    /// its values.
+    pub(crate) fn look_on(&mut self, next: *const u8, back: bool) {
+        let ahead = Ahead::in_block(next, self.block.start());
+        if back { self.at.prev_ahead = ahead } else { self.at.next_ahead = ahead }
     }
 
     #[inline]
@@ -168,16 +165,11 @@ impl BlockCursor {
         self.block.buffer().as_ptr().addr().wrapping_sub(self.block.start().addr())
     }
 
-    /// Prefetch the values of the `rows` rows behind this one.
-    pub(crate) fn prefetch_next(&self, rows: u32) {
-        let lines = self.lines_of_values(rows);
-        Ahead::prefetch_first(self.block.buffer(), self.at.here.value_end, lines, false);
-    }
-
-    /// Prefetch the values of the `rows` rows before this one.
-    pub(crate) fn prefetch_prev(&self, rows: u32) {
-        let lines = self.lines_of_values(rows);
-        Ahead::prefetch_first(self.block.buffer(), self.at.here.value, lines, true);
+    /// Prefetch the values of the `rows` rows behind this one, or walking `back` before it.
+    pub(crate) fn prefetch_values(&self, rows: u32, back: bool) {
+        let here = &self.at.here;
+        let from = if back { here.value } else { here.value_end };
+        Ahead::prefetch_first(self.block.buffer(), from, self.lines_of_values(rows), back);
     }
 
     #[inline]
@@ -185,10 +177,9 @@ impl BlockCursor {
         self.at.layout.rows
     }
 
-    /// How many rows precede and follow the one on which this stands.
-    #[inline]
-    pub(crate) fn rows_around(&self) -> (u32, u32) {
-        (self.at.row, self.at.layout.rows.saturating_sub(1).saturating_sub(self.at.row))
+    /// How many rows follow the one on which this stands, or walking `back` precede it.
+    pub(crate) fn rows_left(&self, back: bool) -> u32 {
+        if back { self.at.row } else { self.at.layout.rows.saturating_sub(self.at.row + 1) }
     }
 
     /// How many rows there are from the one on which this was put to the block's last.
