@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,12 +26,31 @@ fn number(path: &str, name: &str) -> Result<u64> {
         .ok_or_else(|| format!("{path} has no number {name}").into())
 }
 
+/// The most memory this process had resident before [`begin_peak`] was called last, in bytes.
+static PEAK_BEFORE: AtomicU64 = AtomicU64::new(0);
+
+/// A number of `/proc/self/status`, in bytes.
+fn status(name: &str) -> Result<u64> {
+    Ok(number("/proc/self/status", name)? << 10)
+}
+
 /// The most memory this process has had resident, and what of its memory now is not backed by files, in
 /// bytes. The first counts mapped files, as far as they are resident.
 pub(crate) fn memory() -> Result<(u64, u64)> {
-    let status =
-        |name| Ok::<_, Box<dyn std::error::Error + Send + Sync>>(number("/proc/self/status", name)? << 10);
-    Ok((status("VmHWM:")?, status("RssAnon:")?))
+    Ok((recent_peak()?.max(PEAK_BEFORE.load(Ordering::Relaxed)), status("RssAnon:")?))
+}
+
+/// Have [`recent_peak`] begin anew, from what is resident now (`clear_refs` in `proc_pid_clear_refs(5)`).
+pub(crate) fn begin_peak() -> Result<()> {
+    PEAK_BEFORE.fetch_max(recent_peak()?, Ordering::Relaxed);
+    fs::write("/proc/self/clear_refs", "5")
+        .map_err(|error| format!("/proc/self/clear_refs, for the peak of memory: {error}").into())
+}
+
+/// The most memory this process has had resident since [`begin_peak`] was called last, in bytes, mapped
+/// files included as far as they were resident.
+pub(crate) fn recent_peak() -> Result<u64> {
+    status("VmHWM:")
 }
 
 /// What this process has used and caused since it began.
@@ -189,6 +208,12 @@ mod tests {
     fn the_system_answers() {
         let (peak, anonymous) = memory().expect("memory");
         assert!(peak >= anonymous && anonymous > 0);
+        let held = vec![1u8; 64 << 20];
+        assert!(recent_peak().expect("peak") >= held.len() as u64);
+        drop(std::hint::black_box(held));
+        begin_peak().expect("begins anew");
+        assert!(memory().expect("memory").0 >= 64 << 20, "what was before is not forgotten");
+        assert!(recent_peak().expect("peak") < memory().expect("memory").0);
         let before = Used::now().expect("used");
         let dir = tempfile::tempdir().expect("directory");
         let watch = Watch::over(dir.path().to_path_buf());

@@ -281,7 +281,6 @@ pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("sustained: fill, slowest tenth", "sustained: fill", Show::Rate("slowest_tenth_kps"), "k/s"),
     ("sustained: fill, written ÷ user bytes", "sustained: fill", Show::Measure("write_amplification"), ""),
     ("sustained: fill, disk ÷ live bytes", "sustained: fill", Show::Measure("disk_per_live"), ""),
-    ("sustained: peak memory of the fill", "sustained: fill", Show::Measure("peak_mib"), "MiB"),
     ("", "sustained: overwrite", Show::Thousands, "k/s"),
     ("sustained: overwrite: p50", "sustained: overwrite", Show::Measure("p50_us"), "µs"),
     ("sustained: overwrite: p99", "sustained: overwrite", Show::Measure("p99_us"), "µs"),

@@ -1,11 +1,11 @@
 //! A record as a table for people: medians over the rounds, their spread, and how esker stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::record::{Figure, Record, listed};
-use crate::rows::ROWS;
+use crate::rows::{ROWS, Show};
 use crate::store::Result;
 
 /// The engine that the others are held against.
@@ -14,6 +14,9 @@ const OURS: &str = "esker";
 const NULL: &str = "null";
 /// Their single puts come in batches of 1,000.
 const BATCHED: &[&str] = &["lmdb", "redb"];
+
+/// The most memory while a workload was measured.
+const PEAK: Show = Show::Measure("peak_mib");
 
 /// The figures of one engine: by workload, one of each round.
 type Figures<'a> = BTreeMap<&'a str, Vec<&'a Figure>>;
@@ -48,28 +51,22 @@ fn table(record: &Record) -> Result<String> {
     }
     writeln!(out, "| workload | unit | rounds | {} | loop, ns |", heads.join(" | "))?;
     writeln!(out, "|---|---|---|{}---|", "---|".repeat(heads.len()))?;
+    let columns_of = |workload: &str, show: Show, null_nanos: f64| -> Vec<Vec<f64>> {
+        let of = |name| engines[name].get(workload).into_iter().flatten();
+        let values = |name| of(name).filter_map(|figure| show.of(figure, null_nanos)).collect();
+        names.iter().map(values).collect()
+    };
     let mut all_net = true;
     for (label, workload, show, unit) in ROWS {
-        let values = |figures: &Figures<'_>, null_nanos: f64| -> Vec<f64> {
-            let figures = figures.get(workload).into_iter().flatten();
-            figures.filter_map(|figure| show.of(figure, null_nanos)).collect()
-        };
         let loop_nanos = null.get(workload).and_then(|figures| median(&nanos(figures)));
         let null_nanos = loop_nanos.filter(|_| show.is_net()).unwrap_or(0.0);
-        let columns: Vec<Vec<f64>> = names.iter().map(|name| values(&engines[name], null_nanos)).collect();
+        let columns = columns_of(workload, *show, null_nanos);
         if columns.iter().all(Vec::is_empty) {
             continue;
         }
         let label = if label.is_empty() { workload } else { label };
         write!(out, "| {label} | {unit} | {} |", rounds(&columns))?;
-        for (name, column) in names.iter().zip(&columns) {
-            let mark = if BATCHED.contains(name) && is_grouped(workload) { " b" } else { "" };
-            write!(out, " {}{mark} |", cell(column))?;
-        }
-        let ours = names.iter().position(|name| *name == OURS).and_then(|at| median(&columns[at]));
-        for (_, column) in names.iter().zip(&columns).filter(|(name, _)| **name != OURS) {
-            write!(out, " {} |", ratio(ours, median(column), show.more_is_better()))?;
-        }
+        write_columns(&mut out, &names, &columns, is_grouped(workload), show.more_is_better())?;
         let null_cell = match loop_nanos {
             _ if !show.is_net() => String::new(),
             Some(nanos) => format!("{nanos:.0}"),
@@ -81,7 +78,55 @@ fn table(record: &Record) -> Result<String> {
     if !all_net {
         writeln!(out, "\nloop –: the harness's own time was not measured, and is in that row's figures.")?;
     }
+    write_peaks(&mut out, &names, &heads, |workload| columns_of(workload, PEAK, 0.0))?;
     Ok(out)
+}
+
+/// What each engine and then each ratio has in a row, `columns` being the rounds' values of each of `names`.
+fn write_columns(
+    out: &mut String,
+    names: &[&str],
+    columns: &[Vec<f64>],
+    is_grouped: bool,
+    more_is_better: bool,
+) -> Result<()> {
+    for (name, column) in names.iter().zip(columns) {
+        let mark = if BATCHED.contains(name) && is_grouped { " b" } else { "" };
+        write!(out, " {}{mark} |", cell(column))?;
+    }
+    let ours = names.iter().position(|name| *name == OURS).and_then(|at| median(&columns[at]));
+    for (_, column) in names.iter().zip(columns).filter(|(name, _)| **name != OURS) {
+        write!(out, " {} |", ratio(ours, median(column), more_is_better))?;
+    }
+    Ok(())
+}
+
+/// The most memory while each workload was measured, as a table of its own.
+fn write_peaks(
+    out: &mut String,
+    names: &[&str],
+    heads: &[String],
+    columns_of: impl Fn(&str) -> Vec<Vec<f64>>,
+) -> Result<()> {
+    let mut workloads: Vec<&str> = ROWS.iter().map(|(_, workload, _, _)| *workload).collect();
+    // Rows of one workload lie together or not; it is told once, where it comes first.
+    let mut seen = BTreeSet::new();
+    workloads.retain(|workload| seen.insert(*workload));
+    let mut is_first = true;
+    for workload in workloads {
+        let columns = columns_of(workload);
+        if columns.iter().all(Vec::is_empty) {
+            continue;
+        }
+        if std::mem::take(&mut is_first) {
+            writeln!(out, "\n| peak memory during | unit | rounds | {} |", heads.join(" | "))?;
+            writeln!(out, "|---|---|---|{}", "---|".repeat(heads.len()))?;
+        }
+        write!(out, "| {workload} | MiB | {} |", rounds(&columns))?;
+        write_columns(out, names, &columns, is_grouped(workload), false)?;
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// How many rounds a row is from; the least and the most if that differs from engine to engine. Engines without figures do
@@ -222,6 +267,22 @@ mod tests {
         assert_eq!(cell(&[90.0, 100.0, 110.0]), "100 ±10 %");
         assert_eq!(ratio(Some(1.0), Some(2.0), true), "**0.50**");
         assert_eq!(ratio(Some(1.0), Some(2.0), false), "2.00");
+    }
+
+    #[test]
+    fn peaks_of_memory_are_a_table_of_their_own() {
+        let with_peak = |engine, peak| {
+            let mut run = run(0, engine, "overwrite", 1.0);
+            run.figures[0].measures.insert("peak_mib".to_owned(), peak);
+            run
+        };
+        let text = table(&record(vec![with_peak("esker", 150.0), with_peak("rocksdb", 120.0)]));
+        let text = text.expect("a table");
+        let (rows, peaks) = text.split_once("| peak memory during | unit | rounds | esker |").expect("two");
+        assert!(rows.contains("| overwrite | k/s |"), "{text}");
+        assert_eq!(peaks.matches("| overwrite | MiB | 1 | 150 | 120 | **0.80** |").count(), 1, "{text}");
+        let without = table(&record(vec![run(0, "esker", "overwrite", 1.0)])).expect("a table");
+        assert!(!without.contains("peak memory during"), "{without}");
     }
 
     #[test]

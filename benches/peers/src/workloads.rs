@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use crate::histogram::Histogram;
 use crate::keys::{Key, key};
-use crate::machine::{Used, Watch};
+use crate::machine::{Used, Watch, begin_peak, recent_peak};
 use crate::record::Figure;
 use crate::store::{Result, Store};
 use crate::values::Values;
@@ -129,6 +129,7 @@ impl Bench {
     /// Begin to measure a workload.
     fn measure(&self, workload: &str) -> Result<Measure> {
         let watch = Watch::over(self.dir.clone());
+        begin_peak()?;
         Ok(Measure { workload: workload.to_owned(), watch, used: Used::now()?, begun: Instant::now() })
     }
 }
@@ -162,6 +163,7 @@ impl Measure {
     fn done_at(self, operations: u64, end: Instant) -> Result<Figure> {
         let seconds = end.saturating_duration_since(self.begun).as_secs_f64();
         let used = Used::now()?.since(self.used);
+        let peak = recent_peak()?;
         let seen = self.watch.stop()?;
         let measures = BTreeMap::from([
             ("cpu_us_per_operation".to_owned(), used.cpu_seconds * 1e6 / operations.max(1) as f64),
@@ -173,6 +175,7 @@ impl Measure {
             ("cancelled_mib".to_owned(), mib(used.cancelled)),
             ("disk_peak_mib".to_owned(), mib(seen.disk_peak)),
             ("disk_mean_mib".to_owned(), mib(seen.disk_mean)),
+            ("peak_mib".to_owned(), mib(peak)),
         ]);
         Ok(Figure { workload: self.workload, operations, seconds, measures })
     }

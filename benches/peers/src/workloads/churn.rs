@@ -22,12 +22,15 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let row_bytes = (VALUE_BYTES + size_of::<Key>()) as u64;
     let whole = bench.measure("five passes")?;
     let mut end = Instant::now();
+    let mut peak_mib = 0.0f64;
     for pass in 1..=PASSES {
         let mut draw = Draw::new(bench.rows, 90 + pass);
         let measure = bench.measure(&format!("overwriting, pass {pass}"))?;
         put_rows(&store, &values, pass, (0..bench.rows).map(|_| draw.next()), group::<S>())?;
         end = store.settle()?;
-        emit(&written(bench, measure, end, bench.rows)?)?;
+        let figure = written(bench, measure, end, bench.rows)?;
+        peak_mib = peak_mib.max(figure.measures["peak_mib"]);
+        emit(&figure)?;
     }
     let figure = whole.done_at(PASSES * bench.rows, end)?;
     let (user, live) = (mib(PASSES * bench.rows * row_bytes), mib(bench.rows * row_bytes));
@@ -38,7 +41,8 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
         &figure
             .with("write_amplification", amplification)
             .with("disk_mean_per_live", mean)
-            .with("disk_peak_per_live", peak),
+            .with("disk_peak_per_live", peak)
+            .with("peak_mib", peak_mib),
     )?;
     store.close()
 }

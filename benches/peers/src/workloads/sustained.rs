@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::main_sequence::{check, expect, written_of};
 use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows, reads, timed};
 use crate::keys::{Draw, Key, Permutation};
-use crate::machine::{available_memory, memory};
+use crate::machine::available_memory;
 use crate::store::{Direction, Reader, Result, Settings, Store};
 use crate::values::{Values, read_ends};
 
@@ -72,8 +72,7 @@ fn fill<S: Store>(bench: &Bench, store: &S, values: &Values, rows: u64) -> Resul
         figure = figure.with(&format!("tenth_{:02}_kps", tenth + 1), *rate);
     }
     let slowest = rates.into_iter().fold(f64::INFINITY, f64::min);
-    let (peak, _) = memory()?;
-    emit(&figure.with("slowest_tenth_kps", slowest).with("peak_mib", mib(peak)))
+    emit(&figure.with("slowest_tenth_kps", slowest))
 }
 
 /// Over all `rows`, which are there.
