@@ -70,7 +70,7 @@ pub enum LogWrites {
 
 /// What a write does where it has to stop for flushes or compactions: at `sealed_memtables_max` and `l0_tables_stop`.
 ///
-/// Before that, with more than half of the memory for memtables in use or beyond `l0_tables_slowdown`, writes are delayed, whatever this
+/// Before that, with more than one memtable's memory in use or beyond `l0_tables_slowdown`, writes are delayed, whatever this
 /// says: small ones by a few milliseconds now and then, long ones by about as long as it takes to flush them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStalled {
@@ -97,15 +97,15 @@ pub struct DatabaseOptions {
     pub log_writes: LogWrites,
     /// See [`WhenStalled`]. Default: wait.
     pub when_stalled: WhenStalled,
-    /// A memtable is sealed and flushed when its entries and its index take this much, or when it has 1,000 range deletions;
-    /// keyspaces share it. (Reads may have one at rest flushed sooner: [`compact_for_reads`](Self::compact_for_reads).)
-    /// (Index nodes that were replaced on the way add up to a fourth to its memory.) Larger means fewer,
-    /// larger level-0 tables and a longer log to replay. 1 KiB … 64 GiB, of which 64 KiB … 4 GiB are sensible.
+    /// A memtable is sealed and flushed when it takes this much memory, or when it has 1,000 range deletions; keyspaces share it. Of
+    /// one that is filled with short rows in random order about a fifth is index nodes that others have replaced. (Reads may have one at rest
+    /// flushed sooner: [`compact_for_reads`](Self::compact_for_reads).)
+    /// Larger means fewer, larger level-0 tables and a longer log to replay. 1 KiB … 64 GiB, of which 64 KiB … 4 GiB are sensible.
     /// Memtables that were flushed leave up to one and a half times as much to the next ones, until two to four seconds have passed
     /// without any being needed. Default: 64 MiB.
     pub memtable_bytes_max: u64,
-    /// Sealed memtables that may wait for their flush before writers wait. Once they and the active one are more than half full, writers
-    /// are slowed, in proportion, towards what flushes drain. 1 … 16. Default: 3.
+    /// Sealed memtables that may wait for their flush before writers wait. Once they and the active one take more than one memtable's
+    /// memory, writers are slowed, in proportion, towards what flushes drain. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
     /// Block cache, shared by all keyspaces: the bytes of blocks in it, and of values of blob files that gets have read. Its memory may be a third larger, for
     /// the places left between blocks of different lengths (more once most blocks have changed their length). While it grows, memory is brought in

@@ -1,8 +1,8 @@
 //! Back-pressure: writers are slowed in proportion to how far flushes and compactions are behind, and
 //! wait, on a condition and not on a clock, only at the hard limits.
 //!
-//! Two things may be behind, and the worse one counts. Memtables that wait for their flush slow writers once more than half
-//! of the memory for memtables is in use; tables of level 0 beyond their slow-down mark. The lag is 0 there and 1 where writers
+//! Two things may be behind, and the worse one counts: memtables that wait for their flush, once more than one memtable's
+//! memory is in use, and tables of level 0 beyond their slow-down mark. The lag is 0 there and 1 where writers
 //! wait, and a write takes `lag / (1 - lag)` times as long as its bytes take to drain, by the measured rate: it is hardly slowed at first,
 //! takes as long as its flush half-way, and ever longer from there. So a lag settles where writers are as fast as what follows
 //! them, whatever that is, and flushes that come to take three times as long stop nobody.
@@ -47,9 +47,7 @@ impl Core {
     #[inline]
     pub(crate) fn admit(&self, bytes: u64) -> Result<()> {
         let backlog = self.backlog();
-        // With fewer sealed memtables no more than half of the memory is in use.
-        let is_clear = 2 * backlog.sealed < self.options.sealed_memtables_max
-            && backlog.l0_depth < self.options.l0_tables_slowdown;
+        let is_clear = backlog.sealed == 0 && backlog.l0_depth < self.options.l0_tables_slowdown;
         if is_clear {
             return Ok(());
         }
@@ -111,7 +109,7 @@ impl Core {
         if let Some(reason) = stop(&self.options, backlog) {
             return Verdict::Stop(reason);
         }
-        let active_bytes = self.current.load().active.memtable.live_bytes();
+        let active_bytes = self.current.load().active.memtable.bytes();
         match slowdown(&self.options, backlog, active_bytes) {
             (0, _) => Verdict::Go,
             (slowdown, reason) => Verdict::Slow(slowdown, reason),
@@ -137,7 +135,7 @@ fn slowdown(options: &DatabaseOptions, backlog: Backlog, active_bytes: u64) -> (
     let active = (active_bytes.saturating_mul(1000) / options.memtable_bytes_max).min(1000);
     let used = backlog.sealed as u64 * 1000 + active;
     let all = (options.sealed_memtables_max as u64 + 1) * 1000;
-    let memory_lag = (2 * used).saturating_sub(all) * 1000 / all;
+    let memory_lag = used.saturating_sub(1000) * 1000 / (all - 1000);
     let above = backlog.l0_depth.saturating_sub(options.l0_tables_slowdown) as u64;
     let width = (options.l0_tables_stop - options.l0_tables_slowdown).max(1) as u64;
     let times_drain = |lag: u64| {

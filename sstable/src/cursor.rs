@@ -26,6 +26,8 @@ use crate::stored::TRAILER_BYTES;
 
 /// The largest piece read ahead, in bytes.
 const PIECE_BYTES_MAX: u64 = 256 << 10;
+/// Each piece of a cursor that reads ahead from the first block on: a compaction has one for each of its sources, twenty or so.
+const PIECE_BYTES_EAGER: u64 = 128 << 10;
 /// The first piece read ahead by a cursor that only looks sequential.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 
@@ -38,7 +40,7 @@ pub struct CursorOptions {
     /// Whether blocks that are read go to the cache, and use of cached ones counts; those of a long walk
     /// only as long as there is room. Default true; false for compaction.
     pub fill_cache: bool,
-    /// Read ahead 256 KiB at once from the first block on. Default false: then pieces grow from 16 KiB
+    /// Read ahead 128 KiB at once from the first block on. Default false: then pieces grow from 16 KiB
     /// after two neighbouring blocks were read.
     pub readahead: bool,
 }
@@ -268,7 +270,7 @@ impl TableCursor {
 
     fn stand_first(&mut self, block: usize) -> Result<()> {
         if block >= self.table.index().blocks() {
-            self.at.invalidate();
+            self.stand_nowhere();
             return Ok(());
         }
         self.enter(block)?;
@@ -278,12 +280,23 @@ impl TableCursor {
 
     fn stand_last(&mut self, block: Option<usize>) -> Result<()> {
         let Some(block) = block else {
-            self.at.invalidate();
+            self.stand_nowhere();
             return Ok(());
         };
         self.enter(block)?;
         self.at.stand(self.at.rows() - 1);
         Ok(())
+    }
+
+    /// All entries were walked over. Who reads ahead from the first block on mostly does that once, and is one of many, as a
+    /// compaction's cursors are: it holds no piece for another time.
+    fn stand_nowhere(&mut self) {
+        self.at.invalidate();
+        if self.options.readahead {
+            self.at = BlockCursor::default();
+            self.block = None;
+            self.ahead = Ahead::default();
+        }
     }
 
     /// The block that holds the first entry at or after `target`, or precedes it.
@@ -451,7 +464,7 @@ impl Ahead {
         self.last = Some(block);
         self.back = back;
         self.piece = if eager {
-            PIECE_BYTES_MAX
+            PIECE_BYTES_EAGER
         } else if self.run < 2 {
             0
         } else {

@@ -18,6 +18,46 @@ const PROBES_MAX: u8 = 16;
 #[repr(align(64))]
 struct Line([u64; 8]);
 
+/// Hashes to a chunk of [`KeyHashes`].
+const CHUNK_HASHES: usize = 8 << 10;
+
+/// The hashes of distinct keys, gathered for a filter.
+///
+/// In chunks: one vector would be copied each time it grows, and come to some MiB. Of that length an allocator has memory from the system
+/// and gives it back; but glibc's, once it has, takes all that is shorter from a heap of its own for each thread, which it hardly
+/// gives back (`mallopt(3)`, `M_MMAP_THRESHOLD`).
+#[derive(Debug, Default)]
+pub(crate) struct KeyHashes {
+    full: Vec<Vec<u64>>,
+    last: Vec<u64>,
+}
+
+impl KeyHashes {
+    /// One more.
+    #[inline]
+    pub(crate) fn push(&mut self, hash: u64) {
+        if self.last.len() == CHUNK_HASHES {
+            self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(CHUNK_HASHES)));
+        }
+        self.last.push(hash);
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.full.len() * CHUNK_HASHES + self.last.len()
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<u64>() * (self.full.len() * CHUNK_HASHES + self.last.capacity())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        self.full.iter().chain(std::iter::once(&self.last)).flatten().copied()
+    }
+}
+
 /// A filter, or none, which lets everything through.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
@@ -28,8 +68,8 @@ pub(crate) struct Filter {
 impl Filter {
     /// A filter over `hashes` (of distinct keys) with about `bits_per_key` bits for each; `None` if
     /// there is nothing to filter.
-    pub(crate) fn build(hashes: &[u64], bits_per_key: u8) -> Option<Filter> {
-        if hashes.is_empty() || bits_per_key == 0 {
+    pub(crate) fn build(hashes: &KeyHashes, bits_per_key: u8) -> Option<Filter> {
+        if hashes.len() == 0 || bits_per_key == 0 {
             return None;
         }
         let bits = hashes.len() as u64 * u64::from(bits_per_key);
@@ -38,7 +78,7 @@ impl Filter {
         let probes = u8::try_from(u32::from(bits_per_key) * 6 / 10).unwrap_or(PROBES_MAX);
         let mut filter =
             Filter { probes: probes.clamp(1, PROBES_MAX), lines: vec![Line::default(); lines] };
-        for &hash in hashes {
+        for hash in hashes.iter() {
             let probes = filter.probes;
             let line = filter.line_of(hash);
             if let Some(line) = filter.lines.get_mut(line) {

@@ -21,7 +21,7 @@ use esker_vfs::fs::Fs;
 
 use crate::block::{BlockBuilder, fit_u32, tag};
 use crate::compression::Compressor;
-use crate::filter::Filter;
+use crate::filter::{Filter, KeyHashes};
 use crate::footer::{BlockHandle, FOOTER_BYTES, Footer};
 use crate::index::IndexBuilder;
 use crate::options::{TableIdentity, TableOptions};
@@ -56,7 +56,7 @@ pub struct TableWriter {
     last_seqno: SeqNo,
     first_key: Vec<u8>,
     /// Hashes of the distinct user keys.
-    hashes: Vec<u64>,
+    hashes: KeyHashes,
     distinct: u64,
     fragments: Vec<Fragment>,
     tombstone_bytes: u64,
@@ -107,7 +107,7 @@ impl TableWriter {
             last_key: Vec::new(),
             last_seqno: SeqNo::ZERO,
             first_key: Vec::new(),
-            hashes: Vec::new(),
+            hashes: KeyHashes::default(),
             distinct: 0,
             fragments: Vec::new(),
             tombstone_bytes: 0,
@@ -218,10 +218,8 @@ impl TableWriter {
 
     /// Bytes of memory held, about.
     pub fn memory(&self) -> u64 {
-        let bytes = self.output.memory()
-            + self.block.raw_bytes()
-            + self.encoded.capacity()
-            + 8 * self.hashes.capacity();
+        let bytes =
+            self.output.memory() + self.block.raw_bytes() + self.encoded.capacity() + self.hashes.memory();
         bytes as u64 + self.index.estimated_bytes() + self.tombstone_bytes
     }
 

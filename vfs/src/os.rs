@@ -31,6 +31,7 @@ pub mod memory;
 pub(crate) mod own_processor;
 pub(crate) mod priority;
 pub mod process;
+pub mod region;
 #[cfg(not(unix))]
 #[path = "os/sys_portable.rs"]
 mod sys;

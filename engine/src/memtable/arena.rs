@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
-use esker_vfs::os::memory::{HUGE_PAGE_BYTES, advise_huge_pages, prefetch};
+use esker_vfs::os::memory::{HUGE_PAGE_BYTES, prefetch};
+use esker_vfs::os::region::Region;
 
 use super::entry::ENTRY_LINES;
 use super::spare::SpareChunks;
@@ -36,7 +37,7 @@ pub(super) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 /// Owns the chunks of one memtable.
 #[derive(Debug)]
 pub(super) struct Arena {
-    chunks: Mutex<Vec<Chunk>>,
+    chunks: Mutex<Chunks>,
     /// Bytes of all chunks, and what was counted beside them.
     bytes: AtomicU64,
     /// Bytes of pieces that nothing new will come to see.
@@ -45,64 +46,58 @@ pub(super) struct Arena {
     spare: Option<Arc<SpareChunks>>,
 }
 
-/// One allocation.
+/// What an arena's memory comes in.
+#[derive(Debug, Default)]
+struct Chunks {
+    /// Of any size.
+    short: Vec<Allocation>,
+    /// Of [`CHUNK_BYTES_MAX`] bytes, which may go on to the next memtable.
+    long: Vec<Region>,
+}
+
+/// Memory of the program's allocator.
 #[derive(Debug)]
-pub(super) struct Chunk {
+struct Allocation {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: a chunk owns its allocation and touches it in `drop` alone; which thread frees it does not
+// SAFETY: it owns its memory and touches it in `drop` alone; which thread frees it does not
 // matter to the allocator.
-unsafe impl Send for Chunk {}
+unsafe impl Send for Allocation {}
 
-impl Drop for Chunk {
+impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Chunk::new`); (2) a chunk
-        // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, or later if the chunk
-        // went to the spare ones, and invariant 1 promises nothing then.
+        // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Allocation::new`); (2) it
+        // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, and invariant 1
+        // promises nothing then.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
-impl Chunk {
-    /// A chunk of `bytes` bytes (not 0), uninitialised.
-    fn new(bytes: usize) -> Chunk {
-        let align = if bytes == CHUNK_BYTES_MAX { CHUNK_BYTES_MAX } else { CHUNK_ALIGN };
-        let layout = Layout::from_size_align(bytes, align).expect("sizes fit an allocation");
+impl Allocation {
+    /// Memory of `bytes` bytes (not 0), uninitialised.
+    fn new(bytes: usize) -> Allocation {
+        let layout = Layout::from_size_align(bytes, CHUNK_ALIGN).expect("sizes fit an allocation");
         // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        if bytes == CHUNK_BYTES_MAX {
-            advise_huge_pages(start, bytes);
-        }
-        Chunk { start, layout }
-    }
-
-    /// A chunk of [`CHUNK_BYTES_MAX`] bytes, each page of which the system has brought in.
-    pub(super) fn brought_in() -> Chunk {
-        const PAGE_BYTES: usize = 4 << 10;
-        let chunk = Chunk::new(CHUNK_BYTES_MAX);
-        for at in (0..CHUNK_BYTES_MAX).step_by(PAGE_BYTES) {
-            // SAFETY: (1) `at` is below the allocation's size; (2) nobody else has it yet.
-            unsafe { chunk.start.add(at).write(0) };
-        }
-        chunk
+        Allocation { start, layout }
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        let Some(spare) = &self.spare else { return };
-        let chunks = std::mem::take(&mut *self.chunks.lock());
-        spare.put(chunks.into_iter().filter(|chunk| chunk.layout.size() == CHUNK_BYTES_MAX));
+        if let Some(spare) = &self.spare {
+            spare.put(std::mem::take(&mut self.chunks.lock().long));
+        }
     }
 }
 
 impl Arena {
     /// An arena without memory, which takes its largest chunks from the `spare` ones first.
     pub(super) fn new(spare: Option<Arc<SpareChunks>>) -> Self {
-        let (chunks, bytes, outgrown) = (Mutex::new(Vec::new()), AtomicU64::new(0), AtomicU64::new(0));
+        let (chunks, bytes, outgrown) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(0));
         Arena { chunks, bytes, outgrown, spare }
     }
 
@@ -128,13 +123,26 @@ impl Arena {
 
     /// Take a chunk of `bytes` bytes (not 0).
     fn grow(&self, bytes: usize) -> NonNull<u8> {
-        let spare = self.spare.as_ref().filter(|_| bytes == CHUNK_BYTES_MAX);
-        let chunk = spare.and_then(SpareChunks::take).unwrap_or_else(|| Chunk::new(bytes));
-        let start = chunk.start;
-        self.chunks.lock().push(chunk);
+        let start = if bytes == CHUNK_BYTES_MAX {
+            let spare = self.spare.as_ref().and_then(SpareChunks::take);
+            let region = spare.or_else(Region::map_huge).unwrap_or_else(|| no_memory());
+            let start = region.start();
+            self.chunks.lock().long.push(region);
+            start
+        } else {
+            let allocation = Allocation::new(bytes);
+            let start = allocation.start;
+            self.chunks.lock().short.push(allocation);
+            start
+        };
         self.count(bytes);
         start
     }
+}
+
+/// As for any other allocation that fails.
+pub(super) fn no_memory() -> ! {
+    handle_alloc_error(Layout::new::<[u8; CHUNK_BYTES_MAX]>())
 }
 
 /// Carves pieces off an arena; one owner.
@@ -184,11 +192,15 @@ impl ArenaWriter {
     }
 
     /// As [`allocate`](Self::allocate), from a new chunk. Chunks grow with what is held, so that the
-    /// unused rest stays near a quarter; a large piece gets a chunk of its own and the current one
-    /// goes on.
+    /// unused rest stays near a quarter, unless large memtables before this one have left some; a large piece gets a chunk
+    /// of its own and the current one goes on.
     #[cold]
     fn allocate_slow(&mut self, layout: Layout) -> NonNull<u8> {
-        let shared = (self.taken / 4).next_power_of_two().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let shared = if self.arena.spare.as_ref().is_some_and(|spare| spare.has_some_to_begin_with()) {
+            CHUNK_BYTES_MAX
+        } else {
+            (self.taken / 4).next_power_of_two().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
+        };
         if layout.size() > shared / 4 {
             let size = layout.pad_to_align().size();
             self.taken += size;

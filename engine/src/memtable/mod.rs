@@ -188,7 +188,7 @@ impl Memtable {
     }
 
     /// [`bytes`](Self::bytes) but for index nodes that were replaced and stay for readers under way, about a
-    /// fifth of a memtable filled with random keys: the measure of how full it is. Two relaxed loads.
+    /// fifth of a memtable filled with random keys: what its entries are worth. Two relaxed loads.
     #[inline]
     pub(crate) fn live_bytes(&self) -> u64 {
         self.arena.bytes().saturating_sub(self.arena.outgrown())

@@ -11,16 +11,21 @@ use std::sync::{Arc, Weak};
 
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicBool, Ordering};
+use esker_vfs::os::region::Region;
 use esker_vfs::scheduler::{Job, Lane, Progress, Scheduler};
 
-use super::arena::{CHUNK_BYTES_MAX, Chunk};
+use super::arena::{CHUNK_BYTES_MAX, no_memory};
 
-/// No more are brought in ahead. With two, fills took as long, and recoveries a sixteenth longer.
-const AHEAD_MAX: usize = 6;
+/// No more are brought in ahead: each is memory that is held beside the memtables' for as long as somebody writes. With six,
+/// fills took as long, and recoveries a sixteenth less.
+const AHEAD_MAX: usize = 2;
+
+/// A memtable begins with long chunks if so many, or more, are worth keeping: of one that takes fewer they would be too much.
+const TO_BEGIN_WITH: usize = 24;
 
 /// Chunks of [`CHUNK_BYTES_MAX`] bytes that belong to no memtable.
 pub(crate) struct SpareChunks {
-    chunks: Mutex<Vec<Chunk>>,
+    chunks: Mutex<Vec<Region>>,
     /// How many are kept.
     count_max: usize,
     /// Whether any was taken since the last rest.
@@ -49,7 +54,7 @@ impl SpareChunks {
     }
 
     /// One of them, for a writer who fills one after another. Its content is whatever was written last.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Chunk> {
+    pub(super) fn take(self: &Arc<Self>) -> Option<Region> {
         self.scheduler.note_writing();
         self.taken.store(true, Ordering::Relaxed);
         let chunk = self.chunks.lock().pop();
@@ -59,6 +64,12 @@ impl SpareChunks {
         chunk
     }
 
+    /// Whether a memtable may take these from its first entry on: there are some, and memtables are so large that it makes no
+    /// difference. Shorter chunks would be allocated and freed again for each memtable.
+    pub(super) fn has_some_to_begin_with(&self) -> bool {
+        self.count_max >= TO_BEGIN_WITH && !self.chunks.lock().is_empty()
+    }
+
     /// Whether more are to be brought in. A quarter of what is kept is enough, so that small memtables do not come to large
     /// memory.
     fn are_few(&self) -> bool {
@@ -66,15 +77,13 @@ impl SpareChunks {
     }
 
     /// Keep these, as far as there is room.
-    pub(super) fn put(&self, chunks: impl Iterator<Item = Chunk>) {
+    pub(super) fn put(&self, mut chunks: Vec<Region>) {
+        let mut kept = self.chunks.lock();
+        let room = self.count_max.saturating_sub(kept.len());
+        kept.extend(chunks.drain(..room.min(chunks.len())));
+        drop(kept);
         // Those that are too many are freed behind the lock.
-        let _surplus: Vec<Chunk> = {
-            let mut kept = self.chunks.lock();
-            let room = self.count_max.saturating_sub(kept.len());
-            let mut chunks = chunks;
-            kept.extend(chunks.by_ref().take(room));
-            chunks.collect()
-        };
+        drop(chunks);
     }
 
     /// Give all of them back to the system if none was taken since the last call.
@@ -104,7 +113,7 @@ impl Job for BringIn {
     fn step(&mut self) -> Progress {
         let Some(spare) = self.spare.upgrade() else { return Progress::Done };
         if spare.are_few() {
-            spare.put(std::iter::once(Chunk::brought_in()));
+            spare.put(vec![Region::brought_in().unwrap_or_else(|| no_memory())]);
             return Progress::More;
         }
         spare.coming.store(false, Ordering::Relaxed);

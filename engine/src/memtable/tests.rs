@@ -459,7 +459,7 @@ fn keys_in_order_are_copied_only_where_their_heads_are_alike() {
 #[test]
 fn memory_is_brought_in_ahead_of_a_growing_memtable() {
     let chunk = CHUNK_BYTES_MAX as u64;
-    for (kept, ahead) in [(48 * chunk, 6 * chunk), (8 * chunk, 2 * chunk), (3 * chunk, 0)] {
+    for (kept, ahead) in [(48 * chunk, 2 * chunk), (4 * chunk, chunk), (3 * chunk, 0)] {
         let steps = Arc::new(Steps::with_width(1, 1));
         let spare = SpareChunks::new(kept, Arc::clone(&steps) as Arc<dyn Scheduler>);
         let (memtable, mut writer) = Memtable::with_filter(1 << 20, &spare);
@@ -488,6 +488,30 @@ fn fill(memtable: &Memtable, writer: &mut MemtableWriter, n: &mut u64, chunks: u
     while memtable.bytes() < (chunks + 2) * CHUNK_BYTES_MAX as u64 {
         *n += 1;
         writer.insert(SPACE, format!("{n:09}").as_bytes(), SeqNo(*n), Kind::Put, &value);
+    }
+}
+
+/// What a memtable takes with its first entry.
+#[test]
+fn a_large_memtable_begins_with_what_the_one_before_has_left() {
+    let chunk = CHUNK_BYTES_MAX as u64;
+    for (kept, takes_it) in [(48 * chunk, true), (12 * chunk, false)] {
+        let spare = SpareChunks::new(kept, Arc::new(Steps::with_width(1, 1)));
+        let begun = || {
+            let (memtable, mut writer) = Memtable::with_filter(1 << 20, &spare);
+            writer.insert(SPACE, b"key", SeqNo(1), Kind::Put, b"value");
+            (memtable, writer)
+        };
+        let (first, mut writer) = begun();
+        assert!(first.bytes() < chunk, "there is nothing to take yet");
+        fill(&first, &mut writer, &mut 1, 5);
+        drop((first, writer));
+        let left = spare.bytes();
+        assert!(left >= 5 * chunk);
+        let (second, _writer) = begun();
+        // One for entries and one for nodes.
+        assert_eq!(left - spare.bytes(), if takes_it { 2 * chunk } else { 0 });
+        assert_eq!(second.bytes() > 2 * chunk, takes_it);
     }
 }
 

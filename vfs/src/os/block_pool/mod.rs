@@ -14,7 +14,6 @@
 
 #[cfg(all(test, loom))]
 mod models;
-mod region;
 mod region_pool;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -32,8 +31,8 @@ use talc::base::Talc;
 use talc::source::AllocatorSource;
 
 use crate::os::memory::HUGE_PAGE_BYTES;
+use crate::os::region::Region;
 use crate::scheduler::Scheduler;
-use region::Region;
 use region_pool::RegionPool;
 pub use thin_arc::ThinArc;
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use esker_base::sync::Mutex;
 
-use super::region::Region;
 use crate::os::memory::make_huge_page;
+use crate::os::region::Region;
 use crate::scheduler::{Job, Lane, Progress, Scheduler};
 
 /// No more regions are ready at once. Each is filled in a quarter of a millisecond at least.
@@ -96,7 +96,7 @@ impl RegionPool {
             ready
         } else {
             let mapped = Region::map()?;
-            state.small.push_back(mapped.address());
+            state.small.push_back(mapped.start().addr().get());
             mapped
         };
         state.in_use += 1;
@@ -117,7 +117,7 @@ impl RegionPool {
 
     /// Take `region` back, which nobody uses any more.
     pub(super) fn give(&self, region: Region) {
-        let address = region.address();
+        let address = region.start().addr().get();
         let mut state = self.state.lock();
         state.small.retain(|small| *small != address);
         state.in_use -= 1;

@@ -1,4 +1,8 @@
 //! A region: memory from the system, all zero until it is written to, that begins where a huge page may.
+//!
+//! Not by way of the program's allocator, which may keep what is given back. (glibc's, once it was given back memory of some length, no
+//! longer asks the system for any that is shorter: `mallopt(3)`, `M_MMAP_THRESHOLD`.)
+#![expect(unsafe_code, reason = "memory from the system")]
 
 use std::ptr::NonNull;
 
@@ -6,7 +10,7 @@ use crate::os::memory::{HUGE_PAGE_BYTES, advise_huge_pages};
 
 /// [`HUGE_PAGE_BYTES`] bytes that nobody else has. They go back to the system with it.
 #[derive(Debug)]
-pub(super) struct Region {
+pub struct Region {
     start: NonNull<u8>,
 }
 
@@ -15,22 +19,39 @@ unsafe impl Send for Region {}
 
 impl Region {
     /// A region whose pages come one by one as they are used. `None` if the system has no memory to give.
-    pub(super) fn map() -> Option<Region> {
+    ///
+    /// ```
+    /// use esker_vfs::os::memory::HUGE_PAGE_BYTES;
+    /// use esker_vfs::os::region::Region;
+    ///
+    /// let region = Region::map().expect("two mebibytes");
+    /// assert_eq!(region.start().addr().get() % HUGE_PAGE_BYTES, 0);
+    /// ```
+    pub fn map() -> Option<Region> {
         system::map().map(|start| Region { start })
     }
 
-    /// A region that is there already, on a huge page if the system has one to give.
-    pub(super) fn brought_in() -> Option<Region> {
+    /// The same, on a huge page if the system has one to give when it is first used.
+    pub fn map_huge() -> Option<Region> {
         let region = Region::map()?;
         advise_huge_pages(region.start, HUGE_PAGE_BYTES);
-        // SAFETY: the region is this one's, and no longer than it says.
-        unsafe { region.start.write_volatile(0) };
         Some(region)
     }
 
-    /// Where it begins.
-    pub(super) fn address(&self) -> usize {
-        self.start.addr().get()
+    /// The same, there already.
+    pub fn brought_in() -> Option<Region> {
+        const PAGE_BYTES: usize = 4 << 10;
+        let region = Region::map_huge()?;
+        for at in (0..HUGE_PAGE_BYTES).step_by(PAGE_BYTES) {
+            // SAFETY: the region is this one's, and longer than `at`.
+            unsafe { region.start.add(at).write_volatile(0) };
+        }
+        Some(region)
+    }
+
+    /// Where it begins, a multiple of [`HUGE_PAGE_BYTES`].
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     /// Its memory, for one who will make it a region again.
@@ -107,7 +128,11 @@ mod system {
 
     use super::HUGE_PAGE_BYTES;
 
-    const LAYOUT: Layout = Layout::new::<[u64; HUGE_PAGE_BYTES / 8]>();
+    /// As long as a huge page, and aligned like one.
+    #[repr(align(0x20_0000))]
+    struct Memory(#[expect(dead_code, reason = "a length")] [u8; HUGE_PAGE_BYTES]);
+
+    const LAYOUT: Layout = Layout::new::<Memory>();
 
     /// `None` if the program has no memory left.
     pub(super) fn map() -> Option<NonNull<u8>> {
