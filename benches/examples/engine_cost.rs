@@ -94,6 +94,17 @@ fn ten(cursor: &mut RowCursor, row: u64, forward: bool) -> Result<()> {
     Ok(())
 }
 
+/// Look at ten rows from `row` on, or from one that has as many behind it, by a range that is made for it.
+fn first_ten(rows: &Keyspace, row: u64) -> Result<()> {
+    let mut seen = 0;
+    for found in rows.range(key(row.min(ROWS - 10))..).take(10) {
+        black_box(found?);
+        seen += 1;
+    }
+    assert_eq!(seen, 10, "rows seen");
+    Ok(())
+}
+
 /// Look at every row; there are as many as `expected`.
 fn scan(rows: &Keyspace, forward: bool, expected: u64) -> Result<()> {
     let mut cursor = rows.cursor()?;
@@ -162,6 +173,7 @@ fn run() -> Result<()> {
     each("seek and ten rows of a live tree", |row| ten(&mut cursor, row, true))?;
     each("seek and ten rows of a live tree, backwards", |row| ten(&mut cursor, row, false))?;
     drop(cursor);
+    each("a range and its first ten rows", |row| first_ten(&rows, row))?;
     count("scan of a live tree, a row", ROWS, || scan(&rows, true, ROWS))?;
     count("scan of a live tree backwards, a row", ROWS, || scan(&rows, false, ROWS))?;
     db.flush()?;

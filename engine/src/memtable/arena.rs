@@ -121,11 +121,17 @@ impl Arena {
         self.outgrown.load(Ordering::Relaxed)
     }
 
+    /// A chunk of `bytes` bytes, if that is the length of long ones and the system, if none is spare, has one to give.
+    fn long_chunk(&self, bytes: usize) -> Option<Region> {
+        if bytes != CHUNK_BYTES_MAX {
+            return None;
+        }
+        self.spare.as_ref().and_then(SpareChunks::take).or_else(Region::map_huge)
+    }
+
     /// Take a chunk of `bytes` bytes (not 0).
     fn grow(&self, bytes: usize) -> NonNull<u8> {
-        let start = if bytes == CHUNK_BYTES_MAX {
-            let spare = self.spare.as_ref().and_then(SpareChunks::take);
-            let region = spare.or_else(Region::map_huge).unwrap_or_else(|| no_memory());
+        let start = if let Some(region) = self.long_chunk(bytes) {
             let start = region.start();
             self.chunks.lock().long.push(region);
             start
@@ -138,11 +144,6 @@ impl Arena {
         self.count(bytes);
         start
     }
-}
-
-/// As for any other allocation that fails.
-pub(super) fn no_memory() -> ! {
-    handle_alloc_error(Layout::new::<[u8; CHUNK_BYTES_MAX]>())
 }
 
 /// Carves pieces off an arena; one owner.

@@ -14,7 +14,7 @@ use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_vfs::os::region::Region;
 use esker_vfs::scheduler::{Job, Lane, Progress, Scheduler};
 
-use super::arena::{CHUNK_BYTES_MAX, no_memory};
+use super::arena::CHUNK_BYTES_MAX;
 
 /// No more are brought in ahead: each is memory that is held beside the memtables' for as long as somebody writes. With six,
 /// fills took as long, and recoveries a sixteenth less.
@@ -112,8 +112,10 @@ impl Job for BringIn {
 
     fn step(&mut self) -> Progress {
         let Some(spare) = self.spare.upgrade() else { return Progress::Done };
-        if spare.are_few() {
-            spare.put(vec![Region::brought_in().unwrap_or_else(|| no_memory())]);
+        if spare.are_few()
+            && let Some(region) = Region::brought_in()
+        {
+            spare.put(vec![region]);
             return Progress::More;
         }
         spare.coming.store(false, Ordering::Relaxed);
