@@ -25,6 +25,9 @@ mod memtable;
 #[cfg(loom)]
 pub mod os;
 #[cfg(loom)]
+#[path = "../../../vfs/src/os/region.rs"]
+pub mod region;
+#[cfg(loom)]
 #[path = "../../../vfs/src/scheduler/seam.rs"]
 pub mod scheduler;
 #[cfg(loom)]
