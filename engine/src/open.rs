@@ -302,7 +302,7 @@ impl Opening {
         for keyspace in version.keyspaces() {
             self.check_options(&keyspace.options)?;
         }
-        // A memtable takes more than it may hold, by what it outgrows: a fifth with rows of 116 bytes.
+        // What one memtable leaves, and what was brought in ahead meanwhile or is left of the one before.
         let bytes_max = self.options.memtable_bytes_max;
         let spare = SpareChunks::new(bytes_max + bytes_max / 2, Arc::clone(&self.env.scheduler));
         let copies = !self.options.read_only;
