@@ -208,7 +208,7 @@ impl Core {
     pub(crate) fn rotate_if_full(&self, state: &mut CommitState, range_deletes: u64) -> Result<()> {
         let memtable = state.memtable.memtable();
         let tombstones = memtable.range_tombstones();
-        let full = memtable.bytes() >= self.options.memtable_bytes_max
+        let full = memtable.bytes() >= self.options.memtable_full_bytes()
             || tombstones >= RANGE_TOMBSTONES_MAX
             || tombstones > 0 && tombstones.saturating_add(range_deletes) > RANGE_TOMBSTONES_MAX;
         if full { self.rotate_full(state) } else { Ok(()) }

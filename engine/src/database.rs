@@ -385,9 +385,12 @@ impl Core {
         }
         self.check_process()?;
         let _settling = self.jobs.settle();
+        self.spare.give_back();
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;
+            // What flushes leave meanwhile, unless somebody goes on writing.
+            self.spare.rest();
             self.jobs.start_compactions();
             self.jobs.start_helpers();
             if self.jobs.idle() && self.current.load_full().sealed.is_empty() {

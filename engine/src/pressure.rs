@@ -132,7 +132,7 @@ fn stop(options: &DatabaseOptions, backlog: Backlog) -> Option<&'static str> {
 /// How many thousandths of its drain a write is to take, with `active_bytes` in the active memtable, and because of what. See
 /// the module.
 fn slowdown(options: &DatabaseOptions, backlog: Backlog, active_bytes: u64) -> (u64, &'static str) {
-    let active = (active_bytes.saturating_mul(1000) / options.memtable_bytes_max).min(1000);
+    let active = (active_bytes.saturating_mul(1000) / options.memtable_full_bytes()).min(1000);
     let used = backlog.sealed as u64 * 1000 + active;
     let all = (options.sealed_memtables_max as u64 + 1) * 1000;
     let memory_lag = used.saturating_sub(1000) * 1000 / (all - 1000);
@@ -162,12 +162,12 @@ pub(crate) struct Pressure {
     due: AtomicU64,
     /// Bytes of slowed writes that nobody has paid for yet.
     owed: AtomicU64,
-    /// Bytes a second that flushes and compactions drain, averaged.
+    /// Bytes of entries a second that flushes drain, averaged.
     rate: AtomicU64,
 }
 
 impl Pressure {
-    /// A flush of `bytes` took `took`: adjust the drain rate (exponential average, a quarter new).
+    /// A flush of `bytes` of entries took `took`: adjust the drain rate (exponential average, a quarter new).
     pub(crate) fn drained(&self, bytes: u64, took: Duration) {
         let rate = bytes.saturating_mul(1_000_000_000) / nanos(took).max(1);
         let old = self.rate.load(Ordering::Relaxed);

@@ -194,7 +194,10 @@ impl Work {
         if self.source.memtable.is_empty() {
             return Ok(());
         }
-        core.pressure.drained(self.source.memtable.bytes(), took);
+        // A flush takes some time however little it writes.
+        if self.source.memtable.bytes() >= core.options.memtable_full_bytes() / 2 {
+            core.pressure.drained(self.source.memtable.entry_bytes(), took);
+        }
         core.metrics.count_flush(bytes, took);
         let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
         core.emit(&Event::Flushed { log: self.source.log, tables, took });

@@ -23,6 +23,7 @@ use esker_vfs::os::memory::{HUGE_PAGE_BYTES, prefetch};
 use esker_vfs::os::region::Region;
 
 use super::entry::ENTRY_LINES;
+use super::first_read::FirstRead;
 use super::spare::SpareChunks;
 
 /// Chunks start on a cache line.
@@ -40,8 +41,11 @@ pub(super) struct Arena {
     chunks: Mutex<Chunks>,
     /// Bytes of all chunks, and what was counted beside them.
     bytes: AtomicU64,
+    /// Those of chunks for entries.
+    entry_bytes: AtomicU64,
     /// Bytes of pieces that nothing new will come to see.
     outgrown: AtomicU64,
+    first_read: FirstRead,
     /// Where the largest chunks come from and go to.
     spare: Option<Arc<SpareChunks>>,
 }
@@ -97,8 +101,14 @@ impl Drop for Arena {
 impl Arena {
     /// An arena without memory, which takes its largest chunks from the `spare` ones first.
     pub(super) fn new(spare: Option<Arc<SpareChunks>>) -> Self {
-        let (chunks, bytes, outgrown) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(0));
-        Arena { chunks, bytes, outgrown, spare }
+        Arena {
+            chunks: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            entry_bytes: AtomicU64::new(0),
+            outgrown: AtomicU64::new(0),
+            first_read: FirstRead::new(),
+            spare,
+        }
     }
 
     /// Count `bytes` that lie outside the chunks, but are held for this memtable.
@@ -111,6 +121,11 @@ impl Arena {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the chunks for entries. One relaxed load.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        self.entry_bytes.load(Ordering::Relaxed)
+    }
+
     /// Count `bytes` as held only for readers that are under way.
     pub(super) fn count_outgrown(&self, bytes: usize) {
         self.outgrown.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -119,6 +134,12 @@ impl Arena {
     /// Bytes of pieces counted as outgrown. One relaxed load.
     pub(super) fn outgrown(&self) -> u64 {
         self.outgrown.load(Ordering::Relaxed)
+    }
+
+    /// Whether anybody has read what lies here.
+    #[inline]
+    pub(super) fn first_read(&self) -> &FirstRead {
+        &self.first_read
     }
 
     /// A chunk of `bytes` bytes, if that is the length of long ones and the system, if none is spare, has one to give.
@@ -155,6 +176,8 @@ pub(super) struct ArenaWriter {
     free_bytes: usize,
     /// Bytes of all chunks this writer has taken.
     taken: usize,
+    /// Whether it is for entries.
+    of_entries: bool,
 }
 
 // SAFETY: `free` points into memory that `arena` owns and that no other writer hands out (invariant
@@ -162,9 +185,23 @@ pub(super) struct ArenaWriter {
 unsafe impl Send for ArenaWriter {}
 
 impl ArenaWriter {
-    /// A writer that takes its first chunk when it is first asked for a piece.
-    pub(super) fn new(arena: Arc<Arena>) -> Self {
-        ArenaWriter { arena, free: NonNull::dangling(), free_bytes: 0, taken: 0 }
+    /// A writer of entries that takes its first chunk when it is first asked for a piece.
+    pub(super) fn of_entries(arena: Arc<Arena>) -> Self {
+        ArenaWriter { of_entries: true, ..ArenaWriter::of_nodes(arena) }
+    }
+
+    /// The same for index nodes.
+    pub(super) fn of_nodes(arena: Arc<Arena>) -> Self {
+        ArenaWriter { arena, free: NonNull::dangling(), free_bytes: 0, taken: 0, of_entries: false }
+    }
+
+    /// A new chunk of `bytes` bytes (not 0).
+    fn grow(&mut self, bytes: usize) -> NonNull<u8> {
+        self.taken += bytes;
+        if self.of_entries {
+            self.arena.entry_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        self.arena.grow(bytes)
     }
 
     /// A piece of `layout.size()` bytes (not 0), uninitialised, alive as long as the arena.
@@ -204,12 +241,10 @@ impl ArenaWriter {
         };
         if layout.size() > shared / 4 {
             let size = layout.pad_to_align().size();
-            self.taken += size;
-            return self.arena.grow(size);
+            return self.grow(size);
         }
-        self.free = self.arena.grow(shared);
+        self.free = self.grow(shared);
         self.free_bytes = shared;
-        self.taken += shared;
         self.allocate(layout)
     }
 }

@@ -1,5 +1,5 @@
 //! The ordered index of one keyspace in one memtable: a B+tree in the arena with one writer and
-//! readers that never wait, never validate what they read and write nothing.
+//! readers that never wait, never validate what they read and (but for the first of a memtable) write nothing.
 //!
 //! A node has 14 slots of (head, entry); an inner node has a child to the right of each and one before
 //! them all. A *head* is the eight key bytes behind the prefix that all keys of the node's range share,
@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! 1. Once a permutation names a slot, the slot's head and entry never change. A slot's child pointer may
-//!    change (see 4). Nodes never go away before the arena does.
+//!    change (see 4). Nodes never go away before the arena does. (Before the first reader comes, there is nobody to see this
+//!    broken, and nodes that were replaced are used again: [`nodes`].)
 //! 2. A node covers a range of keys, given by the separators above it, and the leaves' ranges follow
 //!    each other without gap or overlap. All keys of the range share the node's `prefix_len` bytes.
 //! 3. A full node is replaced, not halved: its content goes to two new nodes, links and parent are
@@ -38,6 +39,7 @@
 mod descent;
 mod insert;
 mod node;
+mod nodes;
 mod pending;
 
 use std::sync::Arc;
@@ -94,10 +96,10 @@ impl Index {
         Index { root: Link::none(), last: Link::none(), arena }
     }
 
-    /// The leaf whose range holds `target`, with its permutation. If there is a `way` that leads there, it need not be gone
-    /// again; for a reader, one that was begun after its number was published.
+    /// The leaf whose range holds `target`, with its permutation, for the writer or a reader. If there is a `way` that leads there, it
+    /// need not be gone again; for a reader, one that was begun after its number was published.
     #[inline]
-    fn leaf<'a>(
+    fn leaf<'a, const WRITER: bool>(
         &'a self,
         target: InternalKey<'_>,
         way: Option<Way<'a>>,
@@ -105,18 +107,27 @@ impl Index {
         if let Some(leaf) = way.and_then(Way::leaf) {
             return Some((leaf, leaf.permutation()));
         }
-        let mut node = self.root.get()?;
+        let mut node = self.top::<WRITER>()?;
         for level in (0..node.level()).rev() {
-            node = node.child_seen_for(target);
+            node = if WRITER { node.child_for(target) } else { node.child_seen_for(target) };
             node.prefetch(level);
         }
         Some((node, node.permutation()))
     }
 
+    /// The top node, if there is one: where every way of the writer, or of a reader, begins.
+    #[inline]
+    fn top<const WRITER: bool>(&self) -> Option<NodeRef<'_>> {
+        if !WRITER {
+            self.arena.first_read().note();
+        }
+        self.root.get()
+    }
+
     /// The newest version of `target.user` with a number not above `target.seqno`.
     #[inline]
     pub(super) fn get(&self, target: InternalKey<'_>) -> Option<Entry<'_>> {
-        let (leaf, permutation) = self.leaf(target, None)?;
+        let (leaf, permutation) = self.leaf::<false>(target, None)?;
         let (rank, same_head) = leaf.find(permutation, target);
         let entry = if rank == permutation.count() {
             // The versions of one key may lie in two leaves.
@@ -132,7 +143,7 @@ impl Index {
     /// The first entry not before `target`, on the `way` there.
     #[inline]
     fn seek<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
-        let (leaf, permutation) = self.leaf(target, way)?;
+        let (leaf, permutation) = self.leaf::<false>(target, way)?;
         let (rank, _) = leaf.find(permutation, target);
         if rank == permutation.count() {
             return first_behind(leaf, target);
@@ -142,14 +153,14 @@ impl Index {
 
     /// The last entry before `target`, on the `way` there.
     fn seek_before<'a>(&'a self, target: InternalKey<'_>, way: Option<Way<'a>>) -> Option<Place<'a>> {
-        let (leaf, permutation) = self.leaf(target, way)?;
+        let (leaf, permutation) = self.leaf::<false>(target, way)?;
         let (rank, _) = leaf.find(permutation, target);
         Some(if rank == 0 { last_of(leaf.previous()?) } else { at(leaf, permutation, rank - 1) })
     }
 
     /// The first entry.
     fn first(&self) -> Option<Place<'_>> {
-        let mut node = self.root.get()?;
+        let mut node = self.top::<false>()?;
         while !node.is_leaf() {
             node = node.child(node.permutation(), 0);
         }
@@ -158,7 +169,7 @@ impl Index {
 
     /// The last entry.
     fn last(&self) -> Option<Place<'_>> {
-        let mut node = self.root.get()?;
+        let mut node = self.top::<false>()?;
         while !node.is_leaf() {
             let permutation = node.permutation();
             let child = node.child(permutation, permutation.count());
@@ -176,7 +187,7 @@ impl Index {
     /// The separators of the top two levels of nodes, in order.
     pub(super) fn separators(&self) -> Vec<&[u8]> {
         let mut keys = Vec::new();
-        if let Some(root) = self.root.get() {
+        if let Some(root) = self.top::<false>() {
             collect_separators(root, 1, &mut keys);
         }
         keys
@@ -421,7 +432,7 @@ impl Pinned {
     #[inline]
     pub(super) fn approach(&mut self, index: &Index, target: InternalKey<'_>, step: u8) {
         if step == 0 {
-            self.way = Way::begin(self.lasting(index));
+            self.way = Way::begin::<false>(self.lasting(index));
         }
         let Some(way) = &mut self.way else { return };
         match LEVELS_APART.checked_sub(step) {

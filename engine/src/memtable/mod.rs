@@ -21,6 +21,7 @@ mod cursor;
 mod directory;
 mod entry;
 mod filter;
+mod first_read;
 mod index;
 mod prepared_insert;
 mod spare;
@@ -46,9 +47,6 @@ use filter::{KeyFilter, KeyHash, PendingHashes};
 use index::{IndexWriter, Pending};
 pub(crate) use spare::SpareChunks;
 use tombstones::Tombstones;
-
-/// Bytes of index nodes and filter that there are for an entry, about.
-const INDEX_BYTES: u64 = 32;
 
 /// A filter takes one byte for so many of its memtable: about eight bits a key for entries of 116 bytes.
 const FILTER_SHARE: u64 = 128;
@@ -165,8 +163,7 @@ impl Memtable {
 
     /// How far a typical entry reaches.
     fn reach(&self) -> Reach {
-        let bytes = self.live_bytes().checked_div(self.entries()).unwrap_or_default();
-        Reach::of(bytes.saturating_sub(INDEX_BYTES))
+        Reach::of(self.entry_bytes().checked_div(self.entries()).unwrap_or_default())
     }
 
     /// Keys of `keyspace` that have about as many entries between any two, ascending: some hundreds at most, none if there
@@ -204,6 +201,12 @@ impl Memtable {
     #[inline]
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the chunks that entries lie in: of them it is nearest to what writers count as written. One relaxed load.
+    #[inline]
+    pub(crate) fn entry_bytes(&self) -> u64 {
+        self.arena.entry_bytes()
     }
 
     /// One entry more. For the writer: nobody else stores, so a load and a store lose nothing and need no locked

@@ -48,7 +48,7 @@ fn filtered() -> (Arc<Memtable>, MemtableWriter) {
     Memtable::build(Some(KeyFilter::new(8)), None)
 }
 
-/// [`beside_a_writer`], who fills what `make` makes by `insert`.
+/// [`beside_a_writer`], who fills what `make` makes by `insert`. The reader is not the first.
 fn beside(
     preemptions: usize,
     prefix: &str,
@@ -58,7 +58,19 @@ fn beside(
     insert: fn(&mut MemtableWriter, &[u8], SeqNo),
     read: Read,
 ) {
-    let keys: Keys = letters.chars().map(|letter| format!("{prefix}{letter}").into_bytes()).collect();
+    let keys = letters.chars().map(|letter| format!("{prefix}{letter}").into_bytes()).collect();
+    check(preemptions, keys, before, true, make, insert, read);
+}
+
+fn check(
+    preemptions: usize,
+    keys: Keys,
+    before: usize,
+    had_readers: bool,
+    make: fn() -> (Arc<Memtable>, MemtableWriter),
+    insert: fn(&mut MemtableWriter, &[u8], SeqNo),
+    read: Read,
+) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.max_branches = 20_000;
@@ -67,6 +79,9 @@ fn beside(
         let published = Arc::new(SnapshotList::new(SeqNo(before as u64)));
         for (key, n) in keys.iter().zip(1..).take(before) {
             insert(&mut writer, key, SeqNo(n));
+        }
+        if had_readers {
+            memtable.get(SPACE, &keys[0], SeqNo(1));
         }
         let writing = {
             let (published, keys) = (Arc::clone(&published), keys.clone());
@@ -97,6 +112,12 @@ fn gets(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
         let found = memtable.get(SPACE, key, SeqNo(upper));
         assert_eq!(found.map(|found| (found.seqno.0, found.value)), (n <= upper).then_some((n, &key[..])));
     }
+}
+
+/// The first key, which is always there.
+fn get_first(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
+    let found = memtable.get(SPACE, &keys[0], SeqNo(upper)).map(|found| found.value);
+    assert_eq!(found, Some(&keys[0][..]));
 }
 
 /// The same of those that the filter lets pass, and it lets pass all up to `upper`.
@@ -220,6 +241,18 @@ fn a_leaf_splits() {
     beside_a_writer(3, "", "bhafdc", 5, seek_one);
     for read in [gets, seeks, walks, walks_back] {
         beside_a_writer(2, "", "bhafdc", 5, read);
+    }
+}
+
+/// A leaf, the root or below it, is replaced, `a d h` by `a d | f h`, and would be what the next split makes a new leaf of,
+/// `d e`, but for a reader who looks for `a` in it.
+#[test]
+fn a_replaced_leaf_is_used_again() {
+    for (letters, before) in [("adhfeb", 3), ("adpkhfeb", 5)] {
+        for insert in [insert, insert_alone] {
+            let keys = letters.bytes().map(|letter| vec![letter]).collect();
+            check(2, keys, before, false, Memtable::new, insert, get_first);
+        }
     }
 }
 

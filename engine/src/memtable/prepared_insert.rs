@@ -30,6 +30,7 @@ impl MemtableWriter {
         keyspace: KeyspaceId,
         key: &'a [u8],
     ) -> PreparedInsert<'a> {
+        self.index.reclaim();
         let memtable = &*self.memtable;
         let mut hash = KeyHash::default();
         if let Some(filter) = &memtable.filter {

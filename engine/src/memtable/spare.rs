@@ -89,8 +89,15 @@ impl SpareChunks {
     /// Give all of them back to the system if none was taken since the last call.
     pub(crate) fn rest(&self) {
         if !self.taken.swap(false, Ordering::Relaxed) {
-            let _unused = std::mem::take(&mut *self.chunks.lock());
+            self.give_back();
         }
+    }
+
+    /// Give all of them back to the system: nobody is going to write for a while.
+    pub(crate) fn give_back(&self) {
+        self.taken.store(false, Ordering::Relaxed);
+        let unused = std::mem::take(&mut *self.chunks.lock());
+        drop(unused);
     }
 }
 

@@ -445,13 +445,73 @@ fn keys_in_order_are_copied_only_where_their_heads_are_alike() {
     let behind_a_prefix: KeyOf = |n| format!("a prefix longer than a head/{n:09}").into_bytes();
     for (key_of, copied) in [(numbers, false), (pairs, true), (behind_a_prefix, true)] {
         let (memtable, mut writer) = Memtable::new();
-        for n in 0..10_000 {
+        writer.insert(SPACE, &key_of(0), SeqNo(1), Kind::Put, b"");
+        // From now on what was copied stays, and is counted.
+        memtable.get(SPACE, b"", SeqNo::MAX);
+        for n in 1..10_000 {
             writer.insert(SPACE, &key_of(n), SeqNo(n + 1), Kind::Put, b"");
         }
         assert_eq!(memtable.live_bytes() < memtable.bytes(), copied, "{:?}", key_of(0));
         for n in 0..10_000 {
             let seen = memtable.get(SPACE, &key_of(n), SeqNo::MAX).map(|entry| entry.seqno);
             assert_eq!(seen, Some(SeqNo(n + 1)), "{:?}", key_of(n));
+        }
+    }
+}
+
+/// Up to the first read there is nobody who could be in a node that is replaced.
+#[test]
+fn replaced_nodes_are_used_again_until_somebody_reads() {
+    const ROWS: u64 = if cfg!(miri) { 500 } else { 20_000 };
+    type Put = fn(&mut MemtableWriter, std::ops::Range<u64>);
+    type Read = fn(&Arc<Memtable>);
+    fn key_of(n: u64) -> [u8; 8] {
+        n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+    }
+    let alone: Put = |writer, rows| {
+        for n in rows {
+            let key = key_of(n);
+            let mut insertion = writer.begin_insert(SPACE, &key);
+            insertion.prefetch_leaf();
+            insertion.insert(SeqNo(n + 1), Kind::Put, &key);
+        }
+    };
+    let together: Put = |writer, rows| {
+        let mut writes = writer.writes();
+        rows.for_each(|n| writes.insert(SPACE, &key_of(n), SeqNo(n + 1), Kind::Put, &key_of(n)));
+    };
+    let check = |memtable: &Arc<Memtable>, rows: u64| {
+        for n in 0..rows {
+            let found = memtable.get(SPACE, &key_of(n), SeqNo::MAX).map(|found| (found.seqno, found.value));
+            assert_eq!(found, Some((SeqNo(n + 1), &key_of(n)[..])));
+        }
+        let mut keys: Vec<_> = (0..rows).map(key_of).collect();
+        keys.sort_unstable();
+        let mut cursor = memtable.cursor(SPACE);
+        cursor.seek_first().expect("moves");
+        for key in keys {
+            assert_eq!(cursor.key(), key);
+            cursor.next().expect("moves");
+        }
+        assert!(!cursor.valid());
+    };
+    let reads: [Read; 4] = [
+        |memtable| assert!(memtable.get(SPACE, b"", SeqNo::MAX).is_none()),
+        |memtable| memtable.cursor(SPACE).seek_first().expect("moves"),
+        |memtable| memtable.cursor(SPACE).seek_last().expect("moves"),
+        |memtable| memtable.cursor(SPACE).approach(InternalKey::before_all(b""), 0),
+    ];
+    for put in [alone, together] {
+        for read in reads {
+            let (memtable, mut writer) = Memtable::new();
+            put(&mut writer, 0..ROWS);
+            assert_eq!(memtable.live_bytes(), memtable.bytes(), "nothing is left over");
+            let unread = memtable.bytes();
+            read(&memtable);
+            put(&mut writer, ROWS..2 * ROWS);
+            assert!(memtable.live_bytes() < memtable.bytes(), "what is replaced beside a reader stays");
+            assert!(memtable.bytes() - unread > unread, "{} bytes, then {}", unread, memtable.bytes());
+            check(&memtable, 2 * ROWS);
         }
     }
 }

@@ -96,7 +96,7 @@ fn backlog(sealed: usize, l0_depth: usize) -> Backlog {
 fn a_slowdown_grows_from_nothing() {
     let memory = |options: &DatabaseOptions, thousandths: u64| {
         let sealed = usize::try_from(thousandths / 1000).expect("few");
-        slowdown(options, backlog(sealed, 0), thousandths % 1000 * MIB / 1000).0
+        slowdown(options, backlog(sealed, 0), thousandths % 1000 * options.memtable_full_bytes() / 1000).0
     };
     for most in [1, 2, 3, 16] {
         let (options, all) = (options(most), (most as u64 + 1) * 1000);
@@ -122,6 +122,7 @@ fn a_slowdown_grows_from_nothing() {
 fn slower_flushes_stop_nobody() {
     for sealed_max in [1, 2, 3, 8] {
         let options = options(sealed_max);
+        let full = options.memtable_full_bytes();
         let pressure = pressure();
         let flush = Duration::from_millis(30);
         let (mut sealed, mut active, mut now) = (0, 0, Duration::ZERO);
@@ -130,16 +131,16 @@ fn slower_flushes_stop_nobody() {
         while now < Duration::from_secs(3) {
             if flushed_at.is_some_and(|at| at <= now) {
                 sealed -= 1;
-                pressure.drained(MIB, flush);
+                pressure.drained(full, flush);
                 flushed_at = (sealed > 0).then(|| now + flush);
             }
-            if active >= MIB && sealed == sealed_max {
+            if active >= full && sealed == sealed_max {
                 let at = flushed_at.expect("a flush is under way");
                 stopped += at.saturating_sub(now);
                 now = at;
                 continue;
             }
-            if active >= MIB {
+            if active >= full {
                 (sealed, active) = (sealed + 1, 0);
                 flushed_at = flushed_at.or(Some(now + flush));
             }
@@ -152,7 +153,7 @@ fn slower_flushes_stop_nobody() {
         }
         assert!(stopped <= Duration::from_millis(12), "{sealed_max}: stopped for {stopped:?}");
         // Flushes hardly ran out of work: of a single memtable, while that was filled again.
-        let drained = 3_000 / 30 * MIB;
+        let drained = 3_000 / 30 * full;
         assert!(written >= drained / 100 * 98, "{sealed_max}: {written} bytes of {drained}");
     }
 }

@@ -15,10 +15,10 @@ pub(super) struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// At the root of `index`, if it has one.
+    /// At the root of `index`, if it has one, for the writer or a reader.
     #[inline]
-    pub(super) fn begin(index: &'a Index) -> Option<Self> {
-        let node = index.root.get()?;
+    pub(super) fn begin<const WRITER: bool>(index: &'a Index) -> Option<Self> {
+        let node = index.top::<WRITER>()?;
         Some(Way { node, level: node.level() })
     }
 
@@ -60,7 +60,7 @@ impl<'a> Descent<'a> {
     #[inline]
     pub(in super::super) fn begin(index: &'a Index, key: InternalKey<'_>) -> Self {
         let in_order = index.last.get().is_none_or(|last| last.ends_before(key));
-        Descent { index, way: if in_order { None } else { Way::begin(index) } }
+        Descent { index, way: if in_order { None } else { Way::begin::<true>(index) } }
     }
 
     /// Whether the key came behind all others when this began.

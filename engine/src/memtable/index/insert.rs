@@ -12,6 +12,7 @@ use super::super::spare::SpareChunks;
 use super::Index;
 use super::descent::Descent;
 use super::node::{NodeRef, Permutation, SLOTS};
+use super::nodes::Nodes;
 
 /// The most levels a tree can have. Every level but the top multiplies the leaves by seven or so, and
 /// there are fewer than 2^48 of them.
@@ -21,7 +22,7 @@ const LEVELS_MAX: usize = 24;
 #[derive(Debug)]
 pub(in super::super) struct IndexWriter {
     entries: ArenaWriter,
-    nodes: ArenaWriter,
+    nodes: Nodes,
     arena: Arc<Arena>,
 }
 
@@ -59,8 +60,8 @@ impl IndexWriter {
     pub(in super::super) fn new(spare: Option<Arc<SpareChunks>>) -> (Arc<Arena>, IndexWriter) {
         let arena = Arc::new(Arena::new(spare));
         let writer = IndexWriter {
-            entries: ArenaWriter::new(Arc::clone(&arena)),
-            nodes: ArenaWriter::new(Arc::clone(&arena)),
+            entries: ArenaWriter::of_entries(Arc::clone(&arena)),
+            nodes: Nodes::new(Arc::clone(&arena)),
             arena: Arc::clone(&arena),
         };
         (arena, writer)
@@ -80,9 +81,15 @@ impl IndexWriter {
         unsafe { Entry::write(&mut self.entries, key, kind, value) }
     }
 
+    /// Use nodes again that were replaced, if nobody has read them. The caller keeps no [`Descent`], or has done with it.
+    #[inline]
+    pub(in super::super) fn reclaim(&mut self) {
+        self.nodes.reclaim();
+    }
+
     /// Let `entry`, which was written for the index of `descent`, be found. No entry there has the same internal key,
     /// `key`. The descent need not have come to the leaf, nor need that be the right one still: only full ones are
-    /// replaced, or give range away.
+    /// replaced, or give range away, and none is used again before [`reclaim`](Self::reclaim).
     #[inline]
     pub(in super::super) fn link<'a>(
         &mut self,
@@ -93,7 +100,9 @@ impl IndexWriter {
         let index = descent.index;
         let leaf = match descent.way {
             None if self.append(index, key, entry) => return,
-            way => index.leaf(key, way).expect("an index that nothing can be appended to has a root").0,
+            way => {
+                index.leaf::<true>(key, way).expect("an index that nothing can be appended to has a root").0
+            }
         };
         let permutation = leaf.permutation();
         if permutation.count() == SLOTS {
@@ -126,16 +135,10 @@ impl IndexWriter {
     /// The first entry: a root that is a leaf.
     #[cold]
     fn plant(&mut self, index: &Index, entry: Entry<'_>) {
-        let leaf = self.node(index, 0, 0);
+        let leaf = self.nodes.make(index, 0, 0);
         leaf.add(0, leaf.head_of(entry.key()), entry, None);
         index.last.set(leaf);
         index.root.set(leaf);
-    }
-
-    fn node<'a>(&mut self, _index: &'a Index, level: u8, prefix_len: u16) -> NodeRef<'a> {
-        // SAFETY: `index` holds the arena (callers come through `insert`, which checked that it is this
-        // writer's), so the node lives for `'a`.
-        unsafe { NodeRef::new(&mut self.nodes, level, prefix_len) }
     }
 
     /// Insert `entry` where the leaf is full, or was when it was looked for.
@@ -168,7 +171,7 @@ impl IndexWriter {
             old = step.node;
             split = above;
         }
-        let root = self.node(index, split.left.level() + 1, 0);
+        let root = self.nodes.make(index, split.left.level() + 1, 0);
         root.set_child(Permutation::sorted(0), 0, split.left);
         root.add(0, root.head_of(split.separator.key()), split.separator, Some(split.right));
         index.root.set(root);
@@ -196,7 +199,7 @@ impl IndexWriter {
         let cut = if in_order { SLOTS } else { items.len() / 2 };
         let separator = items[cut].entry;
         let right = self.fill(index, node, (Some(separator), end), &items[cut..]);
-        self.arena.count_outgrown(node.bytes());
+        self.nodes.replaced(node);
         let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
         (Split { left, separator, right }, in_order)
     }
@@ -229,7 +232,7 @@ impl IndexWriter {
             node.set_appended();
             node
         } else {
-            self.arena.count_outgrown(node.bytes());
+            self.nodes.replaced(node);
             let left = self.fill(index, node, (start, Some(separator)), &items[..cut]);
             let first = if rank == 0 { split.left } else { node.child(permutation, 0) };
             left.set_child(Permutation::sorted(0), 0, first);
@@ -251,7 +254,7 @@ impl IndexWriter {
             [first, .., last] => prefix_for(like, bounds, (first.head, last.head)),
             [only] => prefix_for(like, bounds, (only.head, only.head)),
         };
-        let node = self.node(index, like.level(), longer.unwrap_or(like.prefix_len()));
+        let node = self.nodes.make(index, like.level(), longer.unwrap_or(like.prefix_len()));
         for (rank, item) in items.iter().enumerate() {
             let head = if longer.is_some() { node.head_of(item.entry.key()) } else { item.head };
             node.add(rank, head, item.entry, item.child);

@@ -14,7 +14,6 @@ use esker_base::key::head;
 use esker_base::sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU64};
 use esker_vfs::os::memory::prefetch;
 
-use super::super::arena::ArenaWriter;
 use super::super::entry::{Entry, Reach};
 
 /// Entries of a leaf, separators of an inner node. Models explore a smaller tree.
@@ -136,7 +135,7 @@ impl PartialEq for NodeRef<'_> {
 }
 
 /// What a node of `level` takes.
-fn layout(level: u8) -> Layout {
+pub(super) fn layout(level: u8) -> Layout {
     if level == 0 { Layout::new::<Node>() } else { Layout::new::<Inner>() }
 }
 
@@ -144,8 +143,8 @@ impl<'a> NodeRef<'a> {
     /// A new node without slots. `'a` is the caller's to choose.
     ///
     /// # Safety
-    /// `'a` must not outlive the arena of `writer`.
-    pub(super) unsafe fn new(writer: &mut ArenaWriter, level: u8, prefix_len: u16) -> NodeRef<'a> {
+    /// `at` is a piece of `layout(level)` that nobody else uses, and outlives `'a`.
+    pub(super) unsafe fn new(at: NonNull<u8>, level: u8, prefix_len: u16) -> NodeRef<'a> {
         let node = Node {
             permutation: AtomicU64::new(0),
             prefix_len,
@@ -156,8 +155,7 @@ impl<'a> NodeRef<'a> {
             before: Link::none(),
             after: Link::none(),
         };
-        let at = writer.allocate(layout(level));
-        // SAFETY: the piece is fresh, large enough and aligned for the type that is written.
+        // SAFETY: by the caller's word the piece is large enough and aligned for the type that is written, and nobody else's.
         unsafe {
             if level == 0 {
                 at.cast::<Node>().write(node);
@@ -195,9 +193,9 @@ impl<'a> NodeRef<'a> {
         self.node().level
     }
 
-    /// Bytes of memory the node takes.
-    pub(super) fn bytes(self) -> usize {
-        layout(self.level()).size()
+    /// Where it lies.
+    pub(super) fn memory(self) -> NonNull<u8> {
+        self.at.cast()
     }
 
     /// How many bytes all keys of the node's range share.

@@ -35,8 +35,11 @@ impl<'a> Pending<'a> {
         value: &[u8],
     ) {
         let entry = writer.write(index, key, kind, value);
-        if self.count == 0 && writer.append(index, key, entry) {
-            return;
+        if self.count == 0 {
+            writer.reclaim();
+            if writer.append(index, key, entry) {
+                return;
+            }
         }
         self.entries[self.count] = Some((index, entry));
         self.count += 1;
@@ -55,6 +58,7 @@ impl<'a> Pending<'a> {
 
     #[inline(never)]
     fn settle_some(&mut self, writer: &mut IndexWriter) {
+        writer.reclaim();
         let pending = &self.entries[..self.count];
         self.count = 0;
         let mut descents = [None; TOGETHER];
