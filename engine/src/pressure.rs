@@ -38,7 +38,7 @@ const L0_DRAIN: u64 = 4;
 /// What writers wait for.
 const FLUSH: &str = "a flush";
 const COMPACTION: &str = "a compaction of level 0";
-/// The drain rate assumed before any flush or compaction was measured, in bytes a second.
+/// The drain rate assumed before any flush was measured, in bytes a second.
 const RATE_UNKNOWN: u64 = 64 << 20;
 
 impl Core {

@@ -7,7 +7,8 @@
 //! Invariants:
 //! 1. A chunk is neither moved nor freed before its arena is dropped; a piece handed out therefore
 //!    stays where it is for as long as somebody holds the `Arc<Arena>`.
-//! 2. Pieces do not overlap, and an `ArenaWriter` hands each out once.
+//! 2. Pieces do not overlap, and an `ArenaWriter` hands each out once. (What an index does with a node's piece that nobody sees
+//!    any more is its own affair.)
 //!
 //! Threads: an `ArenaWriter` belongs to one thread at a time (`&mut`). The chunk list is behind a
 //! mutex that is taken once a chunk, never by readers. `bytes` may be read by anyone.

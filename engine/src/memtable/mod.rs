@@ -11,8 +11,9 @@
 //!    covers; a reader loads its number (acquire) before it calls `get`, `seek*` or `tombstones`, and
 //!    then finds every entry and tombstone up to that number. It may also meet newer ones, and passes
 //!    over them.
-//! 3. Nothing is changed or freed before the memtable is dropped as a whole; then its memory goes on to the next
-//!    ([`spare`]).
+//! 3. Nothing that a reader may have come to is changed or freed before the memtable is dropped as a whole; then its memory
+//!    goes on to the next ([`spare`]). Until the first reader comes, index nodes that were replaced are used again
+//!    ([`first_read`]).
 //!
 //! Durability: none of its own; the log segment of the same number holds the same writes.
 
