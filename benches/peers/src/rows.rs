@@ -223,6 +223,7 @@ pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "counter keys: full scan, reverse, after 15 s of reads", Show::Millions, "M rows/s"),
     ("", "prefix of 10 rows", Show::Thousands, "k/s"),
     ("", "prefix of 1,000 rows", Show::Thousands, "k/s"),
+    ("", "10 rows by a new reader", Show::Thousands, "k/s"),
     ("", "keys-only scan", Show::Millions, "M rows/s"),
     ("", "the same with values", Show::Millions, "M rows/s"),
     ("", "one writer, one scanner: rows scanned", Show::Millions, "M rows/s"),

@@ -27,6 +27,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
 
     prefixes(bench, &store, "prefix of 10 rows", rows, FEW_PREFIX)?;
     prefixes(bench, &store, "prefix of 1,000 rows", rows, MANY_PREFIX)?;
+    by_new_readers(bench, &store, rows)?;
     keys_only(bench, &store, rows)?;
     beside_a_writer(bench, &store, &values, rows)?;
     store.close()
@@ -69,6 +70,25 @@ fn prefixes<S: Store>(bench: &Bench, store: &S, workload: &str, rows: u64, bytes
     let figure = measure.done(scans)?;
     black_box(sum);
     expect(seen == scans * length, || format!("{workload}: {seen} rows in {scans} scans"))?;
+    emit(&figure)
+}
+
+/// Ten rows from one drawn at random on, each time by a reader that is made for it: what it takes to begin a walk where there is
+/// no cursor to be moved.
+fn by_new_readers<S: Store>(bench: &Bench, store: &S, rows: u64) -> Result<()> {
+    let walks = bench.rows * 4 / 100;
+    // Those behind it are there as well.
+    let mut draw = Draw::new(rows - 10, 153);
+    let measure = bench.measure("10 rows by a new reader")?;
+    let (mut seen, mut sum) = (0, 0u64);
+    for _ in 0..walks {
+        let from = grouped_key(draw.next());
+        let see = |key: &[u8], value: &[u8]| sum += read_ends(key, value);
+        seen += store.reader()?.scan(Some(&from), Direction::Forward, 10, see)?;
+    }
+    let figure = measure.done(walks)?;
+    black_box(sum);
+    expect(seen == walks * 10, || format!("new readers: {seen} rows in {walks} walks"))?;
     emit(&figure)
 }
 
