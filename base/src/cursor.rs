@@ -68,9 +68,9 @@ pub trait Cursor {
     fn pass_overwritten(&mut self, _seqno: SeqNo) -> u64 {
         0
     }
-    /// The entry on which the cursor stands, if it is known to be a row ([`Stepped::is_row`]).
+    /// The entry on which the cursor stands in a walk forward, or `back`, if it is known to be a row ([`Stepped::is_row`]).
     #[inline]
-    fn known_row(&self) -> Option<Stepped<'_>> {
+    fn known_row(&self, _back: bool) -> Option<Stepped<'_>> {
         None
     }
     /// Whether the preceding entry is known to have another user key: this one is then the newest version
@@ -115,8 +115,8 @@ pub struct Stepped<'a> {
     pub key: &'a [u8],
     /// Its value or operand.
     pub value: &'a [u8],
-    /// The cursor knows that the scan it serves sees this entry and wants it: a put, not newer than the scan, in its
-    /// bounds; and that it has nothing newer of the same key. False where it does not know.
+    /// The cursor knows that the scan it serves sees this entry and wants it: a put, not newer than the scan, and not beyond the end
+    /// of its bounds to which the step went; and that it has nothing newer of the same key. False where it does not know.
     pub is_row: bool,
 }
 

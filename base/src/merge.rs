@@ -314,7 +314,8 @@ impl<C: Cursor> Merge<C> {
     /// The current entry, if the leader knows that it is a row ([`is_row`](crate::cursor::Stepped::is_row)).
     #[inline]
     pub fn known_row(&self) -> Option<Lent> {
-        if self.valid { self.leading().known_row().map(Lent::from) } else { None }
+        let back = self.direction == Direction::Backward;
+        if self.valid { self.leading().known_row(back).map(Lent::from) } else { None }
     }
 
     /// Keep the first error; from it on the merge stands nowhere.

@@ -1,7 +1,10 @@
 //! What everyone above knows of a table without reading it: the manifest stores this, so that opening
 //! a database reads no table.
 
+use std::ops::Bound;
+
 use crate::blob::BlobRef;
+use crate::bounds::Bounds;
 use crate::{FileNumber, KeyspaceId, SeqNo};
 
 /// The user keys a table may hold, range tombstones included.
@@ -30,6 +33,16 @@ impl KeyBounds {
             std::cmp::Ordering::Equal => self.largest_exclusive,
             std::cmp::Ordering::Greater => false,
         }
+    }
+
+    /// Whether some key may lie inside these and `bounds`.
+    pub fn meets(&self, bounds: &Bounds) -> bool {
+        let starts_past_end = bounds.past_end(&self.smallest);
+        let ends_before_start = match &bounds.start {
+            Bound::Unbounded => false,
+            Bound::Included(start) | Bound::Excluded(start) => self.ends_before(start),
+        };
+        !starts_past_end && !ends_before_start
     }
 
     /// Whether some key lies inside both.

@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::get::View;
 use crate::options::KeyspaceOptions;
 use crate::reader::Reader;
-use crate::scan::{RowCursor, Scan};
+use crate::scan::{RowCursor, Scan, bounds_of, bounds_of_prefix};
 use crate::snapshot::Snapshot;
 use crate::{Database, Key, Value};
 
@@ -294,14 +294,12 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        let view = self.reader().map(|reader| reader.scan_view());
-        Scan::new(view, crate::scan::bounds_of(&range))
+        Scan::new(self.scan_view(), bounds_of(&range))
     }
 
     /// The rows whose keys start with `prefix`. An iterator from both ends; errs as [`Keyspace::range`] does.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        let view = self.reader().map(|reader| reader.scan_view());
-        Scan::new(view, crate::scan::bounds_of_prefix(prefix.as_ref()))
+        Scan::new(self.scan_view(), bounds_of_prefix(prefix.as_ref()))
     }
 
     /// All rows. An iterator from both ends; errs as [`Keyspace::range`] does.
@@ -329,7 +327,7 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cursor(&self) -> Result<RowCursor> {
-        self.reader()?.cursor()
+        self.cursor_over::<&[u8]>(..)
     }
 
     /// A repositionable, lending cursor over the rows in `range`: it stands nowhere outside it.
@@ -351,7 +349,7 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cursor_over<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<RowCursor> {
-        self.reader()?.cursor_over(range)
+        RowCursor::new(self.scan_view()?, bounds_of(&range))
     }
 
     /// The keyspace at this moment, for several reads that must agree, and to learn what they cost. Reads nothing by itself.
@@ -425,7 +423,7 @@ impl Keyspace {
     /// About how many bytes of tables the keys in `range` take, as stored. Memory is not counted;
     /// errs by up to a block at each end of each table.
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.reader()?.approximate_size(&crate::scan::bounds_of(&range))
+        self.reader()?.approximate_size(&bounds_of(&range))
     }
 
     /// Compact everything in `range` down to its last level, dropping what is dead and no snapshot sees, and return when
@@ -445,7 +443,7 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        self.core().compact_range(self.id(), &crate::scan::bounds_of(&range))
+        self.core().compact_range(self.id(), &bounds_of(&range))
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

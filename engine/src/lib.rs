@@ -59,6 +59,7 @@ mod rows;
 mod run_cursor;
 pub mod salvage;
 mod scan;
+mod scan_view;
 mod snapshot;
 mod snapshot_list;
 mod source;

@@ -12,7 +12,7 @@ use esker_base::{KeyspaceId, OpCost};
 /// Stripes of the read counters; threads beyond share.
 const STRIPES: usize = 16;
 
-/// One get of so many speaks for all, and one short walk. A prime, since what callers do in turns mostly has a period of few
+/// One get of so many speaks for all, and one scan. A prime, since what callers do in turns mostly has a period of few
 /// reads, or of a power of two or ten.
 const SAMPLED: u64 = 61;
 
@@ -24,7 +24,7 @@ const BUCKETS: usize = 40;
 #[repr(align(128))]
 struct Stripe {
     gets: AtomicU64,
-    walks: AtomicU64,
+    scans: AtomicU64,
     filter_negatives: AtomicU64,
     filter_false_positives: AtomicU64,
     blocks_from_cache: AtomicU64,
@@ -159,9 +159,9 @@ impl Metrics {
         times
     }
 
-    /// A short walk ends. Like a get it speaks for others every so often: for how many.
-    pub(crate) fn count_walk(&self) -> u64 {
-        sampled(&self.stripes[stripe_of_this_thread()].walks, 1)
+    /// A scan is made. Like a get it speaks for others every so often: for how many.
+    pub(crate) fn count_scan(&self) -> u64 {
+        sampled(&self.stripes[stripe_of_this_thread()].scans, 1)
     }
 
     /// A commit. In the commit queue's turn, where nobody else counts any: so a load and a store lose nothing and need

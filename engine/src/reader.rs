@@ -11,7 +11,8 @@ use esker_manifest::{KeyspaceState, Level, TableHandle};
 
 use crate::get::View;
 use crate::keyspace::Keyspace;
-use crate::scan::{RowCursor, Scan, ScanView, bounds_of, bounds_of_prefix, touches};
+use crate::scan::{RowCursor, Scan, bounds_of, bounds_of_prefix};
+use crate::scan_view::ScanView;
 use crate::snapshot::Snapshot;
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
@@ -48,6 +49,42 @@ impl Keyspace {
         };
         Ok(read(&view))
     }
+
+    /// What a reader of this moment keeps, and how far it sees.
+    fn moment(&self) -> Result<(Arc<SuperVersion>, SeqNo)> {
+        let core = self.core();
+        core.health.check_open()?;
+        let too_early = planted::is(Planted::NumberFirst).then(|| core.snapshots.visible());
+        let superversion = core.current.load_full();
+        let read_seqno = too_early.unwrap_or_else(|| superversion.read_seqno(&core.snapshots));
+        Ok((superversion, read_seqno))
+    }
+
+    /// The keyspace as it is now, for a scan: what a [`Reader`] would give, without the reference counts of one.
+    pub(crate) fn scan_view(&self) -> Result<ScanView> {
+        let (superversion, read_seqno) = self.moment()?;
+        self.view_of(superversion, read_seqno, None)
+    }
+
+    /// The keyspace as `superversion` has it, up to `read_seqno`, for a scan.
+    pub(crate) fn view_of(
+        &self,
+        superversion: Arc<SuperVersion>,
+        read_seqno: SeqNo,
+        pin: Option<Arc<Pin>>,
+    ) -> Result<ScanView> {
+        let view = ScanView::new(superversion, self.id(), read_seqno).ok_or_else(|| self.gone())?;
+        let core = self.core();
+        Ok(ScanView {
+            operator: self.operator().cloned(),
+            _pin: pin,
+            fill_cache: true,
+            core: Arc::downgrade(core),
+            dead_run: core.options.dead_run,
+            speaks_for: core.metrics.count_scan(),
+            ..view
+        })
+    }
 }
 
 impl std::fmt::Debug for Reader {
@@ -61,11 +98,7 @@ impl std::fmt::Debug for Reader {
 
 impl Reader {
     pub(crate) fn now(keyspace: &Keyspace) -> Result<Self> {
-        let core = keyspace.core();
-        core.health.check_open()?;
-        let too_early = planted::is(Planted::NumberFirst).then(|| core.snapshots.visible());
-        let superversion = core.current.load_full();
-        let read_seqno = too_early.unwrap_or_else(|| superversion.read_seqno(&core.snapshots));
+        let (superversion, read_seqno) = keyspace.moment()?;
         Self::new(keyspace, superversion, read_seqno, None)
     }
 
@@ -98,18 +131,9 @@ impl Reader {
         }
     }
 
-    pub(crate) fn scan_view(&self) -> ScanView {
-        ScanView {
-            superversion: Arc::clone(&self.superversion),
-            keyspace: self.keyspace.id(),
-            tree: Arc::clone(&self.state.tree),
-            operator: self.keyspace.operator().cloned(),
-            read_seqno: self.read_seqno,
-            own: None,
-            _pin: self.pin.clone(),
-            fill_cache: true,
-            core: Arc::downgrade(self.keyspace.core()),
-        }
+    pub(crate) fn scan_view(&self) -> Result<ScanView> {
+        let superversion = Arc::clone(&self.superversion);
+        self.keyspace.view_of(superversion, self.read_seqno, self.pin.clone())
     }
 
     /// The value of `key`.
@@ -175,12 +199,12 @@ impl Reader {
 
     /// The rows in `range`.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        Scan::new(Ok(self.scan_view()), bounds_of(&range))
+        Scan::new(self.scan_view(), bounds_of(&range))
     }
 
     /// The rows whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        Scan::new(Ok(self.scan_view()), bounds_of_prefix(prefix.as_ref()))
+        Scan::new(self.scan_view(), bounds_of_prefix(prefix.as_ref()))
     }
 
     /// All rows.
@@ -206,14 +230,14 @@ impl Reader {
 
     /// A repositionable, lending cursor over the rows in `range`: it stands nowhere outside it.
     pub fn cursor_over<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<RowCursor> {
-        RowCursor::new(self.scan_view(), bounds_of(&range))
+        RowCursor::new(self.scan_view()?, bounds_of(&range))
     }
 
     /// See [`Keyspace::approximate_size`].
     pub(crate) fn approximate_size(&self, bounds: &Bounds) -> Result<u64> {
         let mut bytes = 0;
         let tables = self.state.tree.levels.iter().flat_map(Level::tables);
-        for table in tables.filter(|table| touches(bounds, &table.meta.bounds)) {
+        for table in tables.filter(|table| table.meta.bounds.meets(bounds)) {
             let within = bytes_within(table, bounds)?;
             // Of its values in blob files as large a part as of the table.
             let apart: u64 = table.meta.blobs.iter().map(|part| part.value_bytes).sum();

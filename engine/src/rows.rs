@@ -41,7 +41,8 @@ use self::lent::Standing;
 use self::progress::{Progress, disorder};
 use crate::get::{CHAIN_BYTES_MAX, count_operand};
 use crate::operators;
-use crate::source::{Source, SourceInfo};
+use crate::scan_view::ScanView;
+use crate::source::{Source, SourceInfo, Sources};
 use crate::transaction::OWN;
 
 /// After this many tombstones in a row more are expected: what it takes to pass them faster ([`Merge::pass_hiding`]) costs
@@ -160,19 +161,29 @@ enum Walk {
 }
 
 impl Rows {
+    /// Those of `view` within `bounds`.
+    pub(crate) fn of(view: &Arc<ScanView>, bounds: Arc<Bounds>) -> Result<Rows> {
+        let sources = Sources::of(view, &bounds, None)?;
+        let own = view.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
+        let sight = Sight { read_seqno: view.read_seqno, own };
+        let mut rows = Rows::new(sources, sight, bounds, view.operator.clone());
+        rows.belong_to(view);
+        Ok(rows)
+    }
+
     pub(crate) fn new(
-        sources: Vec<(Source, SourceInfo)>,
+        sources: Sources,
         sight: Sight,
         bounds: Arc<Bounds>,
         operator: Option<Arc<dyn MergeOperator>>,
     ) -> Self {
-        let (sources, infos): (Vec<Source>, Vec<SourceInfo>) = sources.into_iter().unzip();
+        let Sources { cursors, infos } = sources;
         let has_tombstones = infos.iter().any(|info| !info.tombstones.is_empty());
         let cost = OpCost { calls: 1, ..OpCost::default() };
         let fragments = infos.iter().flat_map(|info| &info.tombstones).map(|t| t.list().len()).sum();
         Rows {
-            progress: Progress::new(sources.len(), fragments),
-            merge: Merge::new(sources),
+            progress: Progress::new(cursors.len(), fragments),
+            merge: Merge::new(cursors),
             infos,
             has_tombstones,
             sight,
@@ -207,24 +218,24 @@ impl Rows {
         self.progress.begin();
     }
 
-    /// What the walk has cost since the last call.
-    pub(crate) fn take_cost(&mut self) -> OpCost {
-        let mut cost = std::mem::take(&mut self.cost);
-        self.merge.drain_cost(&mut cost);
-        cost
+    /// What all walks have cost so far.
+    pub(crate) fn cost(&mut self) -> OpCost {
+        self.merge.drain_cost(&mut self.cost);
+        self.cost
     }
 
     /// Stand on the first row within the bounds.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
-        match self.bounds.start.clone() {
+        let bounds = Arc::clone(&self.bounds);
+        match &bounds.start {
             Bound::Unbounded => self.anew(|rows| {
                 rows.merge.seek_first()?;
                 rows.find_forward(false)
             }),
-            Bound::Included(start) => self.seek(&start),
+            Bound::Included(start) => self.seek(start),
             Bound::Excluded(start) => self.anew(|rows| {
-                rows.merge.seek(InternalKey::new(&start, SeqNo::ZERO))?;
-                rows.set_key(&start);
+                rows.merge.seek(InternalKey::new(start, SeqNo::ZERO))?;
+                rows.set_key(start);
                 rows.find_forward(true)
             }),
         }
@@ -232,14 +243,15 @@ impl Rows {
 
     /// Stand on the last row within the bounds.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
-        match self.bounds.end.clone() {
+        let bounds = Arc::clone(&self.bounds);
+        match &bounds.end {
             Bound::Unbounded => self.anew(|rows| {
                 rows.merge.seek_last()?;
                 rows.find_reverse()
             }),
-            Bound::Included(end) => self.seek_for_prev(&end),
+            Bound::Included(end) => self.seek_for_prev(end),
             Bound::Excluded(end) => self.anew(|rows| {
-                rows.merge.seek_before(InternalKey::before_all(&end))?;
+                rows.merge.seek_before(InternalKey::before_all(end))?;
                 rows.find_reverse()
             }),
         }

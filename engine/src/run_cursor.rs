@@ -12,15 +12,18 @@ use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_manifest::SortedRun;
 use esker_sstable::{BlobReader, CursorOptions, TableCursor};
 
+use crate::scan_view::ScanView;
+
 /// See the module.
 pub(crate) struct RunCursor {
-    run: SortedRun,
+    /// Has the run.
+    view: Arc<ScanView>,
+    level: usize,
+    index: usize,
     /// The run's tables that are walked over.
     range: Range<usize>,
-    options: CursorOptions,
-    /// What the scan asks for and sees; see [`TableCursor::serving`].
+    /// What the scan asks for; see [`TableCursor::serving`].
     bounds: Arc<Bounds>,
-    read_seqno: SeqNo,
     /// The table that `cursor` walks over.
     at: usize,
     /// The table that a seek will need, which was approached.
@@ -33,28 +36,38 @@ pub(crate) struct RunCursor {
     tables: u64,
 }
 
+/// Where in a view's tree a run lies.
+#[derive(Clone, Copy)]
+pub(crate) struct RunPlace<'a> {
+    pub(crate) view: &'a Arc<ScanView>,
+    pub(crate) level: usize,
+    /// Which of the level's runs it is.
+    pub(crate) index: usize,
+}
+
 impl RunCursor {
-    /// A cursor over the tables `range` of `run`.
-    pub(crate) fn new(
-        run: SortedRun,
-        range: Range<usize>,
-        options: CursorOptions,
-        bounds: Arc<Bounds>,
-        read_seqno: SeqNo,
-    ) -> Self {
-        assert!(range.end <= run.tables().len(), "tables of the run");
-        RunCursor {
-            run,
+    /// A cursor over the tables `range` of the run at `place`, for a scan of `bounds`.
+    pub(crate) fn new(place: RunPlace<'_>, range: Range<usize>, bounds: Arc<Bounds>) -> Self {
+        let RunPlace { view, level, index } = place;
+        let cursor = RunCursor {
+            view: Arc::clone(view),
+            level,
+            index,
             at: range.end,
             aim: None,
             range,
-            options,
             bounds,
-            read_seqno,
             cursor: None,
             failed: None,
             tables: 0,
-        }
+        };
+        assert!(cursor.range.end <= cursor.run().tables().len(), "tables of the run");
+        cursor
+    }
+
+    #[inline]
+    fn run(&self) -> &SortedRun {
+        &self.view.tree.levels[self.level].runs()[self.index]
     }
 
     /// As [`TableCursor::keep`], from where it stands on.
@@ -72,23 +85,23 @@ impl RunCursor {
 
     /// The file of the table that it walks over.
     pub(crate) fn path(&self) -> PathBuf {
-        let table = self.run.tables().get(self.at).and_then(|table| table.reader().ok());
+        let table = self.run().tables().get(self.at).and_then(|table| table.reader().ok());
         table.map_or_else(PathBuf::new, |reader| reader.path().to_path_buf())
     }
 
     /// The blob file that the entry it stands on refers to with `pointer`.
     pub(crate) fn blob(&self, pointer: &BlobPointer) -> Result<&Arc<BlobReader>> {
-        self.run.tables()[self.at].blob(pointer)
+        self.run().tables()[self.at].blob(pointer)
     }
 
     /// The first table that may reach `target`.
     fn first_reaching(&self, target: InternalKey<'_>) -> usize {
-        self.run.first_reaching(target.user).max(self.range.start)
+        self.run().first_reaching(target.user).max(self.range.start)
     }
 
     /// The last table that begins at or before `target`. Where there is none, the range's end names none.
     fn last_begun(&self, target: InternalKey<'_>) -> usize {
-        let at = self.run.last_begun(target.user).filter(|at| *at >= self.range.start);
+        let at = self.run().last_begun(target.user).filter(|at| *at >= self.range.start);
         at.map_or(self.range.end, |at| at.min(self.range.end - 1))
     }
 
@@ -112,10 +125,14 @@ impl RunCursor {
             return Ok(true);
         }
         self.tables += 1;
-        let reader = self.run.tables()[at].reader()?;
+        let view = &self.view;
+        let reader = view.tree.levels[self.level].runs()[self.index].tables()[at].reader()?;
         match &mut self.cursor {
             Some(cursor) => cursor.move_to(reader),
-            none => *none = Some(reader.cursor(self.options).serving(&self.bounds, self.read_seqno)),
+            none => {
+                let options = CursorOptions { fill_cache: view.fill_cache, readahead: false };
+                *none = Some(reader.cursor(options).serving(&self.bounds, view.read_seqno));
+            }
         }
         self.at = at;
         Ok(true)
@@ -251,8 +268,8 @@ impl Cursor for RunCursor {
         self.cursor.as_mut()?.prev_distinct()
     }
     #[inline]
-    fn known_row(&self) -> Option<Stepped<'_>> {
-        self.cursor.as_ref()?.known_row()
+    fn known_row(&self, back: bool) -> Option<Stepped<'_>> {
+        self.cursor.as_ref()?.known_row(back)
     }
     #[inline]
     fn is_behind_distinct(&self) -> bool {

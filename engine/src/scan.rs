@@ -1,131 +1,16 @@
-//! Opening a scan: which sources it needs, newest first, and the two faces over the rows they yield:
-//! [`Scan`], an iterator from both ends, and [`RowCursor`], which lends.
+//! The two faces of a scan, over the rows that its sources yield: [`Scan`], an iterator from both ends, and [`RowCursor`], which
+//! lends.
 
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use esker_base::bounds::Bounds;
-use esker_base::{MergeOperator, OpCost, Result, SeqNo};
-use esker_manifest::{TableHandle, Tree};
-use esker_sstable::CursorOptions;
+use esker_base::{OpCost, Result};
 
-use crate::core::Core;
-use crate::memtable::Memtable;
-use crate::rows::{Rows, Sight};
-use crate::run_cursor::RunCursor;
-use crate::snapshot_list::Pin;
-use crate::source::{Source, SourceInfo};
-use crate::superversion::SuperVersion;
+use crate::rows::Rows;
+use crate::scan_view::ScanView;
 use crate::{Key, Value};
-use esker_base::KeyspaceId;
-
-/// One keyspace at one moment: what a scan holds on to. It survives flushes, compactions and the
-/// keyspace's drop.
-#[derive(Clone)]
-pub(crate) struct ScanView {
-    pub(crate) superversion: Arc<SuperVersion>,
-    pub(crate) keyspace: KeyspaceId,
-    pub(crate) tree: Arc<Tree>,
-    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
-    pub(crate) read_seqno: SeqNo,
-    /// A transaction's own writes, seen up to the given number of theirs.
-    pub(crate) own: Option<(Arc<Memtable>, SeqNo)>,
-    /// A snapshot's pin: the superversion alone keeps what the scan reads, but whoever asks the database
-    /// which snapshots are open is told of this one.
-    pub(crate) _pin: Option<Arc<Pin>>,
-    pub(crate) fill_cache: bool,
-    /// Who knows of dead ranges. A scan must not keep a database open.
-    pub(crate) core: Weak<Core>,
-}
-
-impl ScanView {
-    /// The rows within `bounds`.
-    pub(crate) fn rows(&self, bounds: Bounds) -> Result<Rows> {
-        let bounds = Arc::new(bounds);
-        let sources = self.sources(&bounds, None)?;
-        let own = self.own.as_ref().map_or(SeqNo::ZERO, |(_, upto)| *upto);
-        let mut rows =
-            Rows::new(sources, Sight { read_seqno: self.read_seqno, own }, bounds, self.operator.clone());
-        rows.belong_to(self);
-        // Of what a transaction itself has put there nobody else knows.
-        if self.own.as_ref().is_none_or(|(memtable, _)| memtable.is_empty()) {
-            rows.know_dead_ranges();
-        }
-        Ok(rows)
-    }
-
-    /// The sources that may hold something within `bounds`, newest first; those alone that may hold something with a
-    /// number after `after`, if that is given: of a run, each stretch of such tables is a source.
-    pub(crate) fn sources(
-        &self,
-        bounds: &Arc<Bounds>,
-        after: Option<SeqNo>,
-    ) -> Result<Vec<(Source, SourceInfo)>> {
-        let mut sources = Vec::with_capacity(8);
-        let own = self.own.iter().map(|(memtable, _)| memtable);
-        let layers = self.superversion.memtables();
-        let layers = layers.filter(|layer| after.is_none_or(|after| layer.may_hold_after(after)));
-        let memtables = own.chain(layers.map(|layer| &layer.memtable));
-        for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
-            let tombstones = memtable.tombstones(self.keyspace);
-            let info = SourceInfo {
-                level: None,
-                largest_seqno: SeqNo::MAX,
-                tombstones: tombstones.into_iter().collect(),
-            };
-            let cursor = memtable.cursor(self.keyspace).serving(bounds, self.read_seqno);
-            sources.push((Source::Memtable(cursor), info));
-        }
-        let options = CursorOptions { fill_cache: self.fill_cache, readahead: false };
-        let levels = (0u8..).zip(&self.tree.levels);
-        for (level, run) in
-            levels.flat_map(|(number, level)| level.runs().iter().map(move |run| (number, run)))
-        {
-            let tables = run.tables();
-            let first = tables.partition_point(|t| ends_before_start(&t.meta.bounds, bounds));
-            let within = tables[first..].partition_point(|t| touches(bounds, &t.meta.bounds));
-            let is_younger = |t: &Arc<TableHandle>| after.is_none_or(|after| t.meta.largest_seqno > after);
-            let mut end = first;
-            for stretch in tables[first..first + within].chunk_by(|a, b| is_younger(a) == is_younger(b)) {
-                let range = end..end + stretch.len();
-                end = range.end;
-                if !is_younger(&stretch[0]) {
-                    continue;
-                }
-                let mut info =
-                    SourceInfo { level: Some(level), largest_seqno: SeqNo::ZERO, tombstones: Vec::new() };
-                for table in stretch {
-                    info.largest_seqno = info.largest_seqno.max(table.meta.largest_seqno);
-                    if table.meta.range_tombstones > 0 {
-                        info.tombstones.push(Arc::clone(table.reader()?.tombstones()));
-                    }
-                }
-                let cursor =
-                    RunCursor::new(run.clone(), range, options, Arc::clone(bounds), self.read_seqno);
-                sources.push((Source::Run(cursor), info));
-            }
-        }
-        Ok(sources)
-    }
-}
-
-fn ends_before_start(table: &esker_base::table_meta::KeyBounds, bounds: &Bounds) -> bool {
-    match &bounds.start {
-        Bound::Unbounded => false,
-        Bound::Included(start) | Bound::Excluded(start) => table.ends_before(start),
-    }
-}
-
-/// Whether `table` may have a key within `bounds`.
-pub(crate) fn touches(bounds: &Bounds, table: &esker_base::table_meta::KeyBounds) -> bool {
-    let starts_past_end = match &bounds.end {
-        Bound::Unbounded => false,
-        Bound::Included(end) => table.smallest > *end,
-        Bound::Excluded(end) => table.smallest >= *end,
-    };
-    !starts_past_end && !ends_before_start(table, bounds)
-}
 
 /// The bounds of a range of anything byte-like.
 pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
@@ -164,13 +49,12 @@ pub(crate) fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
 /// ```
 pub struct Scan {
     /// Where to read, or why that cannot be: told at the first step.
-    view: Result<ScanView>,
-    bounds: Bounds,
+    view: Result<Arc<ScanView>>,
+    bounds: Arc<Bounds>,
     keys_only: bool,
     front: Option<Rows>,
     back: Option<Rows>,
     finished: bool,
-    cost: OpCost,
 }
 
 impl std::fmt::Debug for Scan {
@@ -185,13 +69,12 @@ impl std::fmt::Debug for Scan {
 impl Scan {
     pub(crate) fn new(view: Result<ScanView>, bounds: Bounds) -> Self {
         Scan {
-            view,
-            bounds,
+            view: view.map(Arc::new),
+            bounds: Arc::new(bounds),
             keys_only: false,
             front: None,
             back: None,
             finished: false,
-            cost: OpCost::default(),
         }
     }
 
@@ -216,10 +99,11 @@ impl Scan {
 
     /// What the scan has cost so far.
     pub fn cost(&mut self) -> OpCost {
+        let mut cost = OpCost::default();
         for rows in [&mut self.front, &mut self.back].into_iter().flatten() {
-            self.cost.add(&rows.take_cost());
+            cost.add(&rows.cost());
         }
-        self.cost
+        cost
     }
 
     fn step(&mut self, forward: bool) -> Result<bool> {
@@ -230,7 +114,7 @@ impl Scan {
             Some(rows) => rows.prev()?,
             None => {
                 let view = self.view.as_ref().map_err(Clone::clone)?;
-                let rows = mine.insert(view.rows(self.bounds.clone())?);
+                let rows = mine.insert(Rows::of(view, Arc::clone(&self.bounds))?);
                 if self.keys_only {
                     rows.leave_values_out();
                 }
@@ -303,23 +187,17 @@ impl DoubleEndedIterator for Scan {
 /// ```
 pub struct RowCursor {
     rows: Rows,
-    /// Keeps the moment readable.
-    view: ScanView,
-    cost: OpCost,
 }
 
 impl std::fmt::Debug for RowCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RowCursor")
-            .field("keyspace", &self.view.keyspace)
-            .field("valid", &self.valid())
-            .finish_non_exhaustive()
+        f.debug_struct("RowCursor").field("valid", &self.valid()).finish_non_exhaustive()
     }
 }
 
 impl RowCursor {
     pub(crate) fn new(view: ScanView, bounds: Bounds) -> Result<Self> {
-        Ok(RowCursor { rows: view.rows(bounds)?, view, cost: OpCost::default() })
+        Ok(RowCursor { rows: Rows::of(&Arc::new(view), Arc::new(bounds))? })
     }
 
     /// Read keys alone: long values, which lie in files of their own
@@ -476,7 +354,6 @@ impl RowCursor {
 
     /// What the cursor has cost so far.
     pub fn cost(&mut self) -> OpCost {
-        self.cost.add(&self.rows.take_cost());
-        self.cost
+        self.rows.cost()
     }
 }

@@ -29,7 +29,8 @@ use crate::get::View;
 use crate::keyspace::Keyspace;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::Durability;
-use crate::scan::{Scan, ScanView, bounds_of, bounds_of_prefix};
+use crate::scan::{Scan, bounds_of, bounds_of_prefix};
+use crate::scan_view::ScanView;
 use crate::snapshot_list::Pin;
 use crate::superversion::SuperVersion;
 use crate::transaction::read_set::{ReadSet, ScanRead};
@@ -372,18 +373,9 @@ impl Transaction {
         let writes = self.ops.count();
         self.scanned.store(writes, Ordering::Relaxed);
         let view = view.and_then(|superversion| {
-            let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
-            Ok(ScanView {
-                keyspace: keyspace.id(),
-                tree: Arc::clone(&state.tree),
-                operator: keyspace.operator().cloned(),
-                read_seqno: self.pin.seqno(),
-                own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + writes))),
-                _pin: Some(Arc::clone(&self.pin)),
-                fill_cache: true,
-                core: Arc::downgrade(self.db.core()),
-                superversion,
-            })
+            let pin = Some(Arc::clone(&self.pin));
+            let view = keyspace.view_of(superversion, self.pin.seqno(), pin)?;
+            Ok(ScanView { own: Some((Arc::clone(&self.own), SeqNo(OWN.0 + writes))), ..view })
         });
         TransactionScan {
             scan: Scan::new(view, bounds.clone()),

@@ -6,11 +6,13 @@
 //! behind it, of every smallest key, stand in one flat array. So a lookup compares words that lie side by
 //! side, and follows a pointer only to the one table it ends at, and where words are equal.
 //!
-//! A run is immutable; a copy shares everything.
+//! A run is immutable.
 
 use std::cmp::Ordering;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::key::{head, shared_prefix, strip_prefix};
 
 use crate::table_handle::TableHandle;
@@ -19,15 +21,15 @@ use crate::table_handle::TableHandle;
 mod tests;
 
 /// One run. See the module.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SortedRun {
     tables: Arc<[Arc<TableHandle>]>,
     /// What all smallest keys begin with.
-    prefix: Arc<[u8]>,
+    prefix: Box<[u8]>,
     /// The head of what follows in each table's smallest key.
-    heads: Arc<[u64]>,
+    heads: Box<[u64]>,
     /// The head of each table's largest key, all of it.
-    tails: Arc<[u64]>,
+    tails: Box<[u64]>,
 }
 
 impl SortedRun {
@@ -110,6 +112,24 @@ impl SortedRun {
         }
     }
 
+    /// The tables that may have a key within `bounds`.
+    pub fn meeting(&self, bounds: &Bounds) -> Range<usize> {
+        let first = match &bounds.start {
+            Bound::Unbounded => 0,
+            Bound::Included(start) | Bound::Excluded(start) => self.first_reaching(start),
+        };
+        let end = match &bounds.end {
+            Bound::Unbounded => self.tables.len(),
+            Bound::Included(end) => self.begun(end),
+            Bound::Excluded(end) => {
+                let begun = self.begun(end);
+                let last = begun.checked_sub(1).and_then(|last| self.tables.get(last));
+                begun - usize::from(last.is_some_and(|table| table.meta.bounds.smallest == *end))
+            }
+        };
+        first..end.max(first)
+    }
+
     /// The index of the last table that begins at or before `key`, if there is one. A walk backwards from
     /// `key` begins there.
     #[inline]
@@ -119,7 +139,7 @@ impl SortedRun {
 }
 
 /// What the smallest keys of tables in order share, and the heads of what follows.
-fn heads_of(tables: &[Arc<TableHandle>]) -> (Arc<[u8]>, Arc<[u64]>) {
+fn heads_of(tables: &[Arc<TableHandle>]) -> (Box<[u8]>, Box<[u64]>) {
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Default::default() };
     let first = first.meta.bounds.smallest.as_slice();
     // In order: what the first and the last key share, all share.

@@ -287,10 +287,11 @@ impl BlockMeta {
 
     /// Find out what `bytes` say of versions and numbers, for cursors: worth it for a block that stays.
     pub(crate) fn look_for_versions(&mut self, bytes: &[u8]) {
-        let view = View { bytes, layout: &self.layout };
-        self.distinct = self.distinct || view.is_distinct();
-        let newest = (0..view.rows()).map(|row| view.seqno(row)).max();
-        self.newest = newest.map_or(self.newest, |newest| newest.min(self.newest));
+        // Of a block with one number both are known.
+        if self.layout.seqno_width > 0 {
+            let view = View { bytes, layout: &self.layout };
+            (self.distinct, self.newest) = (view.is_distinct(), view.newest());
+        }
     }
 }
 

@@ -102,9 +102,10 @@ impl TableCursor {
         }
     }
 
-    /// The same cursor for a scan of `bounds` that sees writes up to `upto`: it knows of whole blocks that they lie inside
+    /// The same cursor for a scan of `bounds` that sees writes up to `upto`: it knows of whole blocks that they end, or begin, inside
     /// and hold only what that scan sees, so that the scan need not look at each of their entries
-    /// ([`Stepped::is_row`]). What it does not want is walked over as before.
+    /// ([`Stepped::is_row`]). What it does not want is walked over as before. Of the bounds a step looks at the end to which it
+    /// goes; the scan does not seek beyond the other.
     #[must_use]
     pub fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> TableCursor {
         self.scan = Some((Arc::clone(bounds), upto));
@@ -209,7 +210,8 @@ impl TableCursor {
     /// Walk over block `block`, which was put there; stands nowhere in it.
     fn begin(&mut self, block: usize) {
         let known = self.scan.as_ref().map_or(Known::default(), |(bounds, upto)| Known {
-            in_bounds: self.table.index().is_within(block, bounds),
+            before_end: self.table.index().ends_within(block, bounds),
+            after_start: self.table.index().starts_within(block, bounds),
             upto: *upto,
         });
         self.at.begin(known);
@@ -611,8 +613,8 @@ impl Cursor for TableCursor {
     }
 
     #[inline]
-    fn known_row(&self) -> Option<Stepped<'_>> {
-        self.at.known_row()
+    fn known_row(&self, back: bool) -> Option<Stepped<'_>> {
+        self.at.known_row(back)
     }
 
     #[inline]

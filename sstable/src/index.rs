@@ -237,20 +237,23 @@ impl Index {
         block < self.blocks() && !before(block) && block.checked_sub(1).is_none_or(before)
     }
 
-    /// Whether the separators prove that every key of block `block` lies in `bounds`.
-    pub(crate) fn is_within(&self, block: usize, bounds: &Bounds) -> bool {
-        let ends_inside = match &bounds.end {
+    /// Whether the separators prove that no key of block `block` lies behind `bounds`.
+    pub(crate) fn ends_within(&self, block: usize, bounds: &Bounds) -> bool {
+        match &bounds.end {
             Bound::Unbounded => true,
             Bound::Included(end) | Bound::Excluded(end) => self.order(block, end) == Ordering::Less,
-        };
-        let starts_inside = match &bounds.start {
+        }
+    }
+
+    /// Whether they prove that none lies before `bounds`.
+    pub(crate) fn starts_within(&self, block: usize, bounds: &Bounds) -> bool {
+        match &bounds.start {
             Bound::Unbounded => true,
             // The block may begin with older versions of the key that separates it.
             Bound::Included(start) | Bound::Excluded(start) => {
                 block.checked_sub(1).is_some_and(|before| self.order(before, start) == Ordering::Greater)
             }
-        };
-        ends_inside && starts_inside
+        }
     }
 
     /// How the separator of block `block` compares with `key`.

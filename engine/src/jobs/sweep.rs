@@ -17,7 +17,8 @@ use esker_vfs::scheduler::{Job, Progress};
 use crate::core::Core;
 use crate::dead_ranges::KeyRange;
 use crate::deletes::{DeletedRange, worth_telling};
-use crate::scan::ScanView;
+use crate::rows::Rows;
+use crate::scan_view::ScanView;
 
 /// See the module.
 pub(super) struct Sweep {
@@ -43,31 +44,21 @@ impl Sweep {
     /// Walk through the rows of `range`, and tell what of it was found to be dead.
     fn walk(&self, core: &Arc<Core>, range: KeyRange) -> Result<()> {
         let superversion = core.current.load_full();
-        let Some(state) = superversion.version.keyspace(self.keyspace) else { return Ok(()) };
-        let view = ScanView {
-            keyspace: self.keyspace,
-            tree: Arc::clone(&state.tree),
-            // An operand is the end of what is dead, whatever comes of it.
-            operator: None,
-            read_seqno: superversion.read_seqno(&core.snapshots),
-            own: None,
-            _pin: None,
-            fill_cache: false,
-            // What is known already it would not ask for, and its own findings are told below, whole.
-            core: Weak::new(),
-            superversion,
-        };
+        let read_seqno = superversion.read_seqno(&core.snapshots);
+        // What is known already it would not ask for, and its own findings are told below, whole. An operand is the end of what is
+        // dead, whatever comes of it.
+        let Some(view) = ScanView::new(superversion, self.keyspace, read_seqno) else { return Ok(()) };
         let bounds = Bounds {
             start: Bound::Included(range.start.clone()),
             end: range.end.clone().map_or(Bound::Unbounded, Bound::Excluded),
         };
-        let mut rows = view.rows(bounds)?;
+        let mut rows = Rows::of(&Arc::new(view), Arc::new(bounds))?;
         rows.seek_first()?;
-        if rows.take_cost().tombstones_skipped < worth_telling(core.options.dead_run) {
+        if rows.cost().tombstones_skipped < worth_telling(core.options.dead_run) {
             return Ok(());
         }
         let end = if rows.valid() { Some(rows.key().to_vec()) } else { range.end };
-        core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, view.read_seqno);
+        core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, read_seqno);
         Ok(())
     }
 }

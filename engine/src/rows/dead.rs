@@ -14,13 +14,6 @@ use crate::dead_ranges::KeyRange;
 pub(crate) const REMEMBERED_AFTER: u32 = 4;
 
 impl Rows {
-    /// Ask the database for dead ranges, and tell it of those that are found.
-    pub(crate) fn know_dead_ranges(&mut self) {
-        if let Some((_, core)) = self.home.find() {
-            self.dead_run = core.options.dead_run;
-        }
-    }
-
     /// `dead_run` dead rows have been passed, the last of them `self.key`, and the merge stands on an entry
     /// that was not looked at: find the next row from there.
     #[cold]

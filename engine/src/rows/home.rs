@@ -1,13 +1,13 @@
 //! The database that rows belong to, which is told what walks over them cost ([`read_costs`](crate::read_costs)).
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use esker_base::{FileNumber, KeyspaceId};
+use esker_base::KeyspaceId;
 
 use super::Rows;
 use crate::core::Core;
 use crate::read_costs::Reads;
-use crate::scan::ScanView;
+use crate::scan_view::ScanView;
 
 /// The database is told of a walk after so many seeks, and so many visits.
 const SEEKS_TOLD: u64 = 64;
@@ -16,8 +16,8 @@ const VISITS_TOLD: u64 = 4096;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Home {
-    /// None: nobody is asked or told.
-    of: Option<Origin>,
+    /// Whose database is asked and told; none: nobody's.
+    view: Option<Arc<ScanView>>,
     /// Since the database was told.
     seeks: u64,
     memtable_visits: u64,
@@ -28,24 +28,17 @@ pub(super) struct Home {
     sorted: usize,
 }
 
-struct Origin {
-    keyspace: KeyspaceId,
-    /// Rows must not keep a database open.
-    core: Weak<Core>,
-    /// The log of the memtable that took writes when the walk began.
-    log: FileNumber,
-}
-
 impl Rows {
-    /// These are rows of `view`.
-    pub(crate) fn belong_to(&mut self, view: &ScanView) {
+    /// These are rows of `view`: its database is told what they cost, asked for dead ranges, and told of those that are found.
+    pub(crate) fn belong_to(&mut self, view: &Arc<ScanView>) {
         let memtables = self.infos.iter().take_while(|info| info.level.is_none()).count();
         let young = self.infos.iter().take_while(|info| info.level.is_none_or(|level| level == 0)).count();
-        let (core, log) = (Weak::clone(&view.core), view.superversion.active.log);
-        let of = Some(Origin { keyspace: view.keyspace, core, log });
         let has_own = view.own.as_ref().is_some_and(|(memtable, _)| !memtable.is_empty());
         let (level0, sorted) = if has_own { (0, 0) } else { (memtables, young) };
-        (self.home.of, self.home.level0, self.home.sorted) = (of, level0, sorted);
+        (self.home.level0, self.home.sorted) = (level0, sorted);
+        self.home.view = Some(Arc::clone(view));
+        // Of what a transaction itself has put there nobody else knows.
+        self.dead_run = if has_own { u32::MAX } else { view.dead_run };
     }
 
     /// Another source leads than before, or holds the same key.
@@ -61,8 +54,8 @@ impl Rows {
 impl Home {
     /// The keyspace and the database, as long as that is open.
     pub(super) fn find(&self) -> Option<(KeyspaceId, Arc<Core>)> {
-        let origin = self.of.as_ref()?;
-        Some((origin.keyspace, origin.core.upgrade()?))
+        let view = self.view.as_ref()?;
+        Some((view.keyspace, view.core.upgrade()?))
     }
 
     /// A walk is sent elsewhere, or turned round.
@@ -92,7 +85,7 @@ impl Home {
 
     /// Have `core` count what it was not told, so many times.
     fn tell_of(&mut self, core: &Core, times: u64) {
-        let Some(origin) = &self.of else { return };
+        let Some(view) = &self.view else { return };
         let seeks = std::mem::take(&mut self.seeks);
         let reads = Reads {
             memtable_seeks: seeks * self.level0 as u64,
@@ -101,17 +94,17 @@ impl Home {
             level0_visits: std::mem::take(&mut self.level0_visits),
             ..Reads::default()
         };
-        core.count_reads(origin.keyspace, Some(origin.log), reads, times);
+        core.count_reads(view.keyspace, Some(view.superversion.active.log), reads, times);
     }
 }
 
 /// Of walks that end before they have told anything some speak for all.
 impl Drop for Home {
     fn drop(&mut self) {
-        if self.seeks + self.memtable_visits + self.level0_visits > 0
+        let times = self.view.as_ref().map_or(0, |view| view.speaks_for);
+        if times > 0
+            && self.seeks + self.memtable_visits + self.level0_visits > 0
             && let Some((_, core)) = self.find()
-            && let times = core.metrics.count_walk()
-            && times > 0
         {
             self.tell_of(&core, times);
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
 
+use crate::rows::Rows;
 use crate::{Database, Error, Keyspace, KeyspaceOptions, Result, RowCursor};
 
 fn map(db: &Database) -> Result<Keyspace> {
@@ -35,10 +37,10 @@ fn a_scan_holds_no_endless_chain_from_tables() -> Result<()> {
         if in_tables {
             db.flush()?;
         }
-        let view = map.reader()?.scan_view();
+        let view = Arc::new(map.scan_view()?);
         for limit in [100_000, 500] {
             for forward in [true, false] {
-                let mut rows = view.rows(everything())?;
+                let mut rows = Rows::of(&view, Arc::new(everything()))?;
                 rows.chain_bytes_max = limit;
                 let step =
                     if forward { rows.seek_first() } else { rows.seek_last().and_then(|()| rows.prev()) };
@@ -54,9 +56,9 @@ fn a_scan_holds_no_endless_chain_from_tables() -> Result<()> {
     }
     // What hides the chain is found from either side.
     map.put("key", "short")?;
-    let view = map.reader()?.scan_view();
+    let view = Arc::new(map.scan_view()?);
     for forward in [true, false] {
-        let mut rows = view.rows(everything())?;
+        let mut rows = Rows::of(&view, Arc::new(everything()))?;
         rows.chain_bytes_max = 500;
         let step = if forward { rows.seek_first() } else { rows.seek_last().and_then(|()| rows.prev()) };
         step?;
@@ -253,9 +255,9 @@ fn a_popular_row_costs_no_more_than_others() -> Result<()> {
         }
     }
     for (value, snapshot) in &seen {
-        let view = map.at(snapshot)?.scan_view();
+        let view = Arc::new(map.at(snapshot)?.scan_view()?);
         let everything = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
-        let mut rows = view.rows(everything)?;
+        let mut rows = Rows::of(&view, Arc::new(everything))?;
         for forward in [true, false] {
             if forward {
                 rows.seek_first()?;
@@ -268,7 +270,7 @@ fn a_popular_row_costs_no_more_than_others() -> Result<()> {
                 if forward { rows.next()? } else { rows.prev()? }
             }
             assert_eq!(values, [b"0", value.as_bytes(), b"0"]);
-            let cost = rows.take_cost();
+            let cost = rows.cost();
             assert!(cost.entries_skipped < 50, "forward: {forward}: {cost:?}");
         }
     }

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use esker_base::bounds::Bounds;
 use esker_base::planted::{self, Planted};
@@ -23,7 +23,8 @@ use crate::commit::Work;
 use crate::core::Core;
 use crate::get::View;
 use crate::recent_writes::RecentWrites;
-use crate::scan::ScanView;
+use crate::scan_view::ScanView;
+use crate::source::Sources;
 use crate::superversion::SuperVersion;
 use crate::transaction::range_set::RangeSet;
 
@@ -151,21 +152,11 @@ fn range_changed(
     after: SeqNo,
     read_seqno: SeqNo,
 ) -> Result<bool> {
-    let Some(state) = superversion.version.keyspace(keyspace) else { return Ok(true) };
-    let view = ScanView {
-        superversion: Arc::clone(superversion),
-        keyspace,
-        tree: Arc::clone(&state.tree),
-        operator: None,
-        read_seqno,
-        own: None,
-        _pin: None,
-        fill_cache: false,
-        core: Weak::new(),
-    };
+    let view = ScanView::new(Arc::clone(superversion), keyspace, read_seqno);
+    let Some(view) = view else { return Ok(true) };
     let bounds = Arc::new(bounds);
-    let newer = view.sources(&bounds, Some(after))?;
-    let tombstones = newer.iter().flat_map(|(_, info)| &info.tombstones);
+    let newer = Sources::of(&Arc::new(view), &bounds, Some(after))?;
+    let tombstones = newer.infos.iter().flat_map(|info| &info.tombstones);
     let covers = tombstones.flat_map(|fragments| fragments.list()).any(|fragment| {
         fragment.newest(read_seqno).is_some_and(|seqno| seqno > after)
             && bounds.overlap(&fragment.start, &fragment.end)
@@ -174,7 +165,7 @@ fn range_changed(
         return Ok(true);
     }
     // In any order, so each by itself.
-    for (mut source, _) in newer {
+    for mut source in newer.cursors {
         match &bounds.start {
             Bound::Unbounded => source.seek_first()?,
             Bound::Included(start) => source.seek(InternalKey::before_all(start))?,

@@ -75,7 +75,7 @@ impl KvRead for EngineRead {
             EngineScan { read: self, cursor: None, options, left: Limits::new(options), started: false };
         if !range.is_empty() {
             let cursor = self.reader.cursor_over::<&[u8]>(bounds(&range))?;
-            scan.cursor = Some(if options.keys_only { cursor.keys_only() } else { cursor });
+            scan.cursor = Some(Box::new(if options.keys_only { cursor.keys_only() } else { cursor }));
         }
         Ok(scan)
     }
@@ -110,8 +110,8 @@ impl KvRead for EngineRead {
 /// A scan of one moment. Lends from the engine's cursor and copies what it hands out.
 pub struct EngineScan<'a> {
     read: &'a EngineRead,
-    /// `None` once there is nothing more to come.
-    cursor: Option<RowCursor>,
+    /// `None` once there is nothing more to come. Elsewhere, because whoever wraps an iterator into others moves it.
+    cursor: Option<Box<RowCursor>>,
     options: ScanOptions,
     left: Limits,
     started: bool,

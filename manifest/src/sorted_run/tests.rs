@@ -1,6 +1,8 @@
+use std::ops::Bound;
 use std::sync::Arc;
 
 use esker_base::SeqNo;
+use esker_base::bounds::Bounds;
 use proptest::prelude::*;
 
 use super::SortedRun;
@@ -18,6 +20,15 @@ fn newest_first(spans: &[(u8, u8, bool)]) -> Vec<Arc<TableHandle>> {
         TableHandle::detached(meta)
     };
     spans.iter().enumerate().map(table).collect()
+}
+
+/// One kind of bound of three at `key`.
+fn bound(kind: u8, key: [u8; 1]) -> Bound<Vec<u8>> {
+    match kind {
+        0 => Bound::Included(key.to_vec()),
+        1 => Bound::Excluded(key.to_vec()),
+        _ => Bound::Unbounded,
+    }
 }
 
 #[test]
@@ -48,6 +59,11 @@ proptest! {
             highest = highest.max(naive.len());
             prop_assert_eq!(walked, naive);
             for run in &runs {
+                let ends = (key[0] % 3, key[0] % 4, [key[0].wrapping_mul(7) % 32]);
+                let bounds = Bounds { start: bound(ends.0, key), end: bound(ends.1, ends.2) };
+                let meeting = run.tables().get(run.meeting(&bounds)).unwrap_or_default().iter();
+                let naive = run.tables().iter().filter(|table| table.meta.bounds.meets(&bounds));
+                prop_assert!(meeting.map(|table| table.number()).eq(naive.map(|table| table.number())), "{:?}", bounds);
                 let reaching = run.tables().iter().position(|t| !t.meta.bounds.ends_before(&key));
                 prop_assert_eq!(run.first_reaching(&key), reaching.unwrap_or(run.tables().len()));
             }

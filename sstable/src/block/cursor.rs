@@ -37,8 +37,10 @@ struct Position {
     /// Starts are narrow, and no two neighbouring rows have the same key, as far as that is known: a step is a short one
     /// to another key.
     strides: bool,
-    /// The same, and all rows are puts that the scan sees and wants, as far as that is known.
+    /// The same, and all rows are puts that the scan sees, and in a walk forward wants, as far as that is known.
     plain: bool,
+    /// The same of a walk backwards.
+    plain_back: bool,
     /// What is known of the rows.
     known: Known,
     /// At least `key_len` bytes.
@@ -76,6 +78,7 @@ impl Default for Position {
             row: NOWHERE,
             strides: false,
             plain: false,
+            plain_back: false,
             known: Known::default(),
             key: KeyBuffer::default(),
             key_len: 0,
@@ -96,8 +99,10 @@ impl Default for Position {
 /// What is known of a block's rows and the scan that a cursor serves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// All lie in its bounds.
-    pub(crate) in_bounds: bool,
+    /// None lies behind its bounds.
+    pub(crate) before_end: bool,
+    /// None lies before its bounds.
+    pub(crate) after_start: bool,
     /// It sees writes up to this number.
     pub(crate) upto: SeqNo,
 }
@@ -121,7 +126,8 @@ impl BlockCursor {
         at.layout = meta.layout;
         at.strides = meta.distinct && !meta.layout.wide;
         let puts = meta.layout.kind == Kind::Put as u8 && meta.newest <= known.upto;
-        at.plain = at.strides && puts && known.in_bounds;
+        at.plain = at.strides && puts && known.before_end;
+        at.plain_back = at.strides && puts && known.after_start;
         at.known = known;
         at.prefix_len = meta.layout.keys - meta.layout.prefix;
         at.held = 0;
@@ -234,7 +240,7 @@ impl BlockCursor {
         if !(self.at.strides && self.at.stride(bytes)) {
             return None;
         }
-        Some(self.at.stepped(bytes, true))
+        Some(self.at.stepped(bytes))
     }
 
     /// Step to the preceding row if it is known to have another key.
@@ -245,13 +251,13 @@ impl BlockCursor {
             return None;
         }
         // The block before may end with newer versions of the first row's key.
-        Some(self.at.stepped(bytes, self.at.row > 0))
+        Some(self.at.stepped_back(bytes, self.at.row > 0))
     }
 
     /// The current row, to which a step has led from the block before, no row of which has its key.
     #[inline]
     pub(crate) fn entered(&self) -> Stepped<'_> {
-        self.at.stepped(self.block.buffer(), true)
+        self.at.stepped(self.block.buffer())
     }
 
     /// Whether this is the block's last row.
@@ -260,7 +266,7 @@ impl BlockCursor {
         self.at.row + 1 == self.at.layout.rows
     }
 
-    /// Let `run` walk over the rows after this one that are below `below`, if all rows are known to be the scan's; returns
+    /// Let `run` walk over the rows after this one that are below `below`, if they are known to be the scan's; returns
     /// the block's bytes. The run takes the key's buffer with it: until [`BlockCursor::end_run`] no other method may be called.
     #[inline]
     pub(crate) fn begin_run(&mut self, below: Below<'_>, run: &mut RowRun) -> Option<&[u8]> {
@@ -292,7 +298,7 @@ impl BlockCursor {
         let (at, bytes) = (&mut self.at, self.block.buffer());
         at.come_to(bytes, last, (key_end, value_end));
         at.stride(bytes);
-        at.stepped(bytes, true)
+        at.stepped(bytes)
     }
 
     /// End `run`, which began here, and stand nowhere.
@@ -301,10 +307,11 @@ impl BlockCursor {
         self.invalidate();
     }
 
-    /// The current row, if it is known to be one of the scan's.
+    /// The current row, if it is known to be one of the scan's, which walks forward, or `back`.
     #[inline]
-    pub(crate) fn known_row(&self) -> Option<Stepped<'_>> {
-        (self.at.plain && self.is_behind_distinct()).then(|| self.at.stepped(self.block.buffer(), true))
+    pub(crate) fn known_row(&self, back: bool) -> Option<Stepped<'_>> {
+        let plain = if back { self.at.plain_back } else { self.at.plain };
+        (plain && self.is_behind_distinct()).then(|| self.at.lent(self.block.buffer(), true))
     }
 
     /// Whether the preceding row is in this block and known to have another key.
@@ -489,18 +496,28 @@ impl Position {
         kind_at(bytes, &self.layout, self.row)
     }
 
-    /// The current row, which is known to be the newest version of its key in this table, or not.
+    /// The current row, the newest version of its key in this table, to which a step forward has led.
     #[inline(always)]
-    fn stepped<'a>(&'a self, bytes: &'a [u8], newest: bool) -> Stepped<'a> {
-        let is_row = newest && (self.plain || self.is_row(bytes));
+    fn stepped<'a>(&'a self, bytes: &'a [u8]) -> Stepped<'a> {
+        self.lent(bytes, self.plain || self.known.before_end && self.is_seen_put(bytes))
+    }
+
+    /// The current row, to which a step backwards has led; it is known to be the newest version of its key in this table, or not.
+    #[inline(always)]
+    fn stepped_back<'a>(&'a self, bytes: &'a [u8], newest: bool) -> Stepped<'a> {
+        let is_row = self.plain_back || self.known.after_start && self.is_seen_put(bytes);
+        self.lent(bytes, newest && is_row)
+    }
+
+    #[inline(always)]
+    fn lent<'a>(&'a self, bytes: &'a [u8], is_row: bool) -> Stepped<'a> {
         Stepped { head: self.head, key: self.key(), value: self.value(bytes), is_row }
     }
 
-    /// Whether the row is known to be one that the scan sees and wants.
+    /// Whether the row is a put that the scan sees.
     #[inline(never)]
-    fn is_row(&self, bytes: &[u8]) -> bool {
-        let Known { in_bounds, upto } = self.known;
-        in_bounds && self.kind(bytes) == Kind::Put && self.seqno(bytes) <= upto
+    fn is_seen_put(&self, bytes: &[u8]) -> bool {
+        self.kind(bytes) == Kind::Put && self.seqno(bytes) <= self.known.upto
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use esker_base::key::{head, shared_prefix, strip_prefix};
 use esker_base::{InternalKey, SeqNo};
 
-use super::{HEADER_BYTES, RESTART_INTERVAL, View};
+use super::{HEADER_BYTES, RESTART_INTERVAL, View, delta_at};
 
 /// What a block holds of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,30 +151,36 @@ impl<'a> View<'a> {
         own == self.remainder(here) && (shared.is_empty() || self.restart_of(row).starts_with(shared))
     }
 
-    /// Whether no two neighbouring rows have the same key.
+    /// Whether no two neighbouring rows have the same key. Then their tags are the same as well: of a block without versions one pair
+    /// in 256 is compared.
     pub(crate) fn is_distinct(self) -> bool {
-        let mut restart: &[u8] = &[];
-        let (mut shared, mut own): (usize, &[u8]) = (0, &[]);
-        for row in 0..self.rows() {
-            let here = self.row(row);
-            let (shares, rest) = (here.shared as usize, self.remainder(here));
-            // The keys are `restart[..shared] ‖ own` and `restart[..shares] ‖ rest`.
-            let same = if shares >= shared {
-                let more = restart.get(shared..shares).unwrap_or_default();
-                own.strip_prefix(more) == Some(rest)
-            } else {
-                let more = restart.get(shares..shared).unwrap_or_default();
-                rest.strip_prefix(more) == Some(own)
-            };
-            if row > 0 && same {
-                return false;
-            }
-            if row % RESTART_INTERVAL == 0 {
-                restart = rest;
-            }
-            (shared, own) = (shares, rest);
+        let (from, to) = (HEADER_BYTES as usize, (HEADER_BYTES + self.rows()) as usize);
+        let tags = self.bytes.get(from..to).unwrap_or_default();
+        let pairs = (0u32..).zip(tags.iter().zip(tags.get(1..).unwrap_or_default()));
+        !pairs.filter(|(_, (tag, next))| tag == next).any(|(row, _)| self.is_followed_by_same(row))
+    }
+
+    /// Whether row `row`, which is not the last, and the one after it have the same key.
+    #[inline(never)]
+    fn is_followed_by_same(self, row: u32) -> bool {
+        let (here, next) = (self.row(row), self.row(row + 1));
+        let (shared, shares) = (here.shared as usize, next.shared as usize);
+        let (own, rest) = (self.remainder(here), self.remainder(next));
+        // The keys are `restart[..shared] ‖ own` and `restart[..shares] ‖ rest`: the next restart point shares nothing.
+        let restart = self.restart_of(row);
+        if shares >= shared {
+            let more = restart.get(shared..shares).unwrap_or_default();
+            own.strip_prefix(more) == Some(rest)
+        } else {
+            let more = restart.get(shares..shared).unwrap_or_default();
+            rest.strip_prefix(more) == Some(own)
         }
-        true
+    }
+
+    /// The largest number of a row.
+    pub(crate) fn newest(self) -> SeqNo {
+        let most = (0..self.rows()).map(|row| delta_at(self.bytes, self.layout, row)).max();
+        SeqNo(self.layout.base.wrapping_add(most.unwrap_or_default()))
     }
 
     /// The rest of row `row`'s restart point, which the row is compressed against.

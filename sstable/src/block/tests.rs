@@ -25,6 +25,8 @@ fn check_against(entries: &[OwnedEntry]) {
     let block = Block::new(encode(entries).into()).expect("what was encoded");
     let view = block.view();
     assert_eq!(view.rows() as usize, entries.len());
+    assert_eq!(view.is_distinct(), entries.windows(2).all(|pair| pair[0].key != pair[1].key));
+    assert_eq!(Some(view.newest()), entries.iter().map(|e| e.seqno).max());
     for (row, e) in (0u32..).zip(entries) {
         let mut key = Vec::new();
         view.key_into(row, &mut key);
@@ -47,7 +49,7 @@ proptest! {
         let mut meta = BlockMeta::new(&bytes).expect("what was encoded");
         meta.look_for_versions(&bytes);
         let mut cursor = BlockCursor::default();
-        cursor.set(Block::Uncached(meta, bytes.into()), Known { in_bounds: true, upto: SeqNo(25) });
+        cursor.set(Block::Uncached(meta, bytes.into()), Known { before_end: true, after_start: true, upto: SeqNo(25) });
         let is_distinct = entries.windows(2).all(|pair| pair[0].key != pair[1].key);
         let is_row = |e: &OwnedEntry| e.kind == Kind::Put && e.seqno <= SeqNo(25);
         let forward: Vec<_> = entries.iter().enumerate().collect();
@@ -66,7 +68,7 @@ proptest! {
                 }
                 let (key, value) = (&e.key[..], &e.value[..]);
                 prop_assert_eq!(cursor.entry(), EntryView { key, seqno: e.seqno, kind: e.kind, value });
-                prop_assert!(cursor.known_row().is_none_or(|known| is_row(e) && known.key == e.key));
+                prop_assert!(cursor.known_row(start > 0).is_none_or(|known| is_row(e) && known.key == e.key));
             }
             let stepped = if start == 0 { cursor.next() } else { cursor.prev() };
             prop_assert!(!stepped);
@@ -74,7 +76,7 @@ proptest! {
         }
         cursor.invalidate();
         prop_assert!(!cursor.next() && !cursor.prev() && cursor.next_distinct().is_none());
-        prop_assert!(cursor.prev_distinct().is_none() && cursor.known_row().is_none());
+        prop_assert!(cursor.prev_distinct().is_none() && cursor.known_row(false).is_none());
     }
 
     #[test]
@@ -97,7 +99,7 @@ proptest! {
         let mut meta = BlockMeta::new(&bytes).expect("what was encoded");
         meta.look_for_versions(&bytes);
         let mut cursor = BlockCursor::default();
-        cursor.set(Block::Uncached(meta, bytes.into()), Known { in_bounds: true, upto: SeqNo::MAX });
+        cursor.set(Block::Uncached(meta, bytes.into()), Known { before_end: true, after_start: true, upto: SeqNo::MAX });
         let mut run = RowRun::default();
         prop_assert!(cursor.begin_run(Below::Head(u64::MAX), &mut run).is_none(), "from nowhere");
         let from = from.index(entries.len());
@@ -236,7 +238,10 @@ fn read_everything(bytes: Vec<u8>) {
     let mut meta = *block.meta();
     meta.look_for_versions(block.buffer());
     let bytes = Bytes::copy_from_slice(block.buffer());
-    cursor.set(Block::Uncached(meta, bytes.clone()), Known { in_bounds: true, upto: SeqNo::MAX });
+    cursor.set(
+        Block::Uncached(meta, bytes.clone()),
+        Known { before_end: true, after_start: true, upto: SeqNo::MAX },
+    );
     cursor.stand(0);
     let mut run = RowRun::default();
     if cursor.begin_run(Below::Head(u64::MAX), &mut run).is_some() {

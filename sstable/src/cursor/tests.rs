@@ -197,7 +197,7 @@ fn both(table: &mut TableCursor, model: &mut VecCursor, entries: &[OwnedEntry], 
         }
     }
     same(table, model);
-    if table.valid() && table.known_row().is_some() {
+    if table.valid() && (table.known_row(false).is_some() || table.known_row(true).is_some()) {
         assert!(table.kind() == Kind::Put && table.seqno() <= SEEN);
     }
 }
@@ -262,6 +262,46 @@ proptest! {
             both(&mut cursor, &mut model, &entries, op);
         }
         reader.verify(&mut OpCost::default()).expect("what was written verifies");
+    }
+}
+
+/// Of a scan's bounds a walk is concerned with the end to which it goes: where it began inside, and no block but the last reaches
+/// beyond, all rows up to that are known to be the scan's.
+#[test]
+fn a_walk_knows_its_rows_from_where_it_began() {
+    let key = |n: u32| format!("key{n:06}").into_bytes();
+    let entries: Vec<_> = (0..2000).map(|n| entry(key(n), 9, Kind::Put, "value")).collect();
+    let (_context, reader) = table(TableOptions::default(), TableSource::Buffered, &entries);
+    let blocks = reader.index().blocks();
+    assert!(blocks > 5, "{blocks} blocks");
+    let (first, last) = (key(700), key(1300));
+    let bounds =
+        Arc::new(Bounds { start: Bound::Included(first.clone()), end: Bound::Included(last.clone()) });
+    for back in [false, true] {
+        let mut cursor = reader.cursor(CursorOptions::default()).serving(&bounds, SEEN);
+        if back {
+            cursor.seek_before(InternalKey::new(&last, SeqNo::ZERO)).expect("sought");
+        } else {
+            cursor.seek(InternalKey::new(&first, SEEN)).expect("sought");
+        }
+        let mut known = 0;
+        for n in 700..=1300 {
+            let n = if back { 2000 - n } else { n };
+            assert_eq!(cursor.key(), key(n));
+            if let Some(stepped) = if back { cursor.prev_distinct() } else { cursor.next_distinct() } {
+                known += u32::from(stepped.is_row);
+                assert!(!stepped.is_row || (&*first..=&*last).contains(&stepped.key), "{stepped:?}");
+            } else if back {
+                cursor.prev().expect("in memory");
+            } else {
+                cursor.next().expect("in memory");
+            }
+        }
+        // All but those in the last block, and what takes another step than the cheap one.
+        assert!(
+            known > 600 - 2 * 2000 / u32::try_from(blocks).expect("a few"),
+            "{known} of 600, {blocks} blocks"
+        );
     }
 }
 

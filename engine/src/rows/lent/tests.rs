@@ -9,7 +9,7 @@ use esker_base::{KeyspaceId, Kind, OpCost, Result, SeqNo};
 use crate::memtable::Memtable;
 use crate::operators::Operators;
 use crate::rows::{Rows, Sight};
-use crate::source::{Source, SourceInfo};
+use crate::source::{Source, SourceInfo, Sources};
 use crate::{Database, KeyspaceOptions};
 
 const SPACE: KeyspaceId = KeyspaceId(1);
@@ -24,14 +24,15 @@ fn rows() -> Rows {
     for (n, key) in [b"a", b"b", b"c", b"d", b"e"].into_iter().enumerate() {
         writer.insert(SPACE, key, SeqNo(1 + n as u64), Kind::Put, b"old");
     }
-    let source = |memtable: &Arc<Memtable>| {
+    let mut sources = Sources::with_capacity(2);
+    for memtable in [&newer, &older] {
         let info = SourceInfo { level: None, largest_seqno: SeqNo::MAX, tombstones: Vec::new() };
-        (Source::Memtable(memtable.cursor(SPACE)), info)
-    };
+        sources.push(Source::Memtable(memtable.cursor(SPACE)), info);
+    }
     let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
     let sight = Sight { read_seqno: SeqNo(100), own: SeqNo::ZERO };
     let append = Operators::new(Vec::new()).and_then(|operators| operators.find("append"));
-    Rows::new(vec![source(&newer), source(&older)], sight, Arc::new(bounds), append.ok())
+    Rows::new(sources, sight, Arc::new(bounds), append.ok())
 }
 
 const EXPECTED: [(&[u8], &[u8]); 4] = [(b"a", b"old"), (b"b", b"new"), (b"c", b"old"), (b"e", b"old+")];
@@ -52,7 +53,7 @@ fn a_row_stays_lent_while_the_rows_are_moved_about() -> Result<()> {
             // Out of its box, and into one elsewhere.
             let moved = *rows;
             let mut back = Box::new(moved);
-            cost.add(&back.take_cost());
+            cost = back.cost();
             assert_eq!((back.key().as_ptr(), back.value().as_ptr()), (key, value));
             seen.push((back.key().to_vec(), back.value().to_vec()));
             if forward {
@@ -115,8 +116,9 @@ fn runs_are_as_long_where_heads_are_equal() -> Result<()> {
             }
             db.flush()?;
         }
-        let view = map.reader()?.scan_view();
-        let mut rows = view.rows(Bounds { start: Bound::Unbounded, end: Bound::Unbounded })?;
+        let view = Arc::new(map.scan_view()?);
+        let mut rows =
+            Rows::of(&view, Arc::new(Bounds { start: Bound::Unbounded, end: Bound::Unbounded }))?;
         let mut in_runs = 0;
         rows.seek_first()?;
         for n in 0..2000 {
