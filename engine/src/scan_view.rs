@@ -1,8 +1,7 @@
 //! What a scan reads, and in whose name: one keyspace at one moment.
 //!
 //! Everything that belongs to one scan shares one of these. The counts of what all readers share (superversion, tree) are
-//! written once for a scan, and not once for each of its sources: where two threads made a cursor for every walk of ten rows they
-//! took twice as long for it as one.
+//! written once for a scan, and not once for each of its sources, because threads that make scans write to the same lines.
 
 use std::sync::{Arc, Weak};
 

@@ -151,8 +151,8 @@ impl<'a> View<'a> {
         own == self.remainder(here) && (shared.is_empty() || self.restart_of(row).starts_with(shared))
     }
 
-    /// Whether no two neighbouring rows have the same key. Then their tags are the same as well: of a block without versions one pair
-    /// in 256 is compared.
+    /// Whether no two neighbouring rows have the same key. Rows of one key have one tag, so keys are compared only where
+    /// neighbours' tags agree: of different keys one pair in 256.
     pub(crate) fn is_distinct(self) -> bool {
         let (from, to) = (HEADER_BYTES as usize, (HEADER_BYTES + self.rows()) as usize);
         let tags = self.bytes.get(from..to).unwrap_or_default();
