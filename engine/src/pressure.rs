@@ -1,11 +1,17 @@
 //! Back-pressure: writers are slowed in proportion to how far flushes and compactions are behind, and
 //! wait, on a condition and not on a clock, only at the hard limits.
 //!
-//! Two things may be behind, and the worse one counts: memtables that wait for their flush, once more than one memtable's
-//! memory is in use, and tables of level 0 beyond their slow-down mark. The lag is 0 there and 1 where writers
-//! wait, and a write takes `lag / (1 - lag)` times as long as its bytes take to drain, by the measured rate: it is hardly slowed at first,
-//! takes as long as its flush half-way, and ever longer from there. So a lag settles where writers are as fast as what follows
-//! them, whatever that is, and flushes that come to take three times as long stop nobody.
+//! Two things may be behind, and the worse one counts. Tables of level 0 are, beyond their slow-down mark: the lag is 0 there and 1
+//! where writers wait, and a write takes `lag / (1 - lag)` times as long as its bytes take to drain: it is hardly slowed at first,
+//! takes as long as its drain half-way, and ever longer from there. So a lag settles where writers are as fast as what follows
+//! them, whatever that is.
+//!
+//! Flushes are behind if writers are faster than the one under way, that is, if the active memtable is filled further than
+//! the sealed one is flushed. Writers as fast as flushes are held there: the active memtable is full when the flush ends, the next
+//! flush follows at once, and two memtables are in memory, which is the least with which flushes are never idle. From there the
+//! lag grows slowly, by how many memtables writers are ahead, so that a flush that hangs for a moment stops nobody. What a
+//! flush drains is what it has drained so far, or what those before it did, if that is less: the system may take
+//! twice as long from one flush to the next.
 //!
 //! Writes are let in by one schedule for all threads (ITU-T I.371, *generic cell rate algorithm*): each takes its time from when
 //! the one before is due. Who is due within a millisecond goes on at once, so that a small put pays its share without sleeping;
@@ -33,6 +39,10 @@ const OWED_MAX: u64 = 1024;
 const BEHIND_MAX: Duration = Duration::from_secs(1);
 /// The greatest lag before writers wait, in thousandths.
 const LAG_MAX: u64 = 990;
+/// Writers are slowed from where they are ahead of the flush but for so many thousandths of a memtable.
+const NEARLY: u64 = 100;
+/// What a flush has drained tells its rate once it has flushed so many thousandths.
+const TELLING: u64 = 125;
 /// Compactions take about this many times as long as flushes to drain what comes into level 0.
 const L0_DRAIN: u64 = 4;
 /// What writers wait for.
@@ -40,6 +50,8 @@ const FLUSH: &str = "a flush";
 const COMPACTION: &str = "a compaction of level 0";
 /// The drain rate assumed before any flush was measured, in bytes a second.
 const RATE_UNKNOWN: u64 = 64 << 20;
+/// No lower rate is believed.
+const RATE_MIN: u64 = 1 << 20;
 
 impl Core {
     /// Let a write of `bytes` in: at once, after a delay, or after a wait; or refuse it, if the
@@ -110,7 +122,7 @@ impl Core {
             return Verdict::Stop(reason);
         }
         let active_bytes = self.current.load().active.memtable.bytes();
-        match slowdown(&self.options, backlog, active_bytes) {
+        match slowdown(&self.options, backlog, active_bytes, self.pressure.flushed()) {
             (0, _) => Verdict::Go,
             (slowdown, reason) => Verdict::Slow(slowdown, reason),
         }
@@ -129,22 +141,37 @@ fn stop(options: &DatabaseOptions, backlog: Backlog) -> Option<&'static str> {
     }
 }
 
-/// How many thousandths of its drain a write is to take, with `active_bytes` in the active memtable, and because of what. See
-/// the module.
-fn slowdown(options: &DatabaseOptions, backlog: Backlog, active_bytes: u64) -> (u64, &'static str) {
+/// How many thousandths of its drain a write is to take, with `active_bytes` in the active memtable and `flushed` thousandths of
+/// the oldest sealed one flushed, and because of what. See the module.
+fn slowdown(
+    options: &DatabaseOptions,
+    backlog: Backlog,
+    active_bytes: u64,
+    flushed: u64,
+) -> (u64, &'static str) {
     let active = (active_bytes.saturating_mul(1000) / options.memtable_full_bytes()).min(1000);
-    let used = backlog.sealed as u64 * 1000 + active;
-    let all = (options.sealed_memtables_max as u64 + 1) * 1000;
-    let memory_lag = used.saturating_sub(1000) * 1000 / (all - 1000);
     let above = backlog.l0_depth.saturating_sub(options.l0_tables_slowdown) as u64;
     let width = (options.l0_tables_stop - options.l0_tables_slowdown).max(1) as u64;
     let times_drain = |lag: u64| {
         let lag = lag.min(LAG_MAX);
         lag * 1000 / (1000 - lag)
     };
-    let by_flush = times_drain(memory_lag);
+    let by_flush = times_drain(flush_lag(backlog.sealed as u64, active, flushed, options));
     let by_compaction = L0_DRAIN * times_drain(above * 1000 / width);
     if by_flush >= by_compaction { (by_flush, FLUSH) } else { (by_compaction, COMPACTION) }
+}
+
+/// How far flushes are behind, in thousandths: 500 where writers are to be as fast as they are.
+fn flush_lag(sealed: u64, active: u64, flushed: u64, options: &DatabaseOptions) -> u64 {
+    if sealed == 0 {
+        return 0;
+    }
+    // What is to be flushed, beyond one memtable.
+    let ahead = (sealed - 1) * 1000 + active;
+    match ahead.checked_sub(flushed) {
+        None => 500 * (ahead + NEARLY).saturating_sub(flushed) / NEARLY,
+        Some(ahead) => 500 + 500 * ahead / (options.sealed_memtables_max as u64 * 1000),
+    }
 }
 
 enum Verdict {
@@ -164,6 +191,10 @@ pub(crate) struct Pressure {
     owed: AtomicU64,
     /// Bytes of entries a second that flushes drain, averaged.
     rate: AtomicU64,
+    /// Those that the flush under way drains; none if that cannot be told.
+    rate_now: AtomicU64,
+    /// How many thousandths of its memtable it has flushed.
+    flushed: AtomicU64,
 }
 
 impl Pressure {
@@ -172,7 +203,34 @@ impl Pressure {
         let rate = bytes.saturating_mul(1_000_000_000) / nanos(took).max(1);
         let old = self.rate.load(Ordering::Relaxed);
         let new = if old == 0 { rate } else { old - old / 4 + rate / 4 };
-        self.rate.store(new.max(1 << 20), Ordering::Relaxed);
+        self.rate.store(new.max(RATE_MIN), Ordering::Relaxed);
+    }
+
+    /// The flush of a memtable with `bytes` of entries has come to `flushed` thousandths of it in the time that it `took`.
+    pub(crate) fn flushing(&self, bytes: u64, flushed: u64, took: Duration) {
+        self.flushed.store(flushed, Ordering::Relaxed);
+        if flushed >= TELLING {
+            let flushed = u128::from(bytes) * u128::from(flushed) / 1000;
+            let rate = flushed * 1_000_000_000 / u128::from(nanos(took).max(1));
+            self.rate_now.store(u64::try_from(rate).unwrap_or(u64::MAX).max(RATE_MIN), Ordering::Relaxed);
+        }
+    }
+
+    /// No flush is under way: it has ended, or was given up.
+    pub(crate) fn flush_ended(&self) {
+        self.rate_now.store(0, Ordering::Relaxed);
+        self.flushed.store(0, Ordering::Relaxed);
+    }
+
+    /// How many thousandths of its memtable the flush under way has flushed.
+    fn flushed(&self) -> u64 {
+        self.flushed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes a second that drain.
+    fn drain_rate(&self) -> u64 {
+        let known = [&self.rate, &self.rate_now].map(|rate| rate.load(Ordering::Relaxed));
+        known.into_iter().filter(|rate| *rate > 0).min().unwrap_or(RATE_UNKNOWN)
     }
 
     /// Owe for `bytes` more: for how many to pay now.
@@ -185,11 +243,7 @@ impl Pressure {
     /// Give a write of `bytes` that begins at `now` its place in the schedule, `slowdown` thousandths of its drain after the
     /// one before; how long to wait until then, if that is worth it.
     fn delay(&self, bytes: u64, slowdown: u64, now: Duration) -> Option<Duration> {
-        let rate = match self.rate.load(Ordering::Relaxed) {
-            0 => RATE_UNKNOWN,
-            rate => rate,
-        };
-        let drain = bytes.saturating_mul(1_000_000_000) / rate;
+        let drain = bytes.saturating_mul(1_000_000_000) / self.drain_rate();
         let longest = nanos(DELAY_MAX).max(drain.saturating_mul(2));
         let takes = (drain.saturating_mul(slowdown) / 1000).min(longest);
         let now = nanos(now);

@@ -16,16 +16,20 @@ use esker_base::bounds::Bounds;
 use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_vfs::os::memory::prefetch;
+use esker_vfs::os::pages::Pages;
 
 use self::walk::Walk;
 use crate::block::{Block, BlockCursor, Known, RowRun};
 use crate::cache::Fill;
 use crate::index::Index;
 use crate::reader::TableReader;
+use crate::source::Source;
 use crate::stored::TRAILER_BYTES;
 
 /// The largest piece read ahead, in bytes.
-const PIECE_BYTES_MAX: u64 = 256 << 10;
+const PIECE_BYTES_MAX: u64 = PIECE_ROOM as u64;
+/// What is taken for all pieces of a cursor: address space for the largest, of which pages come as they are used.
+const PIECE_ROOM: usize = 256 << 10;
 /// Each piece of a cursor that reads ahead from the first block on: a compaction has one for each of its sources, twenty or so.
 const PIECE_BYTES_EAGER: u64 = 128 << 10;
 /// The first piece read ahead by a cursor that only looks sequential.
@@ -77,6 +81,8 @@ struct Ahead {
     first: usize,
     end: usize,
     bytes: Bytes,
+    /// What the bytes were read into.
+    memory: Option<Arc<Pages>>,
     /// The block read last, and how many neighbours in a row were read before it.
     last: Option<usize>,
     run: u32,
@@ -250,7 +256,7 @@ impl TableCursor {
         let len = usize::try_from(index.offset(end) - index.offset(first)).unwrap_or_default();
         // The block that was walked over lies in the piece before, whose memory is wanted for this one.
         self.at = BlockCursor::default();
-        let bytes = self.table.source().read_over(index.offset(first), len, self.ahead.take())?;
+        let bytes = self.ahead.read(self.table.source(), index.offset(first), len)?;
         let further = self.ahead.further(index, first, end);
         self.table.source().prefetch_bytes(further.start, further.end - further.start);
         self.cost.bytes_from_disk += len as u64;
@@ -451,10 +457,11 @@ impl Ahead {
         (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
     }
 
-    /// Take out the piece's memory, for the next one to be read into.
-    fn take(&mut self) -> Bytes {
+    /// Read a piece into the memory of the one before it.
+    fn read(&mut self, source: &Source, offset: u64, len: usize) -> Result<Bytes> {
         self.end = self.first;
-        std::mem::take(&mut self.bytes)
+        self.bytes = Bytes::new();
+        source.read_over(offset, len, &mut self.memory, PIECE_ROOM)
     }
 
     /// Which blocks to read now that `block` is needed: it, and those after it (or before it, when

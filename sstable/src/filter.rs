@@ -4,6 +4,7 @@
 use esker_base::coding::DecodeError;
 use esker_base::planted::{self, Planted};
 use esker_vfs::os::memory::prefetch;
+use esker_vfs::os::pages::Pages;
 
 /// Bits of a line.
 const LINE_BITS: u64 = 512;
@@ -19,42 +20,46 @@ const PROBES_MAX: u8 = 16;
 struct Line([u64; 8]);
 
 /// Hashes to a chunk of [`KeyHashes`].
-const CHUNK_HASHES: usize = 8 << 10;
+const CHUNK_HASHES: usize = 128 << 10;
 
-/// The hashes of distinct keys, gathered for a filter.
-///
-/// In chunks: one vector would be copied each time it grows, and come to some MiB. Of that length an allocator has memory from the system
-/// and gives it back; but glibc's, once it has, takes all that is shorter from a heap of its own for each thread, which it hardly
-/// gives back (`mallopt(3)`, `M_MMAP_THRESHOLD`).
+/// The hashes of distinct keys, gathered for a filter: some MiB, for as long as the table is written.
 #[derive(Debug, Default)]
 pub(crate) struct KeyHashes {
-    full: Vec<Vec<u64>>,
-    last: Vec<u64>,
+    full: Vec<Pages>,
+    last: Option<Pages>,
+    /// How many there are in the last chunk.
+    in_last: usize,
 }
 
 impl KeyHashes {
     /// One more.
     #[inline]
     pub(crate) fn push(&mut self, hash: u64) {
-        if self.last.len() == CHUNK_HASHES {
-            self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(CHUNK_HASHES)));
+        if self.in_last == CHUNK_HASHES {
+            self.full.extend(self.last.take());
+            self.in_last = 0;
         }
-        self.last.push(hash);
+        let last = self.last.get_or_insert_with(|| Pages::new(CHUNK_HASHES * size_of::<u64>()));
+        if let Some(place) = last.as_chunks_mut().0.get_mut(self.in_last) {
+            *place = hash.to_le_bytes();
+            self.in_last += 1;
+        }
     }
 
     /// How many there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.full.len() * CHUNK_HASHES + self.last.len()
+        self.full.len() * CHUNK_HASHES + self.in_last
     }
 
-    /// Bytes of memory held.
+    /// Bytes of memory held, but for what is left of the last page.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<u64>() * (self.full.len() * CHUNK_HASHES + self.last.capacity())
+        self.len() * size_of::<u64>()
     }
 
     fn iter(&self) -> impl Iterator<Item = u64> {
-        self.full.iter().chain(std::iter::once(&self.last)).flatten().copied()
+        let chunks = self.full.iter().chain(&self.last);
+        chunks.flat_map(|chunk| chunk.as_chunks().0).take(self.len()).map(|hash| u64::from_le_bytes(*hash))
     }
 }
 

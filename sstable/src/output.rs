@@ -5,6 +5,7 @@ use std::sync::Arc;
 use esker_base::Result;
 use esker_base::checksum::ChecksumSeed;
 use esker_vfs::fs::File;
+use esker_vfs::os::pages::Pages;
 
 /// Bytes collected before they are written.
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
@@ -13,60 +14,70 @@ pub(crate) const PIECE_BYTES: usize = 512 << 10;
 pub(crate) struct Output {
     pub(crate) file: Arc<dyn File>,
     pub(crate) seed: ChecksumSeed,
-    piece: Vec<u8>,
+    piece: Pages,
+    /// Bytes in the piece.
+    filled: usize,
     written: u64,
 }
 
 impl Output {
     /// A new, empty file, whose checksums have this seed.
     pub(crate) fn new(file: Arc<dyn File>, seed: ChecksumSeed) -> Output {
-        Output { file, seed, piece: Vec::with_capacity(PIECE_BYTES), written: 0 }
+        Output { file, seed, piece: Pages::new(PIECE_BYTES), filled: 0, written: 0 }
     }
 
     /// Where the next byte goes.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
-        self.written + self.piece.len() as u64
+        self.written + self.filled as u64
     }
 
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
-        self.piece.capacity()
+        self.piece.len()
     }
 
     pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
-        while self.piece.len() + bytes.len() >= PIECE_BYTES {
-            if self.piece.is_empty() {
+        while self.filled + bytes.len() >= PIECE_BYTES {
+            if self.filled == 0 {
                 // What is huge is not copied once more.
                 let (whole, rest) = bytes.split_at(bytes.len() / PIECE_BYTES * PIECE_BYTES);
-                self.write(whole)?;
+                write(&*self.file, whole, &mut self.written)?;
                 bytes = rest;
             } else {
-                let (fills, rest) = bytes.split_at(PIECE_BYTES - self.piece.len());
-                self.piece.extend_from_slice(fills);
+                let (fills, rest) = bytes.split_at(PIECE_BYTES - self.filled);
+                self.fill(fills);
                 self.flush()?;
                 bytes = rest;
             }
         }
-        self.piece.extend_from_slice(bytes);
+        self.fill(bytes);
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(bytes, self.written)?;
-        // The device works while the next piece comes together, and the sync at the end has less to wait for.
-        self.file.start_writeback(self.written, bytes.len() as u64);
-        self.written += bytes.len() as u64;
-        Ok(())
+    /// Put into the piece what has room there.
+    #[inline]
+    fn fill(&mut self, bytes: &[u8]) {
+        let end = self.filled + bytes.len();
+        self.piece.get_mut(self.filled..end).expect("it has room").copy_from_slice(bytes);
+        self.filled = end;
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
-        if !self.piece.is_empty() {
-            let piece = std::mem::take(&mut self.piece);
-            self.write(&piece)?;
-            self.piece = piece;
-            self.piece.clear();
-        }
-        Ok(())
+        let filled = std::mem::take(&mut self.filled);
+        let piece = self.piece.get(..filled).expect("what was put there");
+        write(&*self.file, piece, &mut self.written)
     }
+}
+
+/// Write `bytes` behind the `written` ones.
+fn write(file: &dyn File, bytes: &[u8], written: &mut u64) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    file.write_at(bytes, *written)?;
+    // The device works while the next piece comes together, and the sync at the end has less to wait for.
+    file.start_writeback(*written, bytes.len() as u64);
+    *written += bytes.len() as u64;
+    Ok(())
 }

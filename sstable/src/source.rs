@@ -8,6 +8,7 @@ use bytes::Bytes;
 use esker_base::Result;
 use esker_vfs::fs::{File, fill_exact_at, read_exact_at};
 use esker_vfs::open_files::OpenFiles;
+use esker_vfs::os::pages::Pages;
 
 /// How tables are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +54,15 @@ impl Mapping {
     }
 }
 
+/// Pages that are read from as long as somebody holds them.
+struct Lent(Arc<Pages>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl Source {
     pub(crate) fn new(file: Arc<dyn File>) -> Source {
         // A get wants one block. What reads more in a row calls `prefetch_bytes`.
@@ -90,16 +100,21 @@ impl Source {
         read_exact_at(&*self.file, offset, len)
     }
 
-    /// [`read`](Self::read), into the memory of `old` if nobody else holds it: memory that is new costs a page
-    /// fault for every 4 KiB, and is written with zeros first.
-    pub(crate) fn read_over(&self, offset: u64, len: usize, old: Bytes) -> Result<Bytes> {
-        let Ok(mut buffer) = old.try_into_mut() else { return self.read(offset, len).map(Bytes::from) };
-        if buffer.capacity() < len {
-            return self.read(offset, len).map(Bytes::from);
-        }
-        buffer.resize(len, 0);
-        self.read_into(offset, &mut buffer)?;
-        Ok(buffer.freeze())
+    /// [`read`](Self::read), into `memory` if it is long enough and nobody else reads from it, else into new memory, of `room`
+    /// bytes at least, which costs a page fault for every 4 KiB.
+    pub(crate) fn read_over(
+        &self,
+        offset: u64,
+        len: usize,
+        memory: &mut Option<Arc<Pages>>,
+        room: usize,
+    ) -> Result<Bytes> {
+        let old = memory.take().filter(|pages| pages.len() >= len);
+        let old = old.and_then(|pages| Arc::try_unwrap(pages).ok());
+        let mut pages = old.unwrap_or_else(|| Pages::new(room.max(len)));
+        self.read_into(offset, pages.get_mut(..len).unwrap_or_default())?;
+        let pages = memory.insert(Arc::new(pages));
+        Ok(Bytes::from_owner(Lent(Arc::clone(pages))).slice(..len))
     }
 
     /// Read as many bytes at `offset` as fit `buffer`.

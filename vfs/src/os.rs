@@ -29,6 +29,7 @@ mod lock;
 mod mapped;
 pub mod memory;
 pub(crate) mod own_processor;
+pub mod pages;
 pub(crate) mod priority;
 pub mod process;
 pub mod region;

@@ -48,6 +48,8 @@ struct Work {
     /// Keyspaces still to be written.
     keyspaces: Vec<KeyspaceId>,
     parts: Option<Arc<Parts<MemtableCursor>>>,
+    /// What was passed of the keyspaces that are written ([`Parts::bytes_passed`]).
+    passed: u64,
     tables: Vec<TableMeta>,
     blobs: Vec<BlobMeta>,
 }
@@ -91,6 +93,7 @@ impl Work {
             began,
             keyspaces,
             parts: None,
+            passed: 0,
             tables: Vec::new(),
             blobs: Vec::new(),
         }
@@ -98,11 +101,13 @@ impl Work {
 
     /// Write a piece; whether there is more to write.
     fn write(&mut self) -> Result<bool> {
+        self.tell_progress();
         if let Some(parts) = &self.parts {
             if parts.step(&*self.core.env.scheduler)?
                 && let Some(parts) = self.parts.take()
             {
                 self.core.jobs.withdraw(&*parts);
+                self.passed += parts.bytes_passed();
                 let output = MergeRun::finish_parts(parts.finish())?;
                 self.tables.extend(output.tables);
                 self.blobs.extend(output.blobs);
@@ -117,6 +122,17 @@ impl Work {
             self.parts = Some(parts);
         }
         Ok(true)
+    }
+
+    /// Tell writers how far it is.
+    fn tell_progress(&self) {
+        let memtable = &self.source.memtable;
+        let passed = self.passed + self.parts.as_ref().map_or(0, |parts| parts.bytes_passed());
+        // Each is merged and read back.
+        let all = memtable.payload_bytes().saturating_mul(2).max(1);
+        let took = self.core.env.clock.monotonic().saturating_sub(self.began);
+        let flushed = (passed.saturating_mul(1000) / all).min(1000);
+        self.core.pressure.flushing(memtable.entry_bytes(), flushed, took);
     }
 
     fn install(&mut self) -> Result<()> {
@@ -239,6 +255,7 @@ impl Drop for Work {
             parts.abandon(&*self.core.env.scheduler);
         }
         remove_written(&self.core, &self.tables, &self.blobs);
+        self.core.pressure.flush_ended();
     }
 }
 

@@ -12,6 +12,7 @@
 
 use esker_base::event_count::EventCount;
 use esker_base::sync::Mutex;
+use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Cursor, Error, Result};
 use esker_compaction::MergeRun;
 use esker_vfs::scheduler::Scheduler;
@@ -24,6 +25,8 @@ pub(crate) struct Parts<C: Cursor> {
     /// Whose parts they are, for messages.
     job: &'static str,
     places: Mutex<Vec<Place<C>>>,
+    /// How many steps have begun.
+    steps: AtomicU64,
     /// Opened when a part was put back.
     returned: EventCount,
 }
@@ -60,7 +63,7 @@ impl<C: Cursor> Parts<C> {
     /// The parts that these runs of `job` merge, ascending.
     pub(super) fn new(job: &'static str, runs: Vec<MergeRun<C>>) -> Self {
         let places = runs.into_iter().map(|run| Place::Waiting(Box::new(run))).collect();
-        Parts { job, places: Mutex::new(places), returned: EventCount::new() }
+        Parts { job, places: Mutex::new(places), steps: AtomicU64::new(0), returned: EventCount::new() }
     }
 
     /// The job itself does a step; whether all parts are done.
@@ -97,6 +100,11 @@ impl<C: Cursor> Parts<C> {
             unreachable!("only a part that waits is taken")
         };
         Taken { run, back: Back { parts: self, at, place: None } }
+    }
+
+    /// About how many bytes were read so far, each once for it to be merged and once for the proof of what was written.
+    pub(super) fn bytes_passed(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed).saturating_mul(STEP_BYTES)
     }
 
     /// The runs, which are done.
@@ -175,6 +183,7 @@ impl<C: Cursor> Taken<'_, C> {
     /// Do a step of it and put it back.
     fn step(self) {
         let Taken { mut run, mut back } = self;
+        back.parts.steps.fetch_add(1, Ordering::Relaxed);
         back.place = Some(match run.step(STEP_BYTES) {
             Ok(true) => Place::Done(run),
             Ok(false) => Place::Waiting(run),

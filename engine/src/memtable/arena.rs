@@ -21,6 +21,7 @@ use std::sync::Arc;
 use esker_base::sync::Mutex;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_vfs::os::memory::{HUGE_PAGE_BYTES, prefetch};
+use esker_vfs::os::pages::Pages;
 use esker_vfs::os::region::Region;
 
 use super::entry::ENTRY_LINES;
@@ -31,6 +32,8 @@ use super::spare::SpareChunks;
 const CHUNK_ALIGN: usize = LINE_BYTES;
 /// A cache line.
 pub(super) const LINE_BYTES: usize = 64;
+/// A shared chunk of so many bytes or more is the system's.
+const SYSTEM_BYTES: usize = 64 << 10;
 /// The first chunk of a writer, in bytes.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest shared chunk, in bytes. A larger piece gets a chunk of its own.
@@ -60,11 +63,13 @@ struct Chunks {
     long: Vec<Region>,
 }
 
-/// Memory of the program's allocator.
+/// Memory of a chunk that does not go on to the next memtable.
 #[derive(Debug)]
-struct Allocation {
-    start: NonNull<u8>,
-    layout: Layout,
+enum Allocation {
+    /// Of the program's allocator.
+    Program(NonNull<u8>, Layout),
+    /// Of the system: what is large, and would leave a hole where other memtables' chunks and filters have come to lie behind it.
+    System(#[expect(dead_code, reason = "it is held")] Pages),
 }
 
 // SAFETY: it owns its memory and touches it in `drop` alone; which thread frees it does not
@@ -73,21 +78,33 @@ unsafe impl Send for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Allocation::new`); (2) it
-        // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, and invariant 1
-        // promises nothing then.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        if let Allocation::Program(start, layout) = self {
+            // SAFETY: (1) `start` came from `alloc` with this very `layout` (`Allocation::new`); (2) it
+            // is not `Clone`, so this runs once; (3) it runs when the arena is dropped, and invariant 1
+            // promises nothing then.
+            unsafe { dealloc(start.as_ptr(), *layout) }
+        }
     }
 }
 
 impl Allocation {
-    /// Memory of `bytes` bytes (not 0), uninitialised.
-    fn new(bytes: usize) -> Allocation {
+    /// Memory of `bytes` bytes (not 0) for many pieces, and where it starts.
+    fn shared(bytes: usize) -> (Allocation, NonNull<u8>) {
+        if bytes < SYSTEM_BYTES {
+            return Allocation::aligned(bytes);
+        }
+        let mut pages = Pages::new(bytes);
+        let start = pages.start();
+        (Allocation::System(pages), start)
+    }
+
+    /// Memory of `bytes` bytes (not 0) that starts on a cache line, uninitialised, and where that is.
+    fn aligned(bytes: usize) -> (Allocation, NonNull<u8>) {
         let layout = Layout::from_size_align(bytes, CHUNK_ALIGN).expect("sizes fit an allocation");
         // SAFETY: the size is not zero: callers ask for at least one piece, which is not empty.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Allocation { start, layout }
+        (Allocation::Program(start, layout), start)
     }
 }
 
@@ -151,19 +168,25 @@ impl Arena {
         self.spare.as_ref().and_then(SpareChunks::take).or_else(Region::map_huge)
     }
 
-    /// Take a chunk of `bytes` bytes (not 0).
+    /// Take a chunk of `bytes` bytes (not 0) for many pieces.
     fn grow(&self, bytes: usize) -> NonNull<u8> {
-        let start = if let Some(region) = self.long_chunk(bytes) {
+        self.count(bytes);
+        if let Some(region) = self.long_chunk(bytes) {
             let start = region.start();
             self.chunks.lock().long.push(region);
-            start
-        } else {
-            let allocation = Allocation::new(bytes);
-            let start = allocation.start;
-            self.chunks.lock().short.push(allocation);
-            start
-        };
+            return start;
+        }
+        self.hold(Allocation::shared(bytes))
+    }
+
+    /// Take a chunk for one piece of `bytes` bytes (not 0).
+    fn grow_for_one(&self, bytes: usize) -> NonNull<u8> {
         self.count(bytes);
+        self.hold(Allocation::aligned(bytes))
+    }
+
+    fn hold(&self, (allocation, start): (Allocation, NonNull<u8>)) -> NonNull<u8> {
+        self.chunks.lock().short.push(allocation);
         start
     }
 }
@@ -196,13 +219,12 @@ impl ArenaWriter {
         ArenaWriter { arena, free: NonNull::dangling(), free_bytes: 0, taken: 0, of_entries: false }
     }
 
-    /// A new chunk of `bytes` bytes (not 0).
-    fn grow(&mut self, bytes: usize) -> NonNull<u8> {
+    /// A new chunk of `bytes` bytes is taken.
+    fn count(&mut self, bytes: usize) {
         self.taken += bytes;
         if self.of_entries {
             self.arena.entry_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
-        self.arena.grow(bytes)
     }
 
     /// A piece of `layout.size()` bytes (not 0), uninitialised, alive as long as the arena.
@@ -231,20 +253,22 @@ impl ArenaWriter {
     }
 
     /// As [`allocate`](Self::allocate), from a new chunk. Chunks grow with what is held, so that the
-    /// unused rest stays near a quarter, unless large memtables before this one have left some; a large piece gets a chunk
+    /// unused rest stays near a quarter, unless a large memtable was filled just before; a large piece gets a chunk
     /// of its own and the current one goes on.
     #[cold]
     fn allocate_slow(&mut self, layout: Layout) -> NonNull<u8> {
-        let shared = if self.arena.spare.as_ref().is_some_and(|spare| spare.has_some_to_begin_with()) {
+        let shared = if self.arena.spare.as_ref().is_some_and(|spare| spare.are_to_begin_with()) {
             CHUNK_BYTES_MAX
         } else {
             (self.taken / 4).next_power_of_two().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
         };
         if layout.size() > shared / 4 {
             let size = layout.pad_to_align().size();
-            return self.grow(size);
+            self.count(size);
+            return self.arena.grow_for_one(size);
         }
-        self.free = self.grow(shared);
+        self.count(shared);
+        self.free = self.arena.grow(shared);
         self.free_bytes = shared;
         self.allocate(layout)
     }

@@ -22,7 +22,7 @@ pub(super) const ENTRY_LINES: usize = 3;
 /// Bytes before an entry's key: `tag: u64` (sequence number above the kind's byte), `value_len: u32`,
 /// `key_len: u16`. Entries stand wherever the last one ended: aligned, they would take four bytes more on
 /// average.
-const HEADER_BYTES: usize = 14;
+pub(super) const HEADER_BYTES: usize = 14;
 /// Where `value_len` and `key_len` stand.
 const VALUE_LEN_AT: usize = 8;
 const KEY_LEN_AT: usize = 12;

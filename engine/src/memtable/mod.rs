@@ -43,7 +43,7 @@ use esker_base::{InternalKey, KeyspaceId, Kind, SeqNo};
 use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use directory::Directory;
-use entry::Reach;
+use entry::{HEADER_BYTES, Reach};
 use filter::{KeyFilter, KeyHash, PendingHashes};
 use index::{IndexWriter, Pending};
 pub(crate) use spare::SpareChunks;
@@ -208,6 +208,11 @@ impl Memtable {
     #[inline]
     pub(crate) fn entry_bytes(&self) -> u64 {
         self.arena.entry_bytes()
+    }
+
+    /// About how many bytes its keys and values have.
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        self.entry_bytes().saturating_sub(self.entries().saturating_mul(HEADER_BYTES as u64))
     }
 
     /// One entry more. For the writer: nobody else stores, so a load and a store lose nothing and need no locked

@@ -17,8 +17,8 @@ use esker_vfs::scheduler::{Job, Lane, Progress, Scheduler};
 use super::arena::CHUNK_BYTES_MAX;
 
 /// No more are brought in ahead: each is memory that is held beside the memtables' for as long as somebody writes. With six,
-/// fills took as long, and recoveries a sixteenth less.
-const AHEAD_MAX: usize = 2;
+/// fills took as long, and recoveries a sixteenth less; with two, fills took as long.
+const AHEAD_MAX: usize = 1;
 
 /// A memtable begins with long chunks if so many, or more, are worth keeping: of one that takes fewer they would be too much.
 const TO_BEGIN_WITH: usize = 24;
@@ -64,10 +64,11 @@ impl SpareChunks {
         chunk
     }
 
-    /// Whether a memtable may take these from its first entry on: there are some, and memtables are so large that it makes no
-    /// difference. Shorter chunks would be allocated and freed again for each memtable.
-    pub(super) fn has_some_to_begin_with(&self) -> bool {
-        self.count_max >= TO_BEGIN_WITH && !self.chunks.lock().is_empty()
+    /// Whether a memtable is to take such chunks from its first entry on: one was taken lately, so that they are filled one after
+    /// the other, and memtables are so large that it makes no difference. Shorter chunks would be allocated and freed again for
+    /// each memtable, beside these, which wait for the next.
+    pub(super) fn are_to_begin_with(&self) -> bool {
+        self.count_max >= TO_BEGIN_WITH && self.taken.load(Ordering::Relaxed)
     }
 
     /// Whether more are to be brought in. A quarter of what is kept is enough, so that small memtables do not come to large

@@ -519,7 +519,7 @@ fn replaced_nodes_are_used_again_until_somebody_reads() {
 #[test]
 fn memory_is_brought_in_ahead_of_a_growing_memtable() {
     let chunk = CHUNK_BYTES_MAX as u64;
-    for (kept, ahead) in [(48 * chunk, 2 * chunk), (4 * chunk, chunk), (3 * chunk, 0)] {
+    for (kept, ahead) in [(48 * chunk, chunk), (4 * chunk, chunk), (3 * chunk, 0)] {
         let steps = Arc::new(Steps::with_width(1, 1));
         let spare = SpareChunks::new(kept, Arc::clone(&steps) as Arc<dyn Scheduler>);
         let (memtable, mut writer) = Memtable::with_filter(1 << 20, &spare);
@@ -553,7 +553,7 @@ fn fill(memtable: &Memtable, writer: &mut MemtableWriter, n: &mut u64, chunks: u
 
 /// What a memtable takes with its first entry.
 #[test]
-fn a_large_memtable_begins_with_what_the_one_before_has_left() {
+fn a_large_memtable_begins_as_the_one_before_has_gone_on() {
     let chunk = CHUNK_BYTES_MAX as u64;
     for (kept, takes_it) in [(48 * chunk, true), (12 * chunk, false)] {
         let spare = SpareChunks::new(kept, Arc::new(Steps::with_width(1, 1)));
@@ -565,6 +565,9 @@ fn a_large_memtable_begins_with_what_the_one_before_has_left() {
         let (first, mut writer) = begun();
         assert!(first.bytes() < chunk, "there is nothing to take yet");
         fill(&first, &mut writer, &mut 1, 5);
+        assert_eq!(spare.bytes(), 0, "no job runs");
+        let (beside, _writer) = begun();
+        assert_eq!(beside.bytes() > 2 * chunk, takes_it, "the system's");
         drop((first, writer));
         let left = spare.bytes();
         assert!(left >= 5 * chunk);
@@ -572,6 +575,8 @@ fn a_large_memtable_begins_with_what_the_one_before_has_left() {
         // One for entries and one for nodes.
         assert_eq!(left - spare.bytes(), if takes_it { 2 * chunk } else { 0 });
         assert_eq!(second.bytes() > 2 * chunk, takes_it);
+        spare.give_back();
+        assert!(begun().0.bytes() < chunk, "nobody has filled one lately");
     }
 }
 

@@ -94,27 +94,90 @@ fn backlog(sealed: usize, l0_depth: usize) -> Backlog {
 /// Neither mark is a cliff: nothing at the first, ever more from there.
 #[test]
 fn a_slowdown_grows_from_nothing() {
-    let memory = |options: &DatabaseOptions, thousandths: u64| {
+    // With so many thousandths of memtables in memory, and of one of them flushed.
+    let memory = |options: &DatabaseOptions, thousandths: u64, flushed: u64| {
         let sealed = usize::try_from(thousandths / 1000).expect("few");
-        slowdown(options, backlog(sealed, 0), thousandths % 1000 * options.memtable_full_bytes() / 1000).0
+        let active = thousandths % 1000 * options.memtable_full_bytes() / 1000;
+        slowdown(options, backlog(sealed, 0), active, flushed).0
     };
     for most in [1, 2, 3, 16] {
         let (options, all) = (options(most), (most as u64 + 1) * 1000);
-        assert_eq!(slowdown(&options, backlog(0, 0), MIB).0, 0, "one memtable is filled as fast as can be");
-        assert_eq!(memory(&options, 1_000), 0);
-        let half_way = memory(&options, u64::midpoint(1_000, all));
-        assert!((985..1_015).contains(&half_way), "half-way as long as the drain");
-        assert!(memory(&options, all - 1) >= 90_000);
-        let grows = (0..all).is_sorted_by_key(|used| memory(&options, used));
-        assert!(grows, "with {most} sealed memtables");
+        assert!(
+            (0..1000).all(|used| memory(&options, used, 0) == 0),
+            "the first is filled as fast as can be"
+        );
+        for flushed in [0u64, 300, 999] {
+            let used = |ahead: i64| (1000u64 + flushed).saturating_add_signed(ahead);
+            let as_fast = memory(&options, used(0), flushed);
+            assert!((980..=1_000).contains(&as_fast), "as fast as the flush: {as_fast}");
+            let begins = NEARLY.cast_signed();
+            assert!(flushed < NEARLY || memory(&options, used(-begins), flushed) == 0);
+            let grows = (1000..all).is_sorted_by_key(|used| memory(&options, used, flushed));
+            assert!(grows, "with {most} sealed memtables");
+            // A memtable beyond the two is no cliff yet, if there may be more.
+            assert!(most < 3 || memory(&options, used(1000), flushed) <= 2_000);
+        }
+        assert!(memory(&options, all - 1, 0) >= 90_000);
     }
     let options = options(3);
-    assert_eq!(slowdown(&options, backlog(3, 25), MIB).1, FLUSH);
-    assert_eq!(slowdown(&options, backlog(2, 39), MIB).1, COMPACTION);
-    let l0 = |depth| slowdown(&options, backlog(0, depth), 0).0;
+    assert_eq!(slowdown(&options, backlog(3, 25), MIB, 0).1, FLUSH);
+    assert_eq!(slowdown(&options, backlog(2, 39), MIB, 0).1, COMPACTION);
+    let l0 = |depth| slowdown(&options, backlog(0, depth), 0, 0).0;
     assert_eq!(l0(options.l0_tables_slowdown), 0);
     assert_eq!(l0(usize::midpoint(options.l0_tables_slowdown, options.l0_tables_stop)), L0_DRAIN * 1_000);
     assert!((options.l0_tables_slowdown..options.l0_tables_stop).is_sorted_by_key(l0));
+}
+
+/// What came of a writer before flushes.
+struct Outcome {
+    stopped: Duration,
+    written: u64,
+    /// Bytes of memtables at most, but in the first second.
+    most: u64,
+}
+
+/// A writer whose puts of a kilobyte take `put` each, for three seconds before flushes that take `flush`, where those before took
+/// as long as [`pressure`] knows.
+fn outcome(options: &DatabaseOptions, put: Duration, flush: Duration) -> Outcome {
+    let full = options.memtable_full_bytes();
+    let pressure = pressure();
+    let (mut sealed, mut active, mut now) = (0, 0, Duration::ZERO);
+    let mut began = None;
+    let mut outcome = Outcome { stopped: Duration::ZERO, written: 0, most: 0 };
+    while now < Duration::from_secs(3) {
+        if let Some(at) = began {
+            let took = now.saturating_sub(at);
+            if took >= flush {
+                sealed -= 1;
+                pressure.flush_ended();
+                pressure.drained(full, flush);
+                began = (sealed > 0).then_some(now);
+            } else {
+                let flushed = took.as_nanos() * 1000 / flush.as_nanos();
+                pressure.flushing(full, u64::try_from(flushed).expect("less than a thousand"), took);
+            }
+        }
+        if active >= full && sealed == options.sealed_memtables_max {
+            let at = began.expect("a flush is under way") + flush;
+            outcome.stopped += at.saturating_sub(now);
+            now = at;
+            continue;
+        }
+        if active >= full {
+            (sealed, active) = (sealed + 1, 0);
+            began = began.or(Some(now));
+        }
+        let wait = match slowdown(options, backlog(sealed, 0), active, pressure.flushed()).0 {
+            0 => None,
+            slowdown => pressure.delay(1024, slowdown, now),
+        };
+        now += wait.unwrap_or_default() + put;
+        (active, outcome.written) = (active + 1024, outcome.written + 1024);
+        if now > Duration::from_secs(1) {
+            outcome.most = outcome.most.max(sealed as u64 * full + active);
+        }
+    }
+    outcome
 }
 
 /// A writer that takes no time of its own, before flushes that suddenly take three times as long as measured.
@@ -122,38 +185,35 @@ fn a_slowdown_grows_from_nothing() {
 fn slower_flushes_stop_nobody() {
     for sealed_max in [1, 2, 3, 8] {
         let options = options(sealed_max);
-        let full = options.memtable_full_bytes();
-        let pressure = pressure();
-        let flush = Duration::from_millis(30);
-        let (mut sealed, mut active, mut now) = (0, 0, Duration::ZERO);
-        let mut flushed_at = None;
-        let (mut stopped, mut written) = (Duration::ZERO, 0);
-        while now < Duration::from_secs(3) {
-            if flushed_at.is_some_and(|at| at <= now) {
-                sealed -= 1;
-                pressure.drained(full, flush);
-                flushed_at = (sealed > 0).then(|| now + flush);
-            }
-            if active >= full && sealed == sealed_max {
-                let at = flushed_at.expect("a flush is under way");
-                stopped += at.saturating_sub(now);
-                now = at;
-                continue;
-            }
-            if active >= full {
-                (sealed, active) = (sealed + 1, 0);
-                flushed_at = flushed_at.or(Some(now + flush));
-            }
-            let wait = match slowdown(&options, backlog(sealed, 0), active).0 {
-                0 => None,
-                slowdown => pressure.delay(1024, slowdown, now),
-            };
-            now += wait.unwrap_or_default() + Duration::from_nanos(500);
-            (active, written) = (active + 1024, written + 1024);
-        }
-        assert!(stopped <= Duration::from_millis(12), "{sealed_max}: stopped for {stopped:?}");
+        let outcome = outcome(&options, Duration::from_nanos(500), Duration::from_millis(30));
+        assert!(
+            outcome.stopped <= Duration::from_millis(12),
+            "{sealed_max}: stopped for {:?}",
+            outcome.stopped
+        );
         // Flushes hardly ran out of work: of a single memtable, while that was filled again.
-        let drained = 3_000 / 30 * full;
+        let drained = 3_000 / 30 * options.memtable_full_bytes();
+        let written = outcome.written;
         assert!(written >= drained / 100 * 98, "{sealed_max}: {written} bytes of {drained}");
+    }
+}
+
+/// Who could write four times as fast as flushes comes to two memtables, and no further; who is slower than they are is not slowed.
+#[test]
+fn writers_ahead_of_flushes_hold_two_memtables() {
+    for sealed_max in [1, 2, 3, 8] {
+        let options = options(sealed_max);
+        let (full, flush) = (options.memtable_full_bytes(), Duration::from_millis(30));
+        let put = |times: u32| flush * 1024 / u32::try_from(full).expect("a MiB") / times;
+        let fast = outcome(&options, put(4), flush);
+        assert!(fast.stopped <= Duration::from_millis(12), "{sealed_max}: stopped for {:?}", fast.stopped);
+        assert!(fast.most <= full * 21 / 10, "{sealed_max}: {} bytes in memtables of {full}", fast.most);
+        let drained = 3_000 / 30 * full;
+        assert!(fast.written >= drained / 100 * 97, "{sealed_max}: {} bytes of {drained}", fast.written);
+        // It takes as long for a memtable as the flush for two.
+        let slow = put(1) * 2;
+        let unslowed = 3_000_000_000 / u64::try_from(slow.as_nanos()).expect("short") * 1024;
+        let written = outcome(&options, slow, flush).written;
+        assert!(written >= unslowed / 1000 * 999, "{sealed_max}: {written} bytes of {unslowed}");
     }
 }

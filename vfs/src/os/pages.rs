@@ -1,0 +1,72 @@
+//! Memory from the system for what is large and soon gone again.
+//!
+//! Not by way of the program's allocator, which may keep what is given back: glibc's serves it from a heap for each thread, of
+//! which only the end goes back to the system (`mallopt(3)`, `M_TRIM_THRESHOLD`). What a job needs for a moment would
+//! then be held, one job's worth by each thread, for as long as the program runs.
+
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use memmap2::MmapMut;
+
+/// Bytes that nobody else has, zero until they are written to. Each page is memory only once it is touched, and goes back to the
+/// system with the last of them.
+#[derive(Debug)]
+pub struct Pages(Memory);
+
+#[derive(Debug)]
+enum Memory {
+    System(MmapMut),
+    Program(Vec<u8>),
+}
+
+impl Pages {
+    /// `bytes` of them (not 0). Where the system has no more mappings to give, they come from the program's allocator.
+    ///
+    /// ```
+    /// use esker_vfs::os::pages::Pages;
+    ///
+    /// let mut pages = Pages::new(1 << 20);
+    /// pages[12] = 7;
+    /// assert_eq!((pages.len(), pages[11], pages[12]), (1 << 20, 0, 7));
+    /// ```
+    pub fn new(bytes: usize) -> Pages {
+        Pages(
+            MmapMut::map_anon(bytes)
+                .map_or_else(|_refused| Memory::Program(vec![0; bytes]), Memory::System),
+        )
+    }
+
+    /// Where they start. For one who hands out parts of them.
+    pub fn start(&mut self) -> NonNull<u8> {
+        NonNull::from(&mut **self).cast()
+    }
+}
+
+impl Deref for Pages {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Memory::System(map) => map,
+            Memory::Program(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for Pages {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            Memory::System(map) => map,
+            Memory::Program(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
