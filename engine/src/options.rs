@@ -98,15 +98,15 @@ pub struct DatabaseOptions {
     /// See [`WhenStalled`]. Default: wait.
     pub when_stalled: WhenStalled,
     /// Memory for a memtable, its log and its flush. It is sealed and flushed when it takes thirteen sixteenths of this itself, or when it
-    /// has 1,000 range deletions; keyspaces share it. Of
+    /// has 1,000 range deletions; keyspaces share it. Writers as fast as flushes come to two memtables. Of
     /// one that is filled with short rows in random order, and read meanwhile, about a fifth is index nodes that others have replaced. (Reads may have one at rest
     /// flushed sooner: [`compact_for_reads`](Self::compact_for_reads).)
     /// Larger means fewer, larger level-0 tables and a longer log to replay. 1 KiB … 64 GiB, of which 64 KiB … 4 GiB are sensible.
     /// Memtables that were flushed leave up to one and a half times as much to the next ones, until two to four seconds have passed
     /// without any being needed, or somebody waits until the database has settled. Default: 64 MiB.
     pub memtable_bytes_max: u64,
-    /// Sealed memtables that may wait for their flush before writers wait. Once they and the active one take more than one memtable's
-    /// memory, writers are slowed, in proportion, towards what flushes drain. 1 … 16. Default: 3.
+    /// Sealed memtables that may wait for their flush before writers wait. Writers are slowed to the pace of the flush under way once
+    /// they are ahead of it, and further the more memtables wait. 1 … 16. Default: 3.
     pub sealed_memtables_max: usize,
     /// Block cache, shared by all keyspaces: the bytes of blocks in it, and of values of blob files that gets have read. Its memory may be a third larger, for
     /// the places left between blocks of different lengths (more once most blocks have changed their length). While it grows, memory is brought in
@@ -222,7 +222,7 @@ impl DatabaseOptions {
 
 impl DatabaseOptions {
     /// How much a memtable takes, in bytes, when it is sealed: the rest of `memtable_bytes_max` is for what is in memory along with it, with
-    /// the default some 4 MiB of its log, 4 of the next one brought in ahead, and, while it is flushed, 3 of its keys' hashes.
+    /// the default some 4 MiB of its log, and some of its flush and of a compaction that stands aside meanwhile.
     #[inline]
     pub(crate) fn memtable_full_bytes(&self) -> u64 {
         self.memtable_bytes_max / 16 * 13
