@@ -27,11 +27,9 @@ use crate::source::Source;
 use crate::stored::TRAILER_BYTES;
 
 /// The largest piece read ahead, in bytes.
-const PIECE_BYTES_MAX: u64 = PIECE_ROOM as u64;
-/// What is taken for all pieces of a cursor: address space for the largest, of which pages come as they are used.
-const PIECE_ROOM: usize = 256 << 10;
+const PIECE_BYTES_MAX: u64 = 256 << 10;
 /// Each piece of a cursor that reads ahead from the first block on: a compaction has one for each of its sources, twenty or so.
-const PIECE_BYTES_EAGER: u64 = 128 << 10;
+const PIECE_BYTES_EAGER: usize = 128 << 10;
 /// The first piece read ahead by a cursor that only looks sequential.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 
@@ -256,7 +254,8 @@ impl TableCursor {
         let len = usize::try_from(index.offset(end) - index.offset(first)).unwrap_or_default();
         // The block that was walked over lies in the piece before, whose memory is wanted for this one.
         self.at = BlockCursor::default();
-        let bytes = self.ahead.read(self.table.source(), index.offset(first), len)?;
+        let eager = self.options.readahead;
+        let bytes = self.ahead.read(self.table.source(), index.offset(first), len, eager)?;
         let further = self.ahead.further(index, first, end);
         self.table.source().prefetch_bytes(further.start, further.end - further.start);
         self.cost.bytes_from_disk += len as u64;
@@ -457,11 +456,13 @@ impl Ahead {
         (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
     }
 
-    /// Read a piece into the memory of the one before it.
-    fn read(&mut self, source: &Source, offset: u64, len: usize) -> Result<Bytes> {
+    /// Read a piece into the memory of the one before it. A compaction's come from the system, as many as it has sources; those of
+    /// scans, which may be short and many, from the program's allocator.
+    fn read(&mut self, source: &Source, offset: u64, len: usize, eager: bool) -> Result<Bytes> {
         self.end = self.first;
         self.bytes = Bytes::new();
-        source.read_over(offset, len, &mut self.memory, PIECE_ROOM)
+        let new = || if eager { Pages::new(PIECE_BYTES_EAGER.max(len)) } else { Pages::of_program(len) };
+        source.read_over(offset, len, &mut self.memory, new)
     }
 
     /// Which blocks to read now that `block` is needed: it, and those after it (or before it, when
@@ -473,7 +474,7 @@ impl Ahead {
         self.last = Some(block);
         self.back = back;
         self.piece = if eager {
-            PIECE_BYTES_EAGER
+            PIECE_BYTES_EAGER as u64
         } else if self.run < 2 {
             0
         } else {

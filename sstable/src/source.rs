@@ -100,18 +100,18 @@ impl Source {
         read_exact_at(&*self.file, offset, len)
     }
 
-    /// [`read`](Self::read), into `memory` if it is long enough and nobody else reads from it, else into new memory, of `room`
-    /// bytes at least, which costs a page fault for every 4 KiB.
+    /// [`read`](Self::read), into `memory` if it is long enough and nobody else reads from it, else into `new` memory, which costs a
+    /// page fault for every 4 KiB.
     pub(crate) fn read_over(
         &self,
         offset: u64,
         len: usize,
         memory: &mut Option<Arc<Pages>>,
-        room: usize,
+        new: impl FnOnce() -> Pages,
     ) -> Result<Bytes> {
         let old = memory.take().filter(|pages| pages.len() >= len);
         let old = old.and_then(|pages| Arc::try_unwrap(pages).ok());
-        let mut pages = old.unwrap_or_else(|| Pages::new(room.max(len)));
+        let mut pages = old.unwrap_or_else(new);
         self.read_into(offset, pages.get_mut(..len).unwrap_or_default())?;
         let pages = memory.insert(Arc::new(pages));
         Ok(Bytes::from_owner(Lent(Arc::clone(pages))).slice(..len))

@@ -31,10 +31,14 @@ impl Pages {
     /// assert_eq!((pages.len(), pages[11], pages[12]), (1 << 20, 0, 7));
     /// ```
     pub fn new(bytes: usize) -> Pages {
-        Pages(
-            MmapMut::map_anon(bytes)
-                .map_or_else(|_refused| Memory::Program(vec![0; bytes]), Memory::System),
-        )
+        let mapped = MmapMut::map_anon(bytes);
+        mapped.map_or_else(|_refused| Pages::of_program(bytes), |map| Pages(Memory::System(map)))
+    }
+
+    /// The same from the program's allocator, for what comes and goes often: to unmap memory takes a call, and other processors have to
+    /// forget its addresses.
+    pub fn of_program(bytes: usize) -> Pages {
+        Pages(Memory::Program(vec![0; bytes]))
     }
 
     /// Where they start. For one who hands out parts of them.
