@@ -2,7 +2,7 @@
 //! grows.
 //!
 //! A node holds one keyspace and up to [`FAN_OUT`] others; the top has [`TOP`] of them, so that with
-//! up to 64 keyspaces of neighbouring numbers a lookup is one load and one comparison, and with ten
+//! up to 32 keyspaces of neighbouring numbers a lookup is one load and one comparison, and with ten
 //! thousand about three more. A keyspace that was not written to has no node.
 //!
 //! Threads: the one writer adds nodes; readers follow `OnceLock`s, whose `get` is one acquire load.
@@ -15,8 +15,9 @@ use super::arena::Arena;
 use super::index::Index;
 use super::tombstones::Tombstones;
 
-/// Slots at the top.
-const TOP: usize = 64;
+/// Slots at the top: half a KB. (A memtable that takes more than one is out of the short lists of glibc's allocator, and every transaction
+/// begins with one.)
+const TOP: usize = 32;
 /// Slots of a node.
 const FAN_OUT: usize = 8;
 

@@ -25,6 +25,8 @@ mod memtable;
 #[cfg(loom)]
 pub mod os;
 #[cfg(loom)]
+pub mod pages;
+#[cfg(loom)]
 #[path = "../../../vfs/src/os/region.rs"]
 pub mod region;
 #[cfg(loom)]

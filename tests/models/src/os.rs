@@ -1,6 +1,6 @@
 //! What the models have of the system.
 
-pub use crate::{block_pool, region};
+pub use crate::{block_pool, pages, region};
 
 /// Words to the processor and the system.
 pub mod memory {
