@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 
 use memmap2::MmapMut;
 
-/// Bytes that nobody else has, zero until they are written to. Each page is memory only once it is touched, and goes back to the
-/// system with the last of them.
+/// Bytes that nobody else has, zero until they are written to. They stay where they are when this is moved. Each page is memory
+/// only once it is touched, and all go back to the system with this.
 #[derive(Debug)]
 pub struct Pages(Memory);
 
@@ -21,7 +21,8 @@ enum Memory {
 }
 
 impl Pages {
-    /// `bytes` of them (not 0). Where the system has no more mappings to give, they come from the program's allocator.
+    /// `bytes` of them (not 0). Where the system has no more mappings to give, and under Miri, as regions do, they come from the
+    /// program's allocator.
     ///
     /// ```
     /// use esker_vfs::os::pages::Pages;
@@ -31,6 +32,9 @@ impl Pages {
     /// assert_eq!((pages.len(), pages[11], pages[12]), (1 << 20, 0, 7));
     /// ```
     pub fn new(bytes: usize) -> Pages {
+        if cfg!(miri) {
+            return Pages::of_program(bytes);
+        }
         let mapped = MmapMut::map_anon(bytes);
         mapped.map_or_else(|_refused| Pages::of_program(bytes), |map| Pages(Memory::System(map)))
     }
