@@ -15,7 +15,7 @@ pub struct Settings {
     /// they are most), if no flush has added to it for a while. Default 4, from 1 to 64. Larger writes
     /// less and makes every read look into more tables.
     pub l0_tables_trigger: usize,
-    /// The same while flushes follow one another. Default 16, from `l0_tables_trigger` to 1000. The more
+    /// The same while flushes follow one another. Default 20, from `l0_tables_trigger` to 1000. The more
     /// flushes share a merge, the fewer times the level below is written for them.
     pub l0_tables_trigger_loaded: usize,
     /// What a flush brings, about, in bytes: level 0 is compacted, too, when it holds as much as a trigger's flushes, however
@@ -50,7 +50,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             l0_tables_trigger: 4,
-            l0_tables_trigger_loaded: 16,
+            l0_tables_trigger_loaded: 20,
             memtable_bytes: 64 << 20,
             base_bytes: 256 << 20,
             fanout: 10,

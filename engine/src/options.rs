@@ -97,7 +97,7 @@ pub struct DatabaseOptions {
     pub log_writes: LogWrites,
     /// See [`WhenStalled`]. Default: wait.
     pub when_stalled: WhenStalled,
-    /// Memory for a memtable, its log and its flush. It is sealed and flushed when it takes thirteen sixteenths of this itself, or when it
+    /// Memory for a memtable, its log and its flush. It is sealed and flushed when it takes eleven sixteenths of this itself, or when it
     /// has 1,000 range deletions; keyspaces share it. Writers as fast as flushes come to two memtables. Of
     /// one that is filled with short rows in random order, and read meanwhile, about a fifth is index nodes that others have replaced. (Reads may have one at rest
     /// flushed sooner: [`compact_for_reads`](Self::compact_for_reads).)
@@ -131,14 +131,14 @@ pub struct DatabaseOptions {
     /// processors, or more, they keep off the one of a thread that writes on and on while no other works beside it (Linux).
     pub compaction_threads: usize,
     /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
-    /// seconds; while flushes follow one another, when it is four times as many (or
+    /// seconds; while flushes follow one another, when it is five times as many (or
     /// `l0_tables_slowdown`, if that is less), so that more of them share a merge. (See
     /// [`compact_for_reads`](Self::compact_for_reads) too.) 1 … 64. Default: 4.
     pub l0_tables_trigger: usize,
     /// Writers are slowed, in proportion, when more than this many level-0 tables lie over one key. `l0_tables_trigger` … 1000.
-    /// Default: 24.
+    /// Default: 30.
     pub l0_tables_slowdown: usize,
-    /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 40.
+    /// Writers wait when this many level-0 tables lie over one key. `l0_tables_slowdown` … 1000. Default: 50.
     pub l0_tables_stop: usize,
     /// Flush the memtable, and merge level 0, once reads have spent about as much time in them as that takes. Only where
     /// hardly anybody has written to the database for five seconds (so little that it would take more than a minute to double
@@ -181,8 +181,8 @@ impl Default for DatabaseOptions {
             table_source: TableSource::Buffered,
             compaction_threads: 1,
             l0_tables_trigger: 4,
-            l0_tables_slowdown: 24,
-            l0_tables_stop: 40,
+            l0_tables_slowdown: 30,
+            l0_tables_stop: 50,
             compact_for_reads: true,
             level_base_bytes: None,
             level_fanout: 10,
@@ -222,10 +222,10 @@ impl DatabaseOptions {
 
 impl DatabaseOptions {
     /// How much a memtable takes, in bytes, when it is sealed: the rest of `memtable_bytes_max` is for what is in memory along with it, with
-    /// the default some 4 MiB of its log, and some of its flush and of a compaction that stands aside meanwhile.
+    /// the default some 4 MiB of its log, its share of the next memtable, which writers faster than flushes fill meanwhile, and of its flush.
     #[inline]
     pub(crate) fn memtable_full_bytes(&self) -> u64 {
-        self.memtable_bytes_max / 16 * 13
+        self.memtable_bytes_max / 16 * 11
     }
 
     /// What `level_base_bytes` stands for.

@@ -23,7 +23,7 @@ use crate::options::{DatabaseOptions, KeyspaceOptions};
 pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
     Settings {
         l0_tables_trigger: options.l0_tables_trigger,
-        l0_tables_trigger_loaded: (4 * options.l0_tables_trigger).min(options.l0_tables_slowdown),
+        l0_tables_trigger_loaded: (5 * options.l0_tables_trigger).min(options.l0_tables_slowdown),
         memtable_bytes: options.memtable_bytes_max,
         base_bytes: options.level_base().max(options.table_bytes),
         fanout: options.level_fanout,

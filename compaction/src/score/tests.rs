@@ -57,7 +57,7 @@ fn level_0_grows_deeper_while_flushes_come() {
     let eight: Vec<_> = (0..8).map(|_| (0, 40)).chain([(6, 500)]).collect();
     let level0 = |load| score(&tree(&eight), &Settings::default(), load).levels[0];
     assert!((level0(Load::Rested) - 2.0).abs() < 1e-9);
-    assert!((level0(Load::Flushing) - 8.0 / 16.0).abs() < 1e-9);
+    assert!((level0(Load::Flushing) - 8.0 / 20.0).abs() < 1e-9);
 }
 
 /// What reads have paid for is due, but does not go before what would have been more urgent without.

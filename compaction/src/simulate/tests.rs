@@ -9,10 +9,10 @@ fn workload(order: Order, passes: u64) -> Workload {
         order,
         user_bytes: USER_BYTES * passes,
         write_rate: 60e6,
-        memtable_bytes: 64 << 20,
+        memtable_bytes: 44 << 20,
         workers: 1,
         merge_rate: 300e6,
-        l0_depth_stop: 20,
+        l0_depth_stop: 30,
     }
 }
 
@@ -31,7 +31,7 @@ fn random_writes_stay_within_the_promised_amplification() {
         // RocksDB writes 3.3 and 4.5 times on such loads, its log (about 1.2) included.
         assert!(report.write_amplification() < limit, "{report:?}");
         assert!(report.space_amplification() < 1.2, "{report:?}");
-        assert!(report.l0_depth_max <= 20 && report.stalled_seconds == 0.0, "{report:?}");
+        assert!(report.l0_depth_max <= 30 && report.stalled_seconds == 0.0, "{report:?}");
         // A merge holds its inputs until its outputs are in.
         assert!(report.peak_bytes < 3 * report.live_bytes, "{report:?}");
     }
@@ -52,7 +52,7 @@ fn a_writer_faster_than_compaction_waits_and_nothing_grows_without_bound() {
     let fast = Workload { write_rate: 1e9, ..workload(Order::Random, 4) };
     let report = simulate(&Settings::default(), &fast, |_, _| {});
     assert!(report.stalled_seconds > 0.0, "{report:?}");
-    assert!(report.l0_depth_max <= 20, "{report:?}");
+    assert!(report.l0_depth_max <= 30, "{report:?}");
 }
 
 #[test]

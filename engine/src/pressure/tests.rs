@@ -83,8 +83,10 @@ fn a_single_delay_is_bounded() {
     }
 }
 
+/// Memtables are sealed at a mebibyte, which takes 10 ms to flush as far as [`pressure`] knows.
 fn options(sealed_memtables_max: usize) -> DatabaseOptions {
-    DatabaseOptions { sealed_memtables_max, memtable_bytes_max: MIB, ..DatabaseOptions::default() }
+    let memtable_bytes_max = (MIB * 16).next_multiple_of(16 * 11) / 11;
+    DatabaseOptions { sealed_memtables_max, memtable_bytes_max, ..DatabaseOptions::default() }
 }
 
 fn backlog(sealed: usize, l0_depth: usize) -> Backlog {
@@ -120,8 +122,9 @@ fn a_slowdown_grows_from_nothing() {
         assert!(memory(&options, all - 1, 0) >= 90_000);
     }
     let options = options(3);
-    assert_eq!(slowdown(&options, backlog(3, 25), MIB, 0).1, FLUSH);
-    assert_eq!(slowdown(&options, backlog(2, 39), MIB, 0).1, COMPACTION);
+    let (slowed, nearly_stopped) = (options.l0_tables_slowdown + 1, options.l0_tables_stop - 1);
+    assert_eq!(slowdown(&options, backlog(3, slowed), MIB, 0).1, FLUSH);
+    assert_eq!(slowdown(&options, backlog(2, nearly_stopped), MIB, 0).1, COMPACTION);
     let l0 = |depth| slowdown(&options, backlog(0, depth), 0, 0).0;
     assert_eq!(l0(options.l0_tables_slowdown), 0);
     assert_eq!(l0(usize::midpoint(options.l0_tables_slowdown, options.l0_tables_stop)), L0_DRAIN * 1_000);
@@ -131,9 +134,20 @@ fn a_slowdown_grows_from_nothing() {
 /// What came of a writer before flushes.
 struct Outcome {
     stopped: Duration,
+    longest_stop: Duration,
     written: u64,
     /// Bytes of memtables at most, but in the first second.
     most: u64,
+}
+
+impl Outcome {
+    /// Where two memtables may be sealed, a writer is never stopped. Where one may, it comes to the end of the other a moment before the
+    /// flush does now and then.
+    fn assert_hardly_stopped(&self, sealed_max: usize, flush: Duration) {
+        let (each, all) = if sealed_max == 1 { (flush / 10, flush) } else { Default::default() };
+        assert!(self.longest_stop <= each, "{sealed_max}: stopped for {:?}", self.longest_stop);
+        assert!(self.stopped <= all, "{sealed_max}: stopped for {:?} in all", self.stopped);
+    }
 }
 
 /// A writer whose puts of a kilobyte take `put` each, for three seconds before flushes that take `flush`, where those before took
@@ -143,7 +157,8 @@ fn outcome(options: &DatabaseOptions, put: Duration, flush: Duration) -> Outcome
     let pressure = pressure();
     let (mut sealed, mut active, mut now) = (0, 0, Duration::ZERO);
     let mut began = None;
-    let mut outcome = Outcome { stopped: Duration::ZERO, written: 0, most: 0 };
+    let mut outcome =
+        Outcome { stopped: Duration::ZERO, longest_stop: Duration::ZERO, written: 0, most: 0 };
     while now < Duration::from_secs(3) {
         if let Some(at) = began {
             let took = now.saturating_sub(at);
@@ -159,7 +174,9 @@ fn outcome(options: &DatabaseOptions, put: Duration, flush: Duration) -> Outcome
         }
         if active >= full && sealed == options.sealed_memtables_max {
             let at = began.expect("a flush is under way") + flush;
-            outcome.stopped += at.saturating_sub(now);
+            let stopped = at.saturating_sub(now);
+            outcome.stopped += stopped;
+            outcome.longest_stop = outcome.longest_stop.max(stopped);
             now = at;
             continue;
         }
@@ -186,11 +203,7 @@ fn slower_flushes_stop_nobody() {
     for sealed_max in [1, 2, 3, 8] {
         let options = options(sealed_max);
         let outcome = outcome(&options, Duration::from_nanos(500), Duration::from_millis(30));
-        assert!(
-            outcome.stopped <= Duration::from_millis(12),
-            "{sealed_max}: stopped for {:?}",
-            outcome.stopped
-        );
+        outcome.assert_hardly_stopped(sealed_max, Duration::from_millis(30));
         // Flushes hardly ran out of work: of a single memtable, while that was filled again.
         let drained = 3_000 / 30 * options.memtable_full_bytes();
         let written = outcome.written;
@@ -206,7 +219,7 @@ fn writers_ahead_of_flushes_hold_two_memtables() {
         let (full, flush) = (options.memtable_full_bytes(), Duration::from_millis(30));
         let put = |times: u32| flush * 1024 / u32::try_from(full).expect("a MiB") / times;
         let fast = outcome(&options, put(4), flush);
-        assert!(fast.stopped <= Duration::from_millis(12), "{sealed_max}: stopped for {:?}", fast.stopped);
+        fast.assert_hardly_stopped(sealed_max, flush);
         assert!(fast.most <= full * 21 / 10, "{sealed_max}: {} bytes in memtables of {full}", fast.most);
         let drained = 3_000 / 30 * full;
         assert!(fast.written >= drained / 100 * 97, "{sealed_max}: {} bytes of {drained}", fast.written);

@@ -18,7 +18,7 @@ const DIR: &str = "/db";
 
 fn open(disk: &MemFs, durability: Durability) -> Database {
     let options =
-        DatabaseOptions { durability, memtable_bytes_max: 12 << 10, ..DatabaseOptions::default() };
+        DatabaseOptions { durability, memtable_bytes_max: 14 << 10, ..DatabaseOptions::default() };
     let env = Simulation::on(disk.clone(), 1).env();
     Database::builder(DIR).options(options).env(env).open().expect("opened")
 }

@@ -8,7 +8,7 @@ use super::*;
 
 fn open(disk: &MemFs, durability: Durability) -> crate::Result<Database> {
     let options =
-        DatabaseOptions { durability, memtable_bytes_max: 12 << 10, ..DatabaseOptions::default() };
+        DatabaseOptions { durability, memtable_bytes_max: 14 << 10, ..DatabaseOptions::default() };
     Database::builder(DIR).options(options).env(Simulation::on(disk.clone(), 1).env()).open()
 }
 

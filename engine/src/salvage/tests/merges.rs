@@ -11,7 +11,7 @@ const KEY: &[u8] = b"k";
 fn open(disk: &MemFs) -> crate::Result<Database> {
     let options = DatabaseOptions {
         durability: Durability::Sync,
-        memtable_bytes_max: 12 << 10,
+        memtable_bytes_max: 14 << 10,
         l0_tables_trigger: 1,
         ..DatabaseOptions::default()
     };
