@@ -2,7 +2,7 @@
 
 use esker_base::{Error, Result};
 
-/// Settings of one keyspace's compaction. The defaults suit 64 MiB memtables.
+/// Settings of one keyspace's compaction. The defaults suit memtables that are given 64 MiB.
 ///
 /// ```
 /// use esker_compaction::Settings;
@@ -19,7 +19,7 @@ pub struct Settings {
     /// flushes share a merge, the fewer times the level below is written for them.
     pub l0_tables_trigger_loaded: usize,
     /// What a flush brings, about, in bytes: level 0 is compacted, too, when it holds as much as a trigger's flushes, however
-    /// little they overlap. Default 64 MiB, at least 1 KiB.
+    /// little they overlap. Default 44 MiB, at least 1 KiB.
     pub memtable_bytes: u64,
     /// No level between level 0 and the last is opened whose target would be smaller, in bytes. Default
     /// 256 MiB, at least `table_bytes`. Larger makes fewer levels.
@@ -51,7 +51,7 @@ impl Default for Settings {
         Settings {
             l0_tables_trigger: 4,
             l0_tables_trigger_loaded: 20,
-            memtable_bytes: 64 << 20,
+            memtable_bytes: 44 << 20,
             base_bytes: 256 << 20,
             fanout: 10,
             table_bytes: 32 << 20,

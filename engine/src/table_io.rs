@@ -24,7 +24,7 @@ pub(crate) fn compaction_settings(options: &DatabaseOptions) -> Settings {
     Settings {
         l0_tables_trigger: options.l0_tables_trigger,
         l0_tables_trigger_loaded: (5 * options.l0_tables_trigger).min(options.l0_tables_slowdown),
-        memtable_bytes: options.memtable_bytes_max,
+        memtable_bytes: options.memtable_full_bytes().max(1 << 10),
         base_bytes: options.level_base().max(options.table_bytes),
         fanout: options.level_fanout,
         table_bytes: options.table_bytes,

@@ -25,41 +25,40 @@ const CHUNK_HASHES: usize = 128 << 10;
 /// The hashes of distinct keys, gathered for a filter: some MiB, for as long as the table is written.
 #[derive(Debug, Default)]
 pub(crate) struct KeyHashes {
-    full: Vec<Pages>,
-    last: Option<Pages>,
-    /// How many there are in the last chunk.
-    in_last: usize,
+    /// All but the last are full.
+    chunks: Vec<Pages>,
+    len: usize,
 }
 
 impl KeyHashes {
     /// One more.
     #[inline]
     pub(crate) fn push(&mut self, hash: u64) {
-        if self.in_last == CHUNK_HASHES {
-            self.full.extend(self.last.take());
-            self.in_last = 0;
+        let place = self.len % CHUNK_HASHES;
+        if place == 0 {
+            self.chunks.push(Pages::new(CHUNK_HASHES * size_of::<u64>()));
         }
-        let last = self.last.get_or_insert_with(|| Pages::new(CHUNK_HASHES * size_of::<u64>()));
-        if let Some(place) = last.as_chunks_mut().0.get_mut(self.in_last) {
+        let last = self.chunks.last_mut().map(|chunk| chunk.as_chunks_mut().0);
+        if let Some(place) = last.and_then(|hashes| hashes.get_mut(place)) {
             *place = hash.to_le_bytes();
-            self.in_last += 1;
+            self.len += 1;
         }
     }
 
     /// How many there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.full.len() * CHUNK_HASHES + self.in_last
+        self.len
     }
 
     /// Bytes of memory held, but for what is left of the last page.
     pub(crate) fn memory(&self) -> usize {
-        self.len() * size_of::<u64>()
+        self.len * size_of::<u64>()
     }
 
     fn iter(&self) -> impl Iterator<Item = u64> {
-        let chunks = self.full.iter().chain(&self.last);
-        chunks.flat_map(|chunk| chunk.as_chunks().0).take(self.len()).map(|hash| u64::from_le_bytes(*hash))
+        let all = self.chunks.iter().flat_map(|chunk| chunk.as_chunks().0);
+        all.take(self.len).map(|hash| u64::from_le_bytes(*hash))
     }
 }
 

@@ -23,7 +23,8 @@ fn tree(levels: &[(u8, u64)]) -> Tree {
 }
 
 fn scored(levels: &[(u8, u64)]) -> Score {
-    score(&tree(levels), &Settings { base_bytes: 64 * MIB, ..Settings::default() }, Load::Rested)
+    let settings = Settings { memtable_bytes: 64 * MIB, base_bytes: 64 * MIB, ..Settings::default() };
+    score(&tree(levels), &settings, Load::Rested)
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_single_delay_is_bounded() {
 /// Memtables are sealed at a mebibyte, which takes 10 ms to flush as far as [`pressure`] knows.
 fn options(sealed_memtables_max: usize) -> DatabaseOptions {
     let memtable_bytes_max = (MIB * 16).next_multiple_of(16 * 11) / 11;
-    DatabaseOptions { sealed_memtables_max, memtable_bytes_max, ..DatabaseOptions::default() }
+    DatabaseOptions { memtable_bytes_max, sealed_memtables_max, ..DatabaseOptions::default() }
 }
 
 fn backlog(sealed: usize, l0_depth: usize) -> Backlog {
