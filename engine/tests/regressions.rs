@@ -457,7 +457,7 @@ fn rows_of_a_keyspace_that_the_manifest_has_forgotten_are_not_passed_over() {
 fn verify_reads_every_log_that_is_needed_and_the_manifest() {
     let small = DatabaseOptions {
         durability: Durability::Sync,
-        memtable_bytes_max: 12 << 10,
+        memtable_bytes_max: 14 << 10,
         ..DatabaseOptions::default()
     };
     let left = (1..200).find_map(|seed| several_logs(&small, seed)).unwrap();
