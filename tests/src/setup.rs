@@ -103,7 +103,7 @@ impl Setup {
         let trigger = usize::try_from(pick(&[2, 4])).expect("small");
         let options = DatabaseOptions {
             // Chunks of the memtable's arena count whole: the smallest memtable takes 8 KiB at once.
-            memtable_bytes_max: pick(&[12, 20, 36]) << 10,
+            memtable_bytes_max: pick(&[14, 24, 42]) << 10,
             sealed_memtables_max: usize::try_from(pick(&[1, 2, 3])).expect("small"),
             cache_bytes: pick(&[0, 16, 64]) << 10,
             l0_tables_trigger: trigger,

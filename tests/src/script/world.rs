@@ -59,7 +59,7 @@ impl Config {
         ];
         let options = DatabaseOptions {
             durability: durability[count(pick(&[0, 0, 1, 2, 3]))],
-            memtable_bytes_max: pick(&[12, 20, 40, 80]) << 10,
+            memtable_bytes_max: pick(&[14, 24, 48, 96]) << 10,
             sealed_memtables_max: count(pick(&[1, 2, 3])),
             cache_bytes: pick(&[0, 16, 64, 1024]) << 10,
             table_source: if pick(&[0, 0, 1]) == 1 { TableSource::Mapped } else { TableSource::Buffered },
