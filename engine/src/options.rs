@@ -222,7 +222,7 @@ impl DatabaseOptions {
 
 impl DatabaseOptions {
     /// How much a memtable takes, in bytes, when it is sealed: the rest of `memtable_bytes_max` is for what is in memory along with it, with
-    /// the default some 4 MiB of its log, its share of the next memtable, which writers faster than flushes fill meanwhile, and of its flush.
+    /// the default some 4 MiB of its log, some of its flush, and part of the next memtable, which fast writers fill meanwhile.
     #[inline]
     pub(crate) fn memtable_full_bytes(&self) -> u64 {
         self.memtable_bytes_max / 16 * 11
