@@ -15,11 +15,11 @@ pub const BLOB_MAGIC: [u8; 8] = *b"eskerBLB";
 /// Last bytes of a blob file.
 pub const BLOB_END_MAGIC: [u8; 8] = *b"eskerBLE";
 
-/// The newest log format this build reads and writes.
-pub const LOG_VERSION: u32 = 1;
+/// The newest log format this build reads, and the one it writes. Version 2 has shorter headers before records.
+pub const LOG_VERSION: u32 = 2;
 /// The newest manifest format this build reads, and the one it writes. Version 2 knows blob files, version 3 tables
-/// with hidden versions.
-pub const MANIFEST_VERSION: u32 = 3;
+/// with hidden versions, version 4 has the headers of a log of version 2.
+pub const MANIFEST_VERSION: u32 = 4;
 /// The newest table format this build reads, and the one it writes. Version 2 has blocks that end in zeros,
 /// version 3 rows whose values lie in blob files, version 4 counts hidden versions.
 pub const TABLE_VERSION: u32 = 4;

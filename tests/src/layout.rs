@@ -12,8 +12,6 @@ use esker_base::{DatabaseId, FileNumber};
 
 /// Bytes of a log's header.
 pub const LOG_HEADER: usize = 64;
-/// Bytes of a record's header.
-pub const RECORD_HEADER: usize = 29;
 /// Bytes behind the payload of a table's block.
 pub const TRAILER: usize = 9;
 /// Bytes of a table's footer.
@@ -30,6 +28,8 @@ pub const BLOB_FOOTER: usize = 36;
 pub struct Fragment {
     /// Where its header stands.
     pub offset: usize,
+    /// Where its payload starts.
+    pub payload: usize,
     /// Where its payload ends.
     pub end: usize,
     /// 1 full, 2 first, 3 middle, 4 last.
@@ -68,19 +68,42 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 pub fn fragments(bytes: &[u8]) -> Vec<Fragment> {
     let mut all = Vec::new();
     let mut offset = LOG_HEADER;
-    while let Some(fragment) = fragment(bytes, offset) {
+    let is_wide = has_wide_headers(bytes);
+    while let Some(fragment) = if is_wide { wide_fragment(bytes, offset) } else { fragment(bytes, offset) }
+    {
         offset = fragment.end;
         all.push(fragment);
     }
     all
 }
 
+/// Whether the log or manifest `bytes` is of a version whose records have headers of 29 bytes.
+fn has_wide_headers(bytes: &[u8]) -> bool {
+    let newest = if bytes.starts_with(b"eskerMAN") { 3 } else { 1 };
+    u32_at(bytes, 8).is_some_and(|version| version <= newest)
+}
+
 fn fragment(bytes: &[u8], offset: usize) -> Option<Fragment> {
-    let len = u32_at(bytes, offset + 8)?;
+    let word = u32_at(bytes, offset + 8)?;
+    let [control] = array(bytes, offset + 11)?;
+    let (wide, synced) = (control & 8 != 0, control & 16 != 0);
+    let durable_at = offset + if wide { 20 } else { 16 };
+    let tag = if wide { u64_at(bytes, offset + 12)? } else { u32_at(bytes, offset + 12)? as u64 };
+    let durable = if synced { u64_at(bytes, durable_at)? } else { 0 };
+    let payload = durable_at + if synced { 8 } else { 0 };
+    let end = payload.checked_add(word & 0xff_ffff)?;
+    let kind = control & !0x18;
+    let fits = (1..=4).contains(&kind) && end <= bytes.len();
+    fits.then_some(Fragment { offset, payload, end, kind, tag, durable })
+}
+
+fn wide_fragment(bytes: &[u8], offset: usize) -> Option<Fragment> {
+    let payload = offset.checked_add(29)?;
+    let end = payload.checked_add(u32_at(bytes, offset + 8)?)?;
     let [kind] = array(bytes, offset + 12)?;
-    let end = offset.checked_add(RECORD_HEADER)?.checked_add(len)?;
     let (tag, durable) = (u64_at(bytes, offset + 13)?, u64_at(bytes, offset + 21)?);
-    ((1..=4).contains(&kind) && end <= bytes.len()).then_some(Fragment { offset, end, kind, tag, durable })
+    let fits = (1..=4).contains(&kind) && end <= bytes.len();
+    fits.then_some(Fragment { offset, payload, end, kind, tag, durable })
 }
 
 /// The parts of a table, as its footer and index place them.
@@ -204,12 +227,9 @@ fn repair_log(bytes: &mut [u8], seed: ChecksumSeed) {
         let own = ChecksumSeed::new(DatabaseId(id), FileNumber(number));
         put(bytes, 60, own.checksum(0, &[&bytes[..60]]));
     }
-    for Fragment { offset, end, .. } in fragments(bytes) {
-        let payload =
-            seed.checksum((offset + RECORD_HEADER) as u64, &[&bytes[offset + RECORD_HEADER..end]]);
-        put(bytes, offset + 4, payload);
-        let header = seed.checksum(offset as u64, &[&bytes[offset + 4..offset + RECORD_HEADER]]);
-        put(bytes, offset, header);
+    for Fragment { offset, payload, end, .. } in fragments(bytes) {
+        put(bytes, offset + 4, seed.checksum(payload as u64, &[&bytes[payload..end]]));
+        put(bytes, offset, seed.checksum(offset as u64, &[&bytes[offset + 4..payload]]));
     }
 }
 

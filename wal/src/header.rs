@@ -13,6 +13,8 @@ use esker_base::filename::FileName;
 use esker_base::format::{LOG_MAGIC, LOG_VERSION, MANIFEST_MAGIC, MANIFEST_VERSION};
 use esker_base::{DatabaseId, Error, FileNumber, Result};
 
+use crate::record::Layout;
+
 /// Length of the header in bytes: the offset of a log's first record.
 pub const HEADER_LEN: usize = 64;
 
@@ -22,6 +24,10 @@ const CHECKED_LEN: usize = HEADER_LEN - 4;
 /// Offsets of the fields that a mismatch is reported at.
 const DATABASE_AT: u64 = 16;
 const NUMBER_AT: u64 = 32;
+
+/// The first versions in which headers of records are short.
+const LOG_VERSION_COMPACT: u32 = 2;
+const MANIFEST_VERSION_COMPACT: u32 = 4;
 
 /// What a log is kept for; picks its magic number, its version and its file name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +52,14 @@ impl LogKind {
         match self {
             LogKind::WriteAhead => LOG_VERSION,
             LogKind::Manifest => MANIFEST_VERSION,
+        }
+    }
+
+    /// The first version in which headers of records are short.
+    fn compact_since(self) -> u32 {
+        match self {
+            LogKind::WriteAhead => LOG_VERSION_COMPACT,
+            LogKind::Manifest => MANIFEST_VERSION_COMPACT,
         }
     }
 
@@ -217,6 +231,12 @@ impl LogHeader {
             return Err(Error::corruption(path, NUMBER_AT, what));
         }
         Ok(())
+    }
+
+    /// How the headers of records are laid out in a log of this header, which says that it is a `kind` of a version this build
+    /// knows.
+    pub(crate) fn layouts(&self, kind: LogKind) -> &'static [Layout] {
+        if self.version < kind.compact_since() { &[Layout::Wide] } else { &[Layout::Compact] }
     }
 
     /// Whether this header, which checks, is that of a log before `forgotten`, of whose file the log `identity` was made.

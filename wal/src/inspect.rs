@@ -14,7 +14,7 @@ use esker_base::{DatabaseId, FileNumber, Result};
 use esker_vfs::fs::Fs;
 
 use crate::header::{HEADER_LEN, LogHeader, LogKind, hex};
-use crate::record::{self, FragmentKind, RECORD_HEADER_LEN, RawRecordHeader, RecordHeader};
+use crate::record::{FragmentKind, Layout, RECORD_HEADER_LEN_MAX, RecordHeader};
 use crate::scan::{find_header, find_other};
 use crate::window::Window;
 
@@ -37,7 +37,17 @@ pub use esker_base::inspect::{Field, Verdict};
 pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let window = Window::open(fs, path)?;
     let fields = VecDeque::new();
-    Ok(Inspection { window, seed: None, reusable: None, newer: false, at: 0, fields, failed: false })
+    let layouts = Layout::ALL;
+    Ok(Inspection {
+        window,
+        seed: None,
+        layouts,
+        reusable: None,
+        newer: false,
+        at: 0,
+        fields,
+        failed: false,
+    })
 }
 
 /// An iterator over the fields of a log. Made by [`inspect`].
@@ -45,6 +55,8 @@ pub struct Inspection {
     window: Window,
     /// `None` until the header has been read.
     seed: Option<ChecksumSeed>,
+    /// How headers of records may be laid out.
+    layouts: &'static [Layout],
     /// Whose it is, if it may have been written over an older log.
     reusable: Option<(DatabaseId, FileNumber)>,
     /// Whether its version is one that this build does not know.
@@ -103,6 +115,9 @@ impl Inspection {
         let expected = header.expected_checksum(&bytes);
         let checks = header.checksum == expected;
         let kind = LogKind::from_magic(header.magic);
+        if let Some(kind) = kind.filter(|_| checks) {
+            self.layouts = header.layouts(kind);
+        }
         self.newer = checks && kind.is_some_and(|kind| header.version > kind.version());
         let covered = match checks {
             true if self.newer => Verdict::Newer,
@@ -150,13 +165,14 @@ impl Inspection {
     /// The fields of the fragment at `at`, or what stands there instead, up to the next fragment.
     fn record(&mut self, seed: ChecksumSeed) -> Result<()> {
         let at = self.at;
-        let bytes = self.window.bytes(at, RECORD_HEADER_LEN)?;
-        if let Some(header) = RecordHeader::decode(bytes, seed, at)
-            && let Ok(raw) = RawRecordHeader::parse(bytes)
+        let bytes = self.window.bytes(at, RECORD_HEADER_LEN_MAX)?;
+        let decode = |layout: &Layout| Some((*layout, RecordHeader::decode(bytes, *layout, seed, at)?));
+        if let Some((layout, (header, head))) = self.layouts.iter().find_map(decode)
+            && let Some(checksum) = bytes.first_chunk().copied()
         {
-            return self.fragment(seed, header, raw.header_checksum);
+            return self.fragment(seed, header, layout, head, u32::from_le_bytes(checksum));
         }
-        let next = find_header(&mut self.window, seed, at, None)?;
+        let next = find_header(&mut self.window, self.layouts, seed, at, None)?;
         let end = next.map_or(self.window.end(), |(offset, _)| offset);
         match self.window.first_nonzero(at)? {
             Some(nonzero) if nonzero < end => {
@@ -187,23 +203,31 @@ impl Inspection {
         Ok(found.and_then(|index| older().nth(index)))
     }
 
-    /// The fields of the fragment at `at`, whose header checks.
-    fn fragment(&mut self, seed: ChecksumSeed, header: RecordHeader, header_checksum: u32) -> Result<()> {
+    /// The fields of the fragment at `at`, whose header, of `head` bytes, checks.
+    fn fragment(
+        &mut self,
+        seed: ChecksumSeed,
+        header: RecordHeader,
+        layout: Layout,
+        head: usize,
+        header_checksum: u32,
+    ) -> Result<()> {
         let at = self.at;
         let len = header.payload_len();
-        let payload_at = at.saturating_add(RECORD_HEADER_LEN as u64);
+        let payload_at = at.saturating_add(head as u64);
         let there = usize::try_from(self.window.remaining(payload_at)).unwrap_or(usize::MAX).min(len);
         let payload = self.window.bytes(payload_at, there)?;
         let payload = payload.get(..there).unwrap_or_default();
         let text = printable(payload);
-        let computed = (there == len).then(|| record::payload_checksum(seed, at, payload));
+        let computed = (there == len).then(|| seed.checksum(payload_at, &[payload]));
 
         self.checksum("header checksum", header_checksum, Some(header_checksum));
         self.checksum("payload checksum", header.payload_checksum, computed);
+        let [of_len, of_tag, of_durable] = layout.field_lens(header.tag, header.durable);
         if there == len {
-            self.push(4, "length", len.to_string(), Verdict::Ok);
+            self.push(of_len, "length", len.to_string(), Verdict::Ok);
         } else {
-            self.push(4, "length", format!("{len}, of which the file has {there}"), Verdict::Bad);
+            self.push(of_len, "length", format!("{len}, of which the file has {there}"), Verdict::Bad);
         }
         let kind = match header.kind {
             FragmentKind::Full => "full",
@@ -212,8 +236,10 @@ impl Inspection {
             FragmentKind::Last => "last",
         };
         self.push(1, "kind", format!("{} ({kind})", header.kind as u8), Verdict::Ok);
-        self.push(8, "tag", header.tag.to_string(), Verdict::Ok);
-        self.push(8, "durable-up-to", header.durable.to_string(), Verdict::Ok);
+        self.push(of_tag, "tag", header.tag.to_string(), Verdict::Ok);
+        if of_durable > 0 {
+            self.push(of_durable, "durable-up-to", header.durable.to_string(), Verdict::Ok);
+        }
         let checks = computed == Some(header.payload_checksum);
         if there > 0 {
             self.push(there as u64, "payload", text, if checks { Verdict::Ok } else { Verdict::Bad });

@@ -37,7 +37,7 @@ use esker_base::{Error, FileNumber, Result};
 use esker_vfs::fs::Fs;
 
 use crate::header::{HEADER_LEN, LogHeader, LogIdentity, Predecessor};
-use crate::record::{self, FragmentKind, RECORD_HEADER_LEN, RecordHeader};
+use crate::record::{FragmentKind, Layout, RECORD_HEADER_LEN_MAX, RecordHeader};
 use crate::scan::find_header;
 use crate::window::Window;
 
@@ -45,6 +45,8 @@ use crate::window::Window;
 pub struct LogReader {
     window: Window,
     seed: ChecksumSeed,
+    /// How its records' headers may be laid out: as its version says, or, where its own header does not check, in any way.
+    layouts: &'static [Layout],
     predecessor: Option<Predecessor>,
     closed_len: Option<u64>,
     /// Where the next record starts, if there is one.
@@ -92,8 +94,23 @@ struct Found {
     tag: u64,
     offset: u64,
     end: u64,
-    /// The length of its payload in the window, or `None` if it was assembled.
-    in_window: Option<usize>,
+    /// Where its payload starts, if that is in the window; `None` if it was assembled.
+    payload_at: Option<u64>,
+}
+
+/// A fragment that checks.
+#[derive(Clone, Copy)]
+struct Fragment {
+    header: RecordHeader,
+    /// Where its payload starts in the file, in bytes.
+    payload_at: u64,
+}
+
+impl Fragment {
+    /// Where it ends.
+    fn end(&self) -> u64 {
+        self.payload_at.saturating_add(self.header.payload_len() as u64)
+    }
 }
 
 impl LogReader {
@@ -139,6 +156,7 @@ impl LogReader {
         let start = HEADER_LEN as u64;
         let mut reader = LogReader {
             seed: identity.seed(),
+            layouts: Layout::ALL,
             predecessor: None,
             closed_len,
             at: start,
@@ -150,6 +168,7 @@ impl LogReader {
         let header = LogHeader::decode(reader.window.bytes(0, HEADER_LEN)?);
         if let Some(header) = header.filter(|header| !header.is_left_over(&identity, forgotten)) {
             header.verify(path, &identity)?;
+            reader.layouts = header.layouts(identity.kind);
             reader.predecessor = header.predecessor();
         } else {
             reader.end(0, start, "the log's header does not check")?;
@@ -198,12 +217,12 @@ impl LogReader {
 
     /// The record that was found, in place.
     fn record(&mut self, found: &Found) -> Result<Record<'_>> {
-        let Found { tag, offset, end, in_window } = *found;
-        let payload = match in_window {
+        let Found { tag, offset, end, payload_at } = *found;
+        let payload = match payload_at {
             // Checking it has just put it into the window: nothing is read here.
-            Some(len) => {
-                let bytes = self.window.bytes(offset.saturating_add(RECORD_HEADER_LEN as u64), len)?;
-                bytes.get(..len).unwrap_or_default()
+            Some(at) => {
+                let len = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
+                self.window.bytes(at, len)?.get(..len).unwrap_or_default()
             }
             None => &self.assembled,
         };
@@ -214,18 +233,17 @@ impl LogReader {
     #[inline]
     fn advance(&mut self) -> Result<Option<Found>> {
         let offset = self.at;
-        let header = match self.fragment(offset)? {
-            Ok(header) => header,
+        let fragment = match self.fragment(offset)? {
+            Ok(fragment) => fragment,
             Err(why) => return self.end(offset, offset, why),
         };
-        let len = header.payload_len();
-        match header.kind {
+        match fragment.header.kind {
             FragmentKind::Full => {
-                let end = after(offset, len);
-                self.step(end, header.durable);
-                Ok(Some(Found { tag: header.tag, offset, end, in_window: Some(len) }))
+                let (RecordHeader { tag, durable, .. }, end) = (fragment.header, fragment.end());
+                self.step(end, durable);
+                Ok(Some(Found { tag, offset, end, payload_at: Some(fragment.payload_at) }))
             }
-            FragmentKind::First => self.assemble(offset, header),
+            FragmentKind::First => self.assemble(offset, fragment),
             FragmentKind::Middle | FragmentKind::Last => {
                 self.end(offset, offset, "a record begins with a fragment that is not its first")
             }
@@ -233,26 +251,26 @@ impl LogReader {
     }
 
     /// Put the record together whose first fragment, at `offset`, has been checked.
-    fn assemble(&mut self, offset: u64, first: RecordHeader) -> Result<Option<Found>> {
+    fn assemble(&mut self, offset: u64, first: Fragment) -> Result<Option<Found>> {
         self.assembled.clear();
+        let RecordHeader { tag, durable, .. } = first.header;
         let mut fragment = first;
-        let mut at = offset;
         loop {
-            let len = fragment.payload_len();
-            let payload = self.window.bytes(after(at, 0), len)?;
+            let len = fragment.header.payload_len();
+            let payload = self.window.bytes(fragment.payload_at, len)?;
             reserve(&mut self.assembled, len, "a log's record")?;
             self.assembled.extend_from_slice(payload.get(..len).unwrap_or_default());
-            at = after(at, len);
-            if fragment.kind == FragmentKind::Last {
-                self.step(at, first.durable);
-                return Ok(Some(Found { tag: first.tag, offset, end: at, in_window: None }));
+            let at = fragment.end();
+            if fragment.header.kind == FragmentKind::Last {
+                self.step(at, durable);
+                return Ok(Some(Found { tag, offset, end: at, payload_at: None }));
             }
             fragment = match self.fragment(at)? {
                 Err(why) => return self.end(offset, at, why),
-                Ok(next) if next.tag != first.tag => {
+                Ok(next) if next.header.tag != tag => {
                     return self.end(offset, at, "a record's fragments have different tags");
                 }
-                Ok(next) => match next.kind {
+                Ok(next) => match next.header.kind {
                     FragmentKind::Middle | FragmentKind::Last => next,
                     FragmentKind::Full | FragmentKind::First => {
                         return self.end(offset, at, "a record begins before the one before it ends");
@@ -262,24 +280,26 @@ impl LogReader {
         }
     }
 
-    /// Check the fragment at `at`, payload and all: its header, or what is wrong with it.
+    /// Check the fragment at `at`, payload and all: it, or what is wrong with it.
     #[inline]
-    fn fragment(&mut self, at: u64) -> Result<Result<RecordHeader, &'static str>> {
-        let remaining = self.window.remaining(at);
-        let bytes = self.window.bytes(at, RECORD_HEADER_LEN)?;
-        let Some(header) = RecordHeader::decode(bytes, self.seed, at) else {
+    fn fragment(&mut self, at: u64) -> Result<Result<Fragment, &'static str>> {
+        let bytes = self.window.bytes(at, RECORD_HEADER_LEN_MAX)?;
+        let mut decoded =
+            self.layouts.iter().map(|layout| RecordHeader::decode(bytes, *layout, self.seed, at));
+        let Some((header, head)) = decoded.find_map(|header| header) else {
             return Ok(Err("a record's header does not check"));
         };
+        let payload_at = at.saturating_add(head as u64);
         let len = header.payload_len();
-        if after(0, len) > remaining {
+        if len as u64 > self.window.remaining(payload_at) {
             return Ok(Err("a record is longer than the rest of the log"));
         }
-        let bytes = self.window.bytes(at, RECORD_HEADER_LEN.saturating_add(len))?;
-        let payload = bytes.get(RECORD_HEADER_LEN..).and_then(|rest| rest.get(..len)).unwrap_or_default();
-        if record::payload_checksum(self.seed, at, payload) != header.payload_checksum {
+        let bytes = self.window.bytes(at, head.saturating_add(len))?;
+        let payload = bytes.get(head..).and_then(|rest| rest.get(..len)).unwrap_or_default();
+        if self.seed.checksum(payload_at, &[payload]) != header.payload_checksum {
             return Ok(Err("a record's payload does not check"));
         }
-        Ok(Ok(header))
+        Ok(Ok(Fragment { header, payload_at }))
     }
 
     /// A good record ends at `end`.
@@ -306,7 +326,8 @@ impl LogReader {
         // The rest of an allocated log is zeros, and may be long: it is read once.
         self.tail.torn = bad > start || self.window.first_nonzero(start)?.is_some();
         if self.tail.torn
-            && let Some((later, header)) = find_header(&mut self.window, self.seed, bad, Some(start))?
+            && let Some((later, header)) =
+                find_header(&mut self.window, self.layouts, self.seed, bad, Some(start))?
         {
             let what = format!(
                 "{why} (at byte {bad}), and it had been durable: so says the record at byte {later}, \
@@ -317,10 +338,4 @@ impl LogReader {
         }
         Ok(None)
     }
-}
-
-/// The end of a fragment at `at` with `len` bytes of payload.
-#[inline]
-fn after(at: u64, len: usize) -> u64 {
-    at.saturating_add(RECORD_HEADER_LEN as u64).saturating_add(len as u64)
 }

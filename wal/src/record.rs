@@ -1,4 +1,4 @@
-//! A record's header: 29 bytes before every piece of payload.
+//! A record's header: 16 to 28 bytes before every piece of payload.
 //!
 //! A record is one fragment ([`FragmentKind::Full`]) or, when its payload is longer than
 //! [`FRAGMENT_BYTES_MAX`], a [`FragmentKind::First`], any number of [`FragmentKind::Middle`] and a
@@ -7,29 +7,87 @@
 //! Header and payload have a checksum each. A header can so be believed, its length above all, before
 //! a byte of payload is read; and a header whose payload is damaged still bears witness to what was
 //! durable when it was written.
+//!
+//! A header is written in the [`Layout`] of the newest version, and read in that of its log's. In the newest a tag below 2³²
+//! takes four bytes, a durable-up-to of 0 none: most headers have 16 bytes, which were 29 in the first.
 
 use esker_base::checksum::{ChecksumSeed, Checksums};
-use esker_base::coding::{DecodeError, Decoder};
+use esker_base::coding::Decoder;
 
-/// Length of a fragment's header in bytes.
-pub const RECORD_HEADER_LEN: usize = 29;
+/// Length of the shortest header in bytes.
+pub(crate) const RECORD_HEADER_LEN_MIN: usize = 16;
 
-/// The longest payload of one fragment, in bytes: 16 MiB.
+/// Length of the longest header in bytes, of any version.
+pub const RECORD_HEADER_LEN_MAX: usize = WIDE_LEN;
+
+/// The longest payload of one fragment, in bytes: 16 MiB but for one byte.
 ///
 /// A reader has to hold a fragment to check it, and has to believe its length before that. So this
 /// bounds what a reader holds of bytes not yet checked; longer records grow from fragments that
 /// checked. Larger than nearly every record, so that nearly every record is read without a copy.
-pub const FRAGMENT_BYTES_MAX: usize = 16 << 20;
+pub const FRAGMENT_BYTES_MAX: usize = LEN_MASK as usize;
 
-/// [`FRAGMENT_BYTES_MAX`] as the length field's type.
-#[expect(clippy::cast_possible_truncation, reason = "2^24")]
-const FRAGMENT_LEN_MAX: u32 = FRAGMENT_BYTES_MAX as u32;
+/// The part of a word that is a length; the byte above it is the control byte.
+const LEN_MASK: u32 = 0x00ff_ffff;
+
+/// The longest payload of one fragment of version 1.
+const WIDE_FRAGMENT_LEN_MAX: u32 = 16 << 20;
+
+/// Length of a header of version 1 in bytes.
+const WIDE_LEN: usize = 29;
 
 /// Length of an offset in front of what its checksum covers.
 pub(crate) const PLACE_BYTES: usize = 8;
 
-/// Offset of the kind in the header. It is never zero in a header, so zeros are never a record.
-pub(crate) const KIND_AT: usize = 12;
+/// Of a control byte: the tag takes eight bytes; a durable-up-to follows it. What is left is the kind.
+const WIDE_TAG: u8 = 8;
+const HAS_DURABLE: u8 = 16;
+
+/// How headers are laid out. FORMAT.md has both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// Version 1: each field at its full length. Only read.
+    Wide,
+    /// Since version 2.
+    Compact,
+}
+
+impl Layout {
+    /// All, for a log whose version is not known.
+    pub(crate) const ALL: &[Layout] = &[Layout::Compact, Layout::Wide];
+
+    /// Offset of the byte in a header that tells its kind. It is never zero in a header, so zeros are never a record.
+    pub(crate) fn kind_at(self) -> usize {
+        match self {
+            Layout::Wide => 12,
+            Layout::Compact => 11,
+        }
+    }
+
+    /// Lengths in bytes of a header's length, tag and durable-up-to.
+    pub(crate) fn field_lens(self, tag: u64, durable: u64) -> [u64; 3] {
+        match self {
+            Layout::Wide => [4, 8, 8],
+            Layout::Compact => [3, if is_wide(tag) { 8 } else { 4 }, if durable > 0 { 8 } else { 0 }],
+        }
+    }
+
+    /// Whether a header may have `byte` there.
+    #[inline]
+    pub(crate) fn is_kind(self, byte: u8) -> bool {
+        let flags = match self {
+            Layout::Wide => 0,
+            Layout::Compact => WIDE_TAG | HAS_DURABLE,
+        };
+        FragmentKind::from_byte(byte & !flags).is_some()
+    }
+
+    /// Whether a header that has `byte` there may say that something was durable.
+    #[inline]
+    pub(crate) fn is_kind_of_witness(self, byte: u8) -> bool {
+        self.is_kind(byte) && (self == Layout::Wide || byte & HAS_DURABLE != 0)
+    }
+}
 
 /// Which part of its record a fragment is. The discriminants are on disk: never renumber them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,85 +128,107 @@ pub(crate) struct RecordHeader {
     pub(crate) durable: u64,
 }
 
+/// The length in bytes of a header that is written with this tag and this durable-up-to.
+#[inline]
+pub(crate) fn header_len(tag: u64, durable: u64) -> usize {
+    RECORD_HEADER_LEN_MIN + if is_wide(tag) { 4 } else { 0 } + if durable > 0 { 8 } else { 0 }
+}
+
+#[inline]
+fn is_wide(tag: u64) -> bool {
+    tag > u64::from(u32::MAX)
+}
+
 impl RecordHeader {
-    /// The header's bytes for a fragment that starts at `offset`.
+    /// Write the header of a fragment that starts at `offset` to `out`, which is as long as [`header_len`] says. `len` is at most
+    /// [`FRAGMENT_BYTES_MAX`].
     #[inline]
-    pub(crate) fn encode(&self, checksums: &Checksums, offset: u64) -> [u8; RECORD_HEADER_LEN] {
+    pub(crate) fn encode(&self, checksums: &Checksums, offset: u64, out: &mut [u8]) {
         // The offset, then all that the checksum covers.
-        let mut placed = [0; PLACE_BYTES + RECORD_HEADER_LEN - 4];
+        let mut placed = [0; PLACE_BYTES + RECORD_HEADER_LEN_MAX];
+        let mut control = self.kind as u8;
         placed[..8].copy_from_slice(&offset.to_le_bytes());
         placed[8..12].copy_from_slice(&self.payload_checksum.to_le_bytes());
-        placed[12..16].copy_from_slice(&self.len.to_le_bytes());
-        placed[16] = self.kind as u8;
-        placed[17..25].copy_from_slice(&self.tag.to_le_bytes());
-        placed[25..33].copy_from_slice(&self.durable.to_le_bytes());
-        let checksum = checksums.of_placed(&placed);
-        let mut bytes = [0; RECORD_HEADER_LEN];
-        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
-        bytes[4..].copy_from_slice(&placed[PLACE_BYTES..]);
-        bytes
+        placed[16..24].copy_from_slice(&self.tag.to_le_bytes());
+        if is_wide(self.tag) {
+            control |= WIDE_TAG;
+            placed[24..32].copy_from_slice(&self.durable.to_le_bytes());
+        } else {
+            placed[20..28].copy_from_slice(&self.durable.to_le_bytes());
+        }
+        if self.durable > 0 {
+            control |= HAS_DURABLE;
+        }
+        placed[12..15].copy_from_slice(&self.len.to_le_bytes()[..3]);
+        placed[15] = control;
+        let (checksum, covered) = out.split_at_mut(4);
+        let (placed, _) = placed.split_at(PLACE_BYTES + covered.len());
+        checksum.copy_from_slice(&checksums.of_placed(placed).to_le_bytes());
+        let (_, fields) = placed.split_at(PLACE_BYTES);
+        covered.copy_from_slice(fields);
     }
 
-    /// The header at the start of `bytes`, which stand at `offset`, if it is one: whole, its checksum
-    /// right, and nothing in it that a writer would not write. The cheap tests come first, for a
+    /// The header at the start of `bytes`, which stand at `offset` of a log with headers of this `layout`, and its length: if it is
+    /// one, whole, its checksum right, and nothing in it that a writer would not write. The cheap tests come first, for a
     /// search that tries every offset.
     #[inline]
-    pub(crate) fn decode(bytes: &[u8], seed: ChecksumSeed, offset: u64) -> Option<RecordHeader> {
-        let bytes: &[u8; RECORD_HEADER_LEN] = bytes.first_chunk()?;
-        let kind = FragmentKind::from_byte(bytes[KIND_AT])?;
-        let raw = RawRecordHeader::parse(bytes).ok()?;
-        if raw.durable > offset || raw.len > FRAGMENT_LEN_MAX {
+    pub(crate) fn decode(
+        bytes: &[u8],
+        layout: Layout,
+        seed: ChecksumSeed,
+        offset: u64,
+    ) -> Option<(RecordHeader, usize)> {
+        if !layout.is_kind(*bytes.get(layout.kind_at())?) {
             return None;
         }
-        if seed.checksum(offset, &[&bytes[4..]]) != raw.header_checksum {
+        let mut input = Decoder::new(bytes);
+        let header_checksum = input.u32("header checksum").ok()?;
+        let header = match layout {
+            Layout::Wide => RecordHeader::wide(&mut input)?,
+            Layout::Compact => RecordHeader::compact(&mut input)?,
+        };
+        let covered = bytes.get(4..input.position())?;
+        if header.durable > offset || seed.checksum(offset, &[covered]) != header_checksum {
             return None;
         }
-        let RawRecordHeader { payload_checksum, len, tag, durable, .. } = raw;
+        Some((header, input.position()))
+    }
+
+    /// The fields behind the header's checksum. None if they are not whole, or no writer would write them so.
+    #[inline]
+    fn compact(input: &mut Decoder<'_>) -> Option<RecordHeader> {
+        let payload_checksum = input.u32("payload checksum").ok()?;
+        let [low, middle, high, control] = input.array("length and kind").ok()?;
+        let kind = FragmentKind::from_byte(control & !(WIDE_TAG | HAS_DURABLE))?;
+        let tag = if control & WIDE_TAG == 0 {
+            u64::from(input.u32("tag").ok()?)
+        } else {
+            input.u64("tag").ok().filter(|tag| is_wide(*tag))?
+        };
+        let durable = if control & HAS_DURABLE == 0 {
+            0
+        } else {
+            input.u64("durable-up-to").ok().filter(|durable| *durable > 0)?
+        };
+        let len = u32::from_le_bytes([low, middle, high, 0]);
         Some(RecordHeader { payload_checksum, len, kind, tag, durable })
+    }
+
+    /// The same of version 1.
+    #[inline]
+    fn wide(input: &mut Decoder<'_>) -> Option<RecordHeader> {
+        Some(RecordHeader {
+            payload_checksum: input.u32("payload checksum").ok()?,
+            len: input.u32("length").ok().filter(|len| *len <= WIDE_FRAGMENT_LEN_MAX)?,
+            kind: FragmentKind::from_byte(input.u8("kind").ok()?)?,
+            tag: input.u64("tag").ok()?,
+            durable: input.u64("durable-up-to").ok()?,
+        })
     }
 
     /// Length of the fragment's payload.
     pub(crate) fn payload_len(&self) -> usize {
         // At most 16 MiB, which fits the address space of every machine this runs on.
         self.len as usize
-    }
-}
-
-/// The checksum of the `payload` of the fragment at `offset`: seeded with where the payload itself starts.
-#[inline]
-pub(crate) fn payload_checksum(seed: ChecksumSeed, offset: u64, payload: &[u8]) -> u32 {
-    seed.checksum(payload_offset(offset), &[payload])
-}
-
-/// Where the payload of the fragment at `offset` starts.
-#[inline]
-pub(crate) fn payload_offset(offset: u64) -> u64 {
-    offset.saturating_add(RECORD_HEADER_LEN as u64)
-}
-
-/// The header's fields as they stand in a file, nothing checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RawRecordHeader {
-    pub(crate) header_checksum: u32,
-    pub(crate) payload_checksum: u32,
-    pub(crate) len: u32,
-    pub(crate) kind: u8,
-    pub(crate) tag: u64,
-    pub(crate) durable: u64,
-}
-
-impl RawRecordHeader {
-    /// The fields at the start of `bytes`.
-    #[inline]
-    pub(crate) fn parse(bytes: &[u8]) -> Result<RawRecordHeader, DecodeError> {
-        let mut input = Decoder::new(bytes);
-        Ok(RawRecordHeader {
-            header_checksum: input.u32("header checksum")?,
-            payload_checksum: input.u32("payload checksum")?,
-            len: input.u32("length")?,
-            kind: input.u8("kind")?,
-            tag: input.u64("tag")?,
-            durable: input.u64("durable-up-to")?,
-        })
     }
 }

@@ -3,71 +3,94 @@
 use esker_base::Result;
 use esker_base::checksum::ChecksumSeed;
 
-use crate::record::{FragmentKind, KIND_AT, RECORD_HEADER_LEN, RecordHeader};
+use crate::record::{Layout, RECORD_HEADER_LEN_MAX, RecordHeader};
 use crate::window::Window;
 
 /// Which of `seeds` a header checks under that stands in the mebibyte from `from` on.
 pub(crate) fn find_other(window: &mut Window, seeds: &[ChecksumSeed], from: u64) -> Result<Option<usize>> {
     const SEARCHED: usize = 1 << 20;
     let bytes = window.bytes(from, SEARCHED)?;
-    let headers = bytes.windows(RECORD_HEADER_LEN).take(SEARCHED).zip(from..);
-    let mut found = headers.filter_map(|(bytes, offset)| {
-        seeds.iter().position(|&seed| RecordHeader::decode(bytes, seed, offset).is_some())
+    let starts = (0..bytes.len().min(SEARCHED)).zip(from..);
+    let mut found = starts.filter_map(|(at, offset)| {
+        let bytes = bytes.get(at..)?;
+        let checks = |seed: ChecksumSeed| {
+            Layout::ALL.iter().any(|layout| RecordHeader::decode(bytes, *layout, seed, offset).is_some())
+        };
+        seeds.iter().position(|seed| checks(*seed))
     });
     Ok(found.next())
 }
 
-/// The first offset from `from` on at which a header stands that checks *there* and whose durable-up-to
-/// lies beyond `beyond` (any header at all for `None`), and that header.
+/// The first offset from `from` on at which a header, in one of `layouts`, stands that checks *there* and whose durable-up-to
+/// lies beyond `beyond` (any header at all for `None`), and that header. Where several layouts are possible, the first in the
+/// first of them that has any.
 ///
-/// A header's checksum alone would be met by chance once in 4 GiB of garbage. A kind (2^-6), a length
-/// (2^-8) and a durable-up-to not beyond the offset (2^-34 in 1 GiB) have to be met too: a gigabyte of
-/// garbage holds a header by chance once in some 2^50 tries.
+/// A header's checksum alone would be met by chance once in 4 GiB of garbage. To be a witness it also has to be of a kind that has a
+/// durable-up-to (2^-5), and that may not lie beyond the offset (2^-34 in 1 GiB): a gigabyte of garbage holds one
+/// by chance once in some 2^40 tries.
 pub(crate) fn find_header(
     window: &mut Window,
+    layouts: &[Layout],
     seed: ChecksumSeed,
     from: u64,
     beyond: Option<u64>,
 ) -> Result<Option<(u64, RecordHeader)>> {
+    for layout in layouts {
+        let found = find_in_layout(window, *layout, seed, from, beyond)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn find_in_layout(
+    window: &mut Window,
+    layout: Layout,
+    seed: ChecksumSeed,
+    from: u64,
+    beyond: Option<u64>,
+) -> Result<Option<(u64, RecordHeader)>> {
+    let may_be = |byte: u8| match beyond {
+        Some(_) => layout.is_kind_of_witness(byte),
+        None => layout.is_kind(byte),
+    };
     let mut at = from;
     loop {
-        let bytes = window.bytes(at, RECORD_HEADER_LEN)?;
-        if bytes.len() < RECORD_HEADER_LEN {
-            return Ok(None);
-        }
+        let remaining = window.remaining(at);
+        let bytes = window.bytes(at, RECORD_HEADER_LEN_MAX)?;
+        // Near its end the window may hold the start of a header alone. At the file's there is no more of it.
+        let is_last = bytes.len() as u64 >= remaining;
+        let starts =
+            if is_last { bytes.len() } else { bytes.len().saturating_sub(RECORD_HEADER_LEN_MAX - 1) };
         let mut skip = 0;
-        // Jump from one byte that may be a header's kind to the next.
-        while let Some(kinds) = bytes.get(skip + KIND_AT..) {
-            let Some(others) = first_kind(kinds) else {
-                skip = bytes.len();
-                break;
-            };
+        // Jump from one byte that may tell a header's kind to the next.
+        while let Some(others) = bytes.get(skip + layout.kind_at()..).and_then(|kinds| first(kinds, may_be))
+        {
             skip += others;
-            let Some(candidate) = bytes.get(skip..skip + RECORD_HEADER_LEN) else {
-                break;
-            };
+            let Some(candidate) = bytes.get(skip..).filter(|_| skip < starts) else { break };
             let offset = at.saturating_add(skip as u64);
-            if let Some(header) = RecordHeader::decode(candidate, seed, offset)
+            if let Some((header, _)) = RecordHeader::decode(candidate, layout, seed, offset)
                 && beyond.is_none_or(|beyond| header.durable > beyond)
             {
                 return Ok(Some((offset, header)));
             }
             skip += 1;
         }
-        // The last bytes held may be the start of a header.
-        let searched = bytes.len() - (RECORD_HEADER_LEN - 1);
-        at = at.saturating_add(searched.min(skip.max(1)) as u64);
+        if is_last {
+            return Ok(None);
+        }
+        at = at.saturating_add(starts as u64);
     }
 }
 
-/// The index of the first byte that is a fragment's kind. Whole cache lines without one are passed at once: what is searched
+/// The index of the first byte that may tell a fragment's kind. Whole cache lines without one are passed at once: what is searched
 /// is zeros for the most part, or an older log.
 #[inline]
-fn first_kind(bytes: &[u8]) -> Option<usize> {
-    let is_kind = |byte: &u8| FragmentKind::from_byte(*byte).is_some();
+fn first(bytes: &[u8], may_be: impl Fn(u8) -> bool) -> Option<usize> {
     let (lines, _) = bytes.as_chunks::<64>();
     let others =
-        lines.iter().take_while(|line| !line.iter().fold(false, |any, byte| any | is_kind(byte))).count();
+        lines.iter().take_while(|line| !line.iter().fold(false, |any, byte| any | may_be(*byte))).count();
     let skipped = others * 64;
-    Some(skipped + bytes.get(skipped..)?.iter().position(is_kind)?)
+    Some(skipped + bytes.get(skipped..)?.iter().position(|byte| may_be(*byte))?)
 }

@@ -45,15 +45,14 @@ use esker_vfs::fs::{File, Fs};
 
 use crate::header::{HEADER_LEN, LogHeader, LogIdentity, Predecessor};
 use crate::preallocate::{Mapped, PreallocateTask, Preallocator};
-use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN, RecordHeader};
+use crate::record::{
+    FRAGMENT_BYTES_MAX, FragmentKind, PLACE_BYTES, RECORD_HEADER_LEN_MAX, RecordHeader, header_len,
+};
 use crate::syncer::{LogSyncer, Shared};
 
 /// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
 /// its memory for the life of the log.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
-
-/// Where in a staged header its payload's offset is put until both were read.
-const PLACE_AT: usize = RECORD_HEADER_LEN - PLACE_BYTES;
 
 /// Zeros are written in pieces of this many bytes.
 pub(crate) const ZEROS: &[u8] = &[0; 64 << 10];
@@ -232,7 +231,7 @@ impl LogWriter {
     /// [`Error::OutOfMemory`], and nothing has changed.
     pub fn reserve(&mut self, payload_bytes: usize) -> Result<()> {
         let fragments = payload_bytes / self.fragment_bytes_max + 1;
-        let headers = fragments.saturating_mul(RECORD_HEADER_LEN);
+        let headers = fragments.saturating_mul(RECORD_HEADER_LEN_MAX);
         memory::reserve(&mut self.buffer, payload_bytes.saturating_add(headers), "a commit's log record")
     }
 
@@ -246,31 +245,34 @@ impl LogWriter {
     #[inline]
     pub fn stage_with(&mut self, tag: u64, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.buffer.len();
-        self.buffer.extend_from_slice(&[0; RECORD_HEADER_LEN]);
+        let durable = self.shared.durable();
+        let head = header_len(tag, durable);
+        // The longest, cut to the right length: a length that is known beforehand costs less.
+        self.buffer.extend_from_slice(&[0; RECORD_HEADER_LEN_MAX]);
+        self.buffer.truncate(start + head);
         encode(&mut self.buffer);
-        if self.buffer.len() - start - RECORD_HEADER_LEN <= self.fragment_bytes_max {
-            let durable = self.shared.durable();
+        if self.buffer.len() - start - head <= self.fragment_bytes_max {
             self.seal(start, self.buffer.len(), FragmentKind::Full, tag, durable);
         } else {
-            self.divide(start, tag);
+            self.divide(start, tag, durable);
         }
     }
 
     /// Divide the record staged from `start` on, which is longer than one fragment may be, into fragments.
     #[cold]
-    fn divide(&mut self, start: usize, tag: u64) {
-        let longest = RECORD_HEADER_LEN + self.fragment_bytes_max;
-        let len = self.buffer.len() - start - RECORD_HEADER_LEN;
+    fn divide(&mut self, start: usize, tag: u64, durable: u64) {
+        let head = header_len(tag, durable);
+        let longest = head + self.fragment_bytes_max;
+        let len = self.buffer.len() - start - head;
         let fragments = len.div_ceil(self.fragment_bytes_max);
-        self.buffer.resize(self.buffer.len() + (fragments - 1) * RECORD_HEADER_LEN, 0);
+        self.buffer.resize(self.buffer.len() + (fragments - 1) * head, 0);
         // From the last on, so that nothing is written over before it has moved.
         for fragment in (1..fragments).rev() {
-            let from = start + RECORD_HEADER_LEN + fragment * self.fragment_bytes_max;
-            let to = start + fragment * longest + RECORD_HEADER_LEN;
-            let end = (from + self.fragment_bytes_max).min(start + RECORD_HEADER_LEN + len);
+            let from = start + head + fragment * self.fragment_bytes_max;
+            let to = start + fragment * longest + head;
+            let end = (from + self.fragment_bytes_max).min(start + head + len);
             self.buffer.copy_within(from..end, to);
         }
-        let durable = self.shared.durable();
         for fragment in 0..fragments {
             let kind = match fragment {
                 0 => FragmentKind::First,
@@ -289,19 +291,18 @@ impl LogWriter {
     #[inline]
     fn seal(&mut self, start: usize, end: usize, kind: FragmentKind, tag: u64, durable: u64) {
         let offset = self.written + start as u64;
+        let head = header_len(tag, durable);
         let (_, staged) = self.buffer.split_at_mut(start);
         let (fragment, _) = staged.split_at_mut(end - start);
-        let header =
-            fragment.first_chunk_mut::<RECORD_HEADER_LEN>().expect("room for the header was staged");
-        header[PLACE_AT..].copy_from_slice(&record::payload_offset(offset).to_le_bytes());
+        let (_, placed) = fragment.split_at_mut(head - PLACE_BYTES);
+        let (place, payload) = placed.split_at_mut(PLACE_BYTES);
+        place.copy_from_slice(&(offset + head as u64).to_le_bytes());
         #[expect(clippy::cast_possible_truncation, reason = "at most FRAGMENT_BYTES_MAX")]
-        let len = (end - start - RECORD_HEADER_LEN) as u32;
-        let (_, placed) = fragment.split_at(PLACE_AT);
+        let len = payload.len() as u32;
         let payload_checksum = self.checksums.of_placed(placed);
-        let header =
-            RecordHeader { payload_checksum, len, kind, tag, durable }.encode(&self.checksums, offset);
-        let (front, _) = fragment.split_at_mut(RECORD_HEADER_LEN);
-        front.copy_from_slice(&header);
+        let header = RecordHeader { payload_checksum, len, kind, tag, durable };
+        let (front, _) = fragment.split_at_mut(head);
+        header.encode(&self.checksums, offset, front);
     }
 
     /// Bytes staged and not yet written, headers included.

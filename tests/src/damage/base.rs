@@ -18,7 +18,7 @@ use esker_vfs::sim::Simulation;
 use crate::driver::Violation;
 use crate::files::{Files, is_log};
 use crate::golden::{self, State, fixture};
-use crate::layout::{Fragment, LOG_HEADER, RECORD_HEADER, fragments};
+use crate::layout::{Fragment, LOG_HEADER, fragments};
 use crate::oracle::Contents;
 use crate::points::Point;
 use crate::setup::DIR;
@@ -173,8 +173,7 @@ impl Base {
             let broken = all.iter().find(|fragment| !same(0, LOG_HEADER) || !is_whole(fragment));
             let Some(broken) = broken else { continue };
             let proves = |fragment: &&Fragment| {
-                same(fragment.offset, fragment.offset + RECORD_HEADER)
-                    && fragment.durable > broken.offset as u64
+                same(fragment.offset, fragment.payload) && fragment.durable > broken.offset as u64
             };
             // The manifest knows the lengths of the logs that a recovery has closed.
             let closed = self.moment != Moment::Killed && nth + 1 < logs.len();

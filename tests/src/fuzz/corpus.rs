@@ -9,7 +9,7 @@ use super::run;
 use crate::driver::Violation;
 use crate::files::{holds_rows, is_log, is_table};
 use crate::golden::fixture;
-use crate::layout::{BLOB_FOOTER, BLOB_HEADER, RECORD_HEADER, TRAILER, fragments, pieces, table};
+use crate::layout::{BLOB_FOOTER, BLOB_HEADER, TRAILER, fragments, pieces, table};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"))
@@ -40,10 +40,7 @@ pub fn seeds(name: &str) -> Result<Vec<Vec<u8>>, Violation> {
     let all = || files.iter();
     let payloads = |ending: &'static str| {
         all().filter(move |(name, _)| name.ends_with(ending)).flat_map(|(_, bytes)| {
-            fragments(bytes)
-                .into_iter()
-                .map(|f| bytes[f.offset + RECORD_HEADER..f.end].to_vec())
-                .collect::<Vec<_>>()
+            fragments(bytes).into_iter().map(|f| bytes[f.payload..f.end].to_vec()).collect::<Vec<_>>()
         })
     };
     let tables = || all().filter(|(name, _)| is_table(name));

@@ -40,13 +40,13 @@ fn named(ending: &str) -> String {
 }
 
 /// A log of one record whose payload is `payload`: its header is that of the golden file `name`.
-fn log_of(name: &str, tag: u64, payload: &[u8]) -> Vec<u8> {
+fn log_of(name: &str, tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = BASE.files.get(name).unwrap_or_default()[..LOG_HEADER].to_vec();
     bytes.extend_from_slice(&[0; 8]);
-    bytes.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes());
+    // A full fragment with a short tag, before any sync.
+    bytes.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes()[..3]);
     bytes.push(1);
     bytes.extend_from_slice(&tag.to_le_bytes());
-    bytes.extend_from_slice(&0u64.to_le_bytes());
     bytes.extend_from_slice(payload);
     repair(name, &mut bytes, database());
     bytes

@@ -6,7 +6,7 @@ use esker_base::filename::FileName;
 use fastrand::Rng;
 
 use crate::files::Files;
-use crate::layout::{Fragment, RECORD_HEADER, TRAILER, array, fragments, pieces, repair, table};
+use crate::layout::{Fragment, TRAILER, array, fragments, pieces, repair, table};
 
 /// Values that decoders get wrong.
 fn nasty(random: &mut Rng, len: usize) -> u64 {
@@ -112,7 +112,8 @@ fn records(files: &mut Files, name: &str, bytes: &[u8], random: &mut Rng) {
         Some(FileName::Log(_) | FileName::Manifest(_)) => fragments(bytes),
         _ => return,
     };
-    let Some(Fragment { offset, end, .. }) = all.get(random.usize(0..all.len().max(1))).copied() else {
+    let Some(Fragment { offset, payload, end, .. }) = all.get(random.usize(0..all.len().max(1))).copied()
+    else {
         return;
     };
     files.edit(name, |bytes| match random.u8(0..7) {
@@ -121,23 +122,35 @@ fn records(files: &mut Files, name: &str, bytes: &[u8], random: &mut Rng) {
             let copy = bytes[offset..end].to_vec();
             drop(bytes.splice(end..end, copy));
         }
-        2 => bytes[offset + 12] = random.u8(0..6),
-        3 => bytes[offset + 13..offset + 21].copy_from_slice(&nasty(random, end).to_le_bytes()),
-        4 => bytes[offset + 21..offset + 29].copy_from_slice(&nasty(random, end).to_le_bytes()),
-        5 if end > offset + RECORD_HEADER => {
+        // The kind, and with it which fields there are.
+        2 => bytes[offset + 11] = random.u8(0..40),
+        3 => bytes[offset + 12..offset + 16].copy_from_slice(&nasty(random, end).to_le_bytes()[..4]),
+        4 => {
+            // A durable-up-to, which few have: in the place of the last fields, or of the payload's first bytes.
+            let at = payload.min(bytes.len().saturating_sub(8));
+            bytes[offset + 11] |= 16;
+            bytes[at..at + 8].copy_from_slice(&nasty(random, end).to_le_bytes());
+        }
+        5 if end > payload => {
             // The payload several times over: operations and edits that repeat.
-            let payload = bytes[offset + RECORD_HEADER..end].repeat(random.usize(1..40));
-            let len = u32::try_from(end - offset - RECORD_HEADER + payload.len()).unwrap_or(u32::MAX);
-            drop(bytes.splice(end..end, payload));
-            bytes[offset + 8..offset + 12].copy_from_slice(&len.to_le_bytes());
+            let more = bytes[payload..end].repeat(random.usize(1..40));
+            let len = end - payload + more.len();
+            drop(bytes.splice(end..end, more));
+            put_len(bytes, offset, len);
         }
         _ => {
             let noise: Vec<u8> = (0..random.usize(1..60)).map(|_| random.u8(..)).collect();
-            let len = u32::try_from(end - offset - RECORD_HEADER + noise.len()).unwrap_or(u32::MAX);
+            let len = end - payload + noise.len();
             drop(bytes.splice(end..end, noise));
-            bytes[offset + 8..offset + 12].copy_from_slice(&len.to_le_bytes());
+            put_len(bytes, offset, len);
         }
     });
+}
+
+/// Make `len` the payload's length of the fragment at `offset`.
+fn put_len(bytes: &mut [u8], offset: usize, len: usize) {
+    let len = u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes();
+    bytes[offset + 8..offset + 11].copy_from_slice(&len[..3]);
 }
 
 /// A block that claims another codec or a length far beyond its own.

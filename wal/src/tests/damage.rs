@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 
 use super::disk::Disk;
+use super::tails::header_with;
 use super::{LOG, Read, create, path_of, read_bytes};
 use crate::header::{HEADER_LEN, LogHeader};
 use crate::inspect;
-use crate::record::{self, FRAGMENT_BYTES_MAX, FragmentKind, RecordHeader};
+use crate::record::{FRAGMENT_BYTES_MAX, FragmentKind, Layout, RecordHeader, header_len};
 use crate::window::CHUNK_BYTES;
 use esker_base::Error;
 use esker_base::checksum::Checksums;
@@ -90,10 +91,27 @@ fn forged() -> impl Strategy<Value = (u8, u64, u64, Option<u32>, Vec<u8>)> {
 
 /// Append a fragment whose checksums agree.
 fn forge(bytes: &mut Vec<u8>, kind: FragmentKind, tag: u64, durable: u64, len: u32, payload: &[u8]) {
+    let offset = bytes.len();
+    let head = header_len(tag, durable);
+    let payload_checksum = LOG.seed().checksum((offset + head) as u64, &[payload]);
+    let header =
+        RecordHeader { payload_checksum, len: len & FRAGMENT_BYTES_MAX as u32, kind, tag, durable };
+    bytes.resize(offset + head, 0);
+    header.encode(&Checksums::new(LOG.seed()), offset as u64, &mut bytes[offset..]);
+    bytes.extend_from_slice(payload);
+}
+
+/// Append a fragment of version 1 whose checksums agree.
+fn forge_wide(bytes: &mut Vec<u8>, kind: u8, tag: u64, durable: u64, len: u32, payload: &[u8]) {
     let offset = bytes.len() as u64;
-    let payload_checksum = record::payload_checksum(LOG.seed(), offset, payload);
-    let header = RecordHeader { payload_checksum, len, kind, tag, durable };
-    bytes.extend_from_slice(&header.encode(&Checksums::new(LOG.seed()), offset));
+    let payload_checksum = LOG.seed().checksum(offset + 29, &[payload]);
+    let mut covered = payload_checksum.to_le_bytes().to_vec();
+    covered.extend_from_slice(&len.to_le_bytes());
+    covered.push(kind);
+    covered.extend_from_slice(&tag.to_le_bytes());
+    covered.extend_from_slice(&durable.to_le_bytes());
+    bytes.extend_from_slice(&LOG.seed().checksum(offset, &[&covered]).to_le_bytes());
+    bytes.extend_from_slice(&covered);
     bytes.extend_from_slice(payload);
 }
 
@@ -131,16 +149,87 @@ fn fragments_that_do_not_make_a_record_end_the_log() {
     }
 }
 
+/// That `forged`, behind a good header of a log of `version`, is neither a record nor a witness.
+fn is_no_record(version: u8, forged: impl Fn(&mut Vec<u8>), context: &str) {
+    let mut bytes = header_with(8, &[version]);
+    forged(&mut bytes);
+    let (records, tail) = read_bytes(&bytes, None).expect("never durable");
+    assert_eq!((records.len(), tail.valid_len, tail.torn), (0, 64, true), "{context}");
+    bytes.splice(..64, [0; 64]);
+    assert_eq!(read_bytes(&bytes, None).expect("blank").1.valid_len, 0, "{context}");
+}
+
+/// Append a full fragment whose checksums agree, with this control byte and the fields that it announces.
+fn forge_control(bytes: &mut Vec<u8>, control: u8, tag: u64, durable: u64) {
+    let offset = bytes.len() as u64;
+    let tag_len = if control & 8 != 0 { 8 } else { 4 };
+    let mut fields = vec![1, 0, 0, control];
+    fields.extend_from_slice(&tag.to_le_bytes()[..tag_len]);
+    if control & 16 != 0 {
+        fields.extend_from_slice(&durable.to_le_bytes());
+    }
+    let payload_at = offset + 8 + fields.len() as u64;
+    let covered = [&LOG.seed().checksum(payload_at, &[b"x"]).to_le_bytes()[..], &fields].concat();
+    bytes.extend_from_slice(&LOG.seed().checksum(offset, &[&covered]).to_le_bytes());
+    bytes.extend_from_slice(&covered);
+    bytes.push(b'x');
+}
+
 #[test]
 fn a_header_that_no_writer_writes_is_none() {
-    for (durable, len) in [(65, 1), (u64::MAX, 1), (0, FRAGMENT_BYTES_MAX as u32 + 1), (0, u32::MAX)] {
-        let mut bytes = LogHeader::encode(&LOG, None);
-        forge(&mut bytes, FragmentKind::Full, 1, durable, len, b"x");
-        let (records, tail) = read_bytes(&bytes, None).expect("never durable");
-        assert_eq!((records.len(), tail.valid_len, tail.torn), (0, 64, true));
-        // Nor is it a witness.
-        bytes.splice(..64, [0; 64]);
-        assert_eq!(read_bytes(&bytes, None).expect("blank").1.valid_len, 0);
+    const LONG: u64 = 1 << 32;
+    let mut good = 0;
+    for control in 0..=u8::MAX {
+        let forged = |bytes: &mut Vec<u8>| forge_control(bytes, control, LONG, 64);
+        if (1..=4).contains(&(control & !0x18)) {
+            let mut bytes = LogHeader::encode(&LOG, None);
+            forged(&mut bytes);
+            let decoded = RecordHeader::decode(&bytes[64..], Layout::Compact, LOG.seed(), 64);
+            let (header, len) = decoded.expect("one that is written");
+            assert_eq!(64 + len + 1, bytes.len());
+            assert_eq!(header.tag, if control & 8 != 0 { LONG } else { 0 });
+            assert_eq!(header.durable, if control & 16 != 0 { 64 } else { 0 });
+            good += 1;
+        } else {
+            is_no_record(2, forged, &format!("control {control}"));
+        }
+    }
+    assert_eq!(good, 16);
+    for (control, tag, durable) in
+        [(17, 1, 0), (17, 1, 65), (17, 1, u64::MAX), (9, LONG - 1, 0), (25, 0, 64)]
+    {
+        let forged = |bytes: &mut Vec<u8>| forge_control(bytes, control, tag, durable);
+        is_no_record(2, forged, &format!("control {control}, tag {tag}, durable up to {durable}"));
+    }
+}
+
+#[test]
+fn a_header_that_no_writer_of_version_1_writes_is_none() {
+    let cases =
+        [(1, 65, 1), (1, u64::MAX, 1), (1, 0, (16 << 20) + 1), (1, 0, u32::MAX), (0, 1, 1), (5, 1, 1)];
+    for (kind, durable, len) in cases {
+        let odd = |bytes: &mut Vec<u8>| forge_wide(bytes, kind, 1, durable, len, b"x");
+        is_no_record(1, odd, &format!("kind {kind}, durable up to {durable}, {len} bytes"));
+    }
+}
+
+/// In a log of version 1 no record of version 2 is one, and the other way round. Where the log's header is gone, either bears
+/// witness to it.
+#[test]
+fn each_version_has_headers_of_its_own() {
+    for (version, is_wide) in [(1, true), (1, false), (2, true), (2, false)] {
+        let mut bytes = header_with(8, &[version]);
+        if is_wide {
+            forge_wide(&mut bytes, 1, 7, 64, 2, b"ab");
+        } else {
+            forge(&mut bytes, FragmentKind::Full, 7, 64, 2, b"ab");
+        }
+        let (records, tail) = read_bytes(&bytes, None).expect("a good header");
+        let good = is_wide == (version == 1);
+        assert_eq!(records.len(), usize::from(good));
+        assert_eq!(tail.durable_seen, if good { 64 } else { 0 });
+        bytes[20] ^= 1;
+        assert!(matches!(read_bytes(&bytes, None), Err(Error::Corruption { offset: 0, .. })));
     }
 }
 
@@ -149,10 +238,17 @@ fn a_header_that_no_writer_writes_is_none() {
 fn a_witness_is_found_across_the_bounds_of_windows() {
     for at in CHUNK_BYTES - 70..CHUNK_BYTES + 5 {
         for fill in [0, 0xA5] {
-            let mut bytes = LogHeader::encode(&LOG, None);
-            bytes.resize(at, fill);
-            forge(&mut bytes, FragmentKind::Full, 1, 65, 0, b"");
-            assert!(matches!(read_bytes(&bytes, None), Err(Error::Corruption { offset: 64, .. })), "{at}");
+            // Each length of a header, with the file's end behind it and with more.
+            for (tag, more) in [(1, 0), (1, 100), (u64::MAX, 0), (u64::MAX, 100)] {
+                let mut bytes = LogHeader::encode(&LOG, None);
+                bytes.resize(at, fill);
+                forge(&mut bytes, FragmentKind::Full, tag, 65, 0, b"");
+                bytes.resize(bytes.len() + more, fill);
+                assert!(
+                    matches!(read_bytes(&bytes, None), Err(Error::Corruption { offset: 64, .. })),
+                    "{at}"
+                );
+            }
         }
     }
 }

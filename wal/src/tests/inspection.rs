@@ -40,23 +40,21 @@ fn a_good_log_field_by_field() {
         without_checksums,
         [
             "0 +8 magic: eskerLOG (a write-ahead log) (ok)",
-            "8 +4 version: 1 (ok)",
+            "8 +4 version: 2 (ok)",
             "12 +4 has predecessor: 0 (ok)",
             "16 +16 database: 07070707070707070707070707070707 (ok)",
             "32 +8 number: 000003 (ok)",
             "40 +8 predecessor: 000000 (ok)",
             "48 +8 predecessor len: 0 (ok)",
             "56 +4 reserved: 0 (ok)",
-            "72 +4 length: 9 (ok)",
-            "76 +1 kind: 1 (full) (ok)",
-            "77 +8 tag: 9 (ok)",
-            "85 +8 durable-up-to: 0 (ok)",
-            "93 +9 payload: key\\x00value (ok)",
-            "110 +4 length: 0 (ok)",
-            "114 +1 kind: 1 (full) (ok)",
-            "115 +8 tag: 10 (ok)",
-            "123 +8 durable-up-to: 0 (ok)",
-            "131 +1000 unused: zeros (ok)",
+            "72 +3 length: 9 (ok)",
+            "75 +1 kind: 1 (full) (ok)",
+            "76 +4 tag: 9 (ok)",
+            "80 +9 payload: key\\x00value (ok)",
+            "97 +3 length: 0 (ok)",
+            "100 +1 kind: 1 (full) (ok)",
+            "101 +4 tag: 10 (ok)",
+            "105 +1000 unused: zeros (ok)",
         ]
     );
     let checksums = lines.iter().filter(|line| line.contains("checksum"));
@@ -75,19 +73,19 @@ fn damage_shows_where_it_is() {
         lines.iter().filter(|line| !line.ends_with("(ok)")).cloned().collect()
     };
     // In a payload: its checksum and itself; what follows is fine.
-    let lines = bad(&damaged(95));
+    let lines = bad(&damaged(82));
     assert_eq!(lines.len(), 2);
     assert!(lines[0].starts_with("68 +4 payload checksum: ") && lines[0].contains(", computed "));
-    assert_eq!(lines[1], "93 +9 payload: ke9\\x00value (bad)");
+    assert_eq!(lines[1], "80 +9 payload: ke9\\x00value (bad)");
     // In a record's header: the record cannot be told, the next one is found.
-    let lines = damaged(80);
+    let lines = damaged(77);
     assert_eq!(bad(&lines).len(), 1);
-    assert!(bad(&lines)[0].starts_with("64 +38 no record: "), "{lines:?}");
-    assert!(lines.iter().any(|line| line == "115 +8 tag: 10 (ok)"));
+    assert!(bad(&lines)[0].starts_with("64 +25 no record: "), "{lines:?}");
+    assert!(lines.iter().any(|line| line == "101 +4 tag: 10 (ok)"));
     // In the log's header: nothing in it can be relied on, and records may still be found.
     let lines = damaged(50);
     assert_eq!(bad(&lines).iter().filter(|line| line.ends_with("(unchecked)")).count(), 8);
-    assert!(lines.iter().any(|line| line == "93 +9 payload: key\\x00value (ok)"));
+    assert!(lines.iter().any(|line| line == "80 +9 payload: key\\x00value (ok)"));
 }
 
 #[test]
@@ -95,10 +93,10 @@ fn a_cut_log_shows_what_is_left() {
     let bytes = sample();
     assert!(shown(&[]).is_empty());
     assert_eq!(shown(&bytes[..5]), ["0 +5 header: cut short: esker (bad)"]);
-    let lines = shown(&bytes[..98]);
-    assert_eq!(lines.last().map(String::as_str), Some("93 +5 payload: key\\x00v (bad)"));
-    let lines = shown(&bytes[..93]);
-    assert!(lines.iter().any(|line| line == "72 +4 length: 9, of which the file has 0 (bad)"));
+    let lines = shown(&bytes[..85]);
+    assert_eq!(lines.last().map(String::as_str), Some("80 +5 payload: key\\x00v (bad)"));
+    let lines = shown(&bytes[..80]);
+    assert!(lines.iter().any(|line| line == "72 +3 length: 9, of which the file has 0 (bad)"));
     assert!(lines.iter().any(|line| line.contains("payload checksum") && line.ends_with("(unchecked)")));
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::disk::Disk;
 use super::{LOG, create, dir, path_of, read_bytes, read_log};
 use crate::header::HEADER_LEN;
-use crate::record::{FRAGMENT_BYTES_MAX, RECORD_HEADER_LEN, RawRecordHeader};
+use crate::record::{FRAGMENT_BYTES_MAX, Layout, RecordHeader, header_len};
 use crate::{LogIdentity, LogKind, LogReader, LogWriter, Predecessor, Tail};
 
 fn payload(len: usize, salt: u64) -> Vec<u8> {
@@ -64,7 +64,7 @@ fn a_group_is_one_write() {
         writer.stage(tag, &[&payload(50, tag)]);
     }
     let staged = writer.staged_bytes();
-    assert_eq!(staged, 100 * (50 + RECORD_HEADER_LEN));
+    assert_eq!(staged, 100 * (50 + header_len(0, 0)));
     assert_eq!(writer.write().expect("a sound disk"), 64 + staged as u64);
     assert_eq!(writer.staged_bytes(), 0);
     assert_eq!(file.written(), [(0, 64), (64, staged)]);
@@ -86,12 +86,39 @@ fn records_carry_what_was_durable_when_they_were_staged() {
         }
     }
     let bytes = disk.file(&path_of(LOG)).bytes();
-    let found: Vec<u64> = bytes[HEADER_LEN..]
-        .chunks(RECORD_HEADER_LEN)
-        .map(|header| RawRecordHeader::parse(header).expect("29 bytes").durable)
-        .collect();
+    let mut at = HEADER_LEN;
+    let mut found = Vec::new();
+    while at < bytes.len() {
+        let decoded = RecordHeader::decode(&bytes[at..], Layout::Compact, LOG.seed(), at as u64);
+        let (header, len) = decoded.expect("it checks");
+        assert_eq!(len, header_len(header.tag, header.durable));
+        found.push(header.durable);
+        at += len;
+    }
     assert_eq!(found, expected);
-    assert_eq!(found, [0, 0, 64 + 58, 64 + 58, 64 + 116, 64 + 116]);
+    assert_eq!(found, [0, 0, 64 + 32, 64 + 32, 64 + 80, 64 + 80]);
+}
+
+/// The smallest and the largest of each length that a tag takes, before and after a sync.
+#[test]
+fn tags_of_every_length() {
+    let disk = Disk::default();
+    let mut writer = create(&disk);
+    let tags = [0, 1, u64::from(u32::MAX), u64::from(u32::MAX) + 1, u64::MAX];
+    for synced in [false, true] {
+        for tag in tags {
+            writer.stage(tag, &[b"payload"]);
+        }
+        writer.write().expect("a sound disk");
+        if !synced {
+            writer.syncer().sync().expect("a sound disk");
+        }
+    }
+    let (records, tail) = read_log(&disk, None).expect("a good log");
+    assert!(records.iter().map(|record| record.tag).eq(tags.into_iter().chain(tags)));
+    let lens: Vec<u64> = records.iter().map(|record| record.end - record.offset - 7).collect();
+    assert_eq!(lens, [16, 16, 16, 20, 20, 24, 24, 24, 28, 28]);
+    assert_eq!(tail.durable_seen, records[5].offset);
 }
 
 /// Every length from nothing to beyond three fragments, in every cut into two parts.
@@ -110,7 +137,7 @@ fn every_length_around_the_fragments_bounds() {
             let read: Vec<_> = records.iter().map(|r| (r.tag, &r.payload[..])).collect();
             assert_eq!(read, [(u64::MAX, &content[..]), (1, &b"next"[..])]);
             let fragments = len.div_ceil(8).max(1);
-            let expected = HEADER_LEN + len + fragments * RECORD_HEADER_LEN;
+            let expected = HEADER_LEN + len + fragments * header_len(u64::MAX, 0);
             assert_eq!(records[0].end, expected as u64);
             assert_eq!(tail.valid_len, writer.written());
         }
