@@ -161,11 +161,17 @@ impl RecordHeader {
         }
         placed[12..15].copy_from_slice(&self.len.to_le_bytes()[..3]);
         placed[15] = control;
-        let (checksum, covered) = out.split_at_mut(4);
-        let (placed, _) = placed.split_at(PLACE_BYTES + covered.len());
-        checksum.copy_from_slice(&checksums.of_placed(placed).to_le_bytes());
-        let (_, fields) = placed.split_at(PLACE_BYTES);
-        covered.copy_from_slice(fields);
+        let (covered, _) = placed.split_at(PLACE_BYTES + out.len() - 4);
+        let checksum = checksums.of_placed(covered);
+        let (front, rest) =
+            out.split_first_chunk_mut::<RECORD_HEADER_LEN_MIN>().expect("as long as any header");
+        front[..4].copy_from_slice(&checksum.to_le_bytes());
+        front[4..].copy_from_slice(&placed[8..20]);
+        // Mostly there is none: to copy what is known to be nothing is left out.
+        if !rest.is_empty() {
+            let (_, fields) = covered.split_at(20);
+            rest.copy_from_slice(fields);
+        }
     }
 
     /// The header at the start of `bytes`, which stand at `offset` of a log with headers of this `layout`, and its length: if it is
