@@ -13,10 +13,11 @@
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
 //! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under the commit lock, and by
-//! one that leaves; `state`, the *commit lock*, for the length of one group, including its write but no sync of the log. What
+//! one that hands the lead over; `state`, the *commit lock*, for the length of one group, including its write but no sync of the log. What
 //! else is taken under it stands in `core`.
 
 mod group;
+mod lead;
 mod queue;
 
 use std::sync::Arc;

@@ -6,6 +6,7 @@ use esker_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
 
 use super::group::{CommitState, commit_and_wake, commit_contained, commit_lone, unanswered};
+use super::lead::Lead;
 use super::{Answer, Committed, OwnedWork, Work};
 use crate::core::Core;
 use crate::transaction::read_set::ReadSet;
@@ -30,11 +31,8 @@ const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 24 };
 /// Writers that wait, and what their leader works on. See the module.
 pub(crate) struct CommitQueue {
     queue: Mutex<Vec<Arc<Writer>>>,
-    /// Length of `queue`, readable without its lock; changed only under it.
-    waiting: AtomicUsize,
-    /// Whether somebody leads. Whoever makes it true does; a leader makes it false under the lock of `queue`, and only
-    /// if nobody waits there, so nobody who found it true under that lock, and queued, is left behind.
-    led: AtomicBool,
+    /// Who leads, and how many are in `queue`: counted under its lock.
+    lead: Lead,
     /// How many transactions are being checked or wait for their last check.
     checking: AtomicUsize,
     /// The commit lock.
@@ -54,8 +52,7 @@ impl CommitQueue {
     pub(crate) fn new(state: CommitState) -> Self {
         CommitQueue {
             queue: Mutex::new(Vec::new()),
-            waiting: AtomicUsize::new(0),
-            led: AtomicBool::new(false),
+            lead: Lead::default(),
             checking: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
@@ -87,13 +84,7 @@ impl CommitQueue {
     /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
     #[inline]
     pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
-        if self.begin_lead() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
-    }
-
-    /// Become the leader, if there is none; whether that was so.
-    #[inline]
-    fn begin_lead(&self) -> bool {
-        !self.led.swap(true, Ordering::Acquire)
+        if self.lead.begin() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
     }
 
     /// Wait behind a leader; should it go meanwhile, lead.
@@ -108,14 +99,14 @@ impl CommitQueue {
         });
         {
             let mut queue = self.queue.lock();
-            if !self.begin_lead() {
-                queue.push(Arc::clone(&writer));
-                self.waiting.store(queue.len(), Ordering::Relaxed);
-                drop(queue);
-                return self.follow(core, &writer);
-            }
+            queue.push(Arc::clone(&writer));
+            self.lead.add_waiting();
         }
-        self.lead(core, work)
+        if self.lead.begin() {
+            // Nobody leads any more: this writer does, those in the queue, with itself among them.
+            self.lead_groups(core, self.begin_group(), None);
+        }
+        self.follow(core, &writer)
     }
 
     /// Wait for the outcome, or for the lead.
@@ -139,7 +130,7 @@ impl CommitQueue {
         let mut state = self.begin_group();
         // By reference: the fields were stored one by one a moment ago, and a wider load of them would wait for the stores.
         let op = match &own {
-            Work::One(op) if self.waiting.load(Ordering::Relaxed) == 0 => op,
+            Work::One(op) if self.lead.waiting() == 0 => op,
             _ => return self.lead_groups(core, state, Some(own)).unwrap_or_else(unanswered),
         };
         state.followers = 0;
@@ -147,7 +138,7 @@ impl CommitQueue {
         let answer = outcome.map(|()| Committed { position: state.position() });
         let events = std::mem::take(&mut state.events);
         drop(state);
-        if !matches!(self.leave(true), Leaving::Free) {
+        if !self.lead.leave() {
             self.lead_groups(core, self.begin_group(), None);
         }
         for event in &events {
@@ -168,7 +159,7 @@ impl CommitQueue {
     #[inline]
     fn wait_for_followers(&self, expected: usize) {
         for _ in 0..PATIENCE {
-            if self.waiting.load(Ordering::Relaxed) >= expected {
+            if self.lead.waiting() >= expected {
                 return;
             }
             std::hint::spin_loop();
@@ -213,7 +204,7 @@ impl CommitQueue {
     /// The queued writers that fit into this group; at least one if there is no `own`.
     fn take_followers(&self, own: Option<Work<'_>>) -> Vec<Arc<Writer>> {
         // A writer that queues from now on is found by `leave`, so a lone batch need not take the lock here.
-        if self.waiting.load(Ordering::Relaxed) == 0 {
+        if self.lead.waiting() == 0 {
             return Vec::new();
         }
         let mut bytes = own.map_or(0, |own| own.bytes());
@@ -226,25 +217,23 @@ impl CommitQueue {
             })
             .count();
         let least = usize::from(own.is_none()).min(queue.len());
-        let followers = queue.drain(..fits.max(least)).collect();
-        self.waiting.store(queue.len(), Ordering::Relaxed);
+        let followers: Vec<_> = queue.drain(..fits.max(least)).collect();
+        self.lead.take_waiting(followers.len());
         followers
     }
 
     /// What the leader does now: it goes if nobody waits, and hands the lead over if somebody does and `patient` is false.
-    #[inline]
     fn leave(&self, patient: bool) -> Leaving {
-        let mut queue = self.queue.lock();
-        if queue.is_empty() {
-            self.led.store(false, Ordering::Release);
-            Leaving::Free
-        } else if patient {
-            Leaving::Stay
-        } else {
-            let next = queue.remove(0);
-            self.waiting.store(queue.len(), Ordering::Relaxed);
-            Leaving::To(next)
+        if self.lead.leave() {
+            return Leaving::Free;
         }
+        if patient {
+            return Leaving::Stay;
+        }
+        let mut queue = self.queue.lock();
+        let next = queue.remove(0);
+        self.lead.take_waiting(1);
+        Leaving::To(next)
     }
 }
 

@@ -20,6 +20,9 @@ mod event_count;
 #[cfg(loom)]
 pub mod fs;
 #[cfg(loom)]
+#[path = "../../../engine/src/commit/lead/mod.rs"]
+mod lead;
+#[cfg(loom)]
 #[path = "../../../engine/src/memtable/mod.rs"]
 mod memtable;
 #[cfg(loom)]
