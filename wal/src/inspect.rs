@@ -15,7 +15,7 @@ use esker_vfs::fs::Fs;
 
 use crate::header::{HEADER_LEN, LogHeader, LogKind, hex};
 use crate::record::{FragmentKind, Layout, RECORD_HEADER_LEN_MAX, RecordHeader};
-use crate::scan::{find_header, find_other};
+use crate::scan::{Sighting, find_header, find_other};
 use crate::window::Window;
 
 pub use esker_base::inspect::{Field, Verdict};
@@ -39,6 +39,7 @@ pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
     let fields = VecDeque::new();
     let layouts = Layout::ALL;
     Ok(Inspection {
+        in_vain_left: window.end(),
         window,
         seed: None,
         layouts,
@@ -57,6 +58,9 @@ pub struct Inspection {
     seed: Option<ChecksumSeed>,
     /// How headers of records may be laid out.
     layouts: &'static [Layout],
+    /// How many more bytes of payloads are read in vain, in all as many as the file has: whoever forges headers is not to have
+    /// them read again and again.
+    in_vain_left: u64,
     /// Whose it is, if it may have been written over an older log.
     reusable: Option<(DatabaseId, FileNumber)>,
     /// Whether its version is one that this build does not know.
@@ -172,8 +176,8 @@ impl Inspection {
         {
             return self.fragment(seed, header, layout, head, u32::from_le_bytes(checksum));
         }
-        let next = find_header(&mut self.window, self.layouts, seed, at, None)?;
-        let end = next.map_or(self.window.end(), |(offset, _)| offset);
+        let next = self.next_fragment(seed, at)?;
+        let end = next.unwrap_or(self.window.end());
         match self.window.first_nonzero(at)? {
             Some(nonzero) if nonzero < end => {
                 let bytes = self.window.bytes(at, 64)?;
@@ -190,6 +194,28 @@ impl Inspection {
             _ => self.push(end - at, "unused", "zeros".to_owned(), Verdict::Ok),
         }
         Ok(())
+    }
+
+    /// The first offset from `from` on at which a fragment stands: one whose header alone says enough, or whose payload checks.
+    fn next_fragment(&mut self, seed: ChecksumSeed, mut from: u64) -> Result<Option<u64>> {
+        while let Some(Sighting { offset, header, payload_at }) =
+            find_header(&mut self.window, self.layouts, seed, from, None)?
+        {
+            let len = header.payload_len();
+            let Some(left) = self.in_vain_left.checked_sub(len as u64).filter(|_| header.durable == 0)
+            else {
+                return Ok(Some(offset));
+            };
+            let payload = self.window.bytes(payload_at, len)?.get(..len);
+            if payload
+                .is_some_and(|payload| seed.checksum(payload_at, &[payload]) == header.payload_checksum)
+            {
+                return Ok(Some(offset));
+            }
+            self.in_vain_left = left;
+            from = offset.saturating_add(1);
+        }
+        Ok(None)
     }
 
     /// The older log that this one was written over, if records of it stand after `at`.

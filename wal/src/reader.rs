@@ -38,7 +38,7 @@ use esker_vfs::fs::Fs;
 
 use crate::header::{HEADER_LEN, LogHeader, LogIdentity, Predecessor};
 use crate::record::{FragmentKind, Layout, RECORD_HEADER_LEN_MAX, RecordHeader};
-use crate::scan::find_header;
+use crate::scan::{Sighting, find_header};
 use crate::window::Window;
 
 /// Reads the records of one log. See the [module](crate::reader).
@@ -326,7 +326,7 @@ impl LogReader {
         // The rest of an allocated log is zeros, and may be long: it is read once.
         self.tail.torn = bad > start || self.window.first_nonzero(start)?.is_some();
         if self.tail.torn
-            && let Some((later, header)) =
+            && let Some(Sighting { offset: later, header, .. }) =
                 find_header(&mut self.window, self.layouts, self.seed, bad, Some(start))?
         {
             let what = format!(

@@ -6,35 +6,47 @@ use esker_base::checksum::ChecksumSeed;
 use crate::record::{Layout, RECORD_HEADER_LEN_MAX, RecordHeader};
 use crate::window::Window;
 
-/// Which of `seeds` a header checks under that stands in the mebibyte from `from` on.
+/// Which of `seeds` a fragment checks under, header and payload, that lies in the mebibyte from `from` on.
 pub(crate) fn find_other(window: &mut Window, seeds: &[ChecksumSeed], from: u64) -> Result<Option<usize>> {
     const SEARCHED: usize = 1 << 20;
     let bytes = window.bytes(from, SEARCHED)?;
     let starts = (0..bytes.len().min(SEARCHED)).zip(from..);
     let mut found = starts.filter_map(|(at, offset)| {
         let bytes = bytes.get(at..)?;
-        let checks = |seed: ChecksumSeed| {
-            Layout::ALL.iter().any(|layout| RecordHeader::decode(bytes, *layout, seed, offset).is_some())
+        let checks = |layout: &Layout, seed: ChecksumSeed| {
+            let (header, head) = RecordHeader::decode(bytes, *layout, seed, offset)?;
+            let payload = bytes.get(head..)?.get(..header.payload_len())?;
+            let payload_at = offset.saturating_add(head as u64);
+            (seed.checksum(payload_at, &[payload]) == header.payload_checksum).then_some(())
         };
-        seeds.iter().position(|seed| checks(*seed))
+        seeds.iter().position(|seed| Layout::ALL.iter().any(|layout| checks(layout, *seed).is_some()))
     });
     Ok(found.next())
 }
 
+/// A header that was found.
+pub(crate) struct Sighting {
+    /// Where it stands in the file, in bytes.
+    pub(crate) offset: u64,
+    pub(crate) header: RecordHeader,
+    /// Where the payload starts.
+    pub(crate) payload_at: u64,
+}
+
 /// The first offset from `from` on at which a header, in one of `layouts`, stands that checks *there* and whose durable-up-to
-/// lies beyond `beyond` (any header at all for `None`), and that header. Where several layouts are possible, the first in the
+/// lies beyond `beyond` (any header at all for `None`). Where several layouts are possible, the first in the
 /// first of them that has any.
 ///
 /// A header's checksum alone would be met by chance once in 4 GiB of garbage. To be a witness it also has to be of a kind that has a
 /// durable-up-to (2^-5), and that may not lie beyond the offset (2^-34 in 1 GiB): a gigabyte of garbage holds one
-/// by chance once in some 2^40 tries.
+/// by chance once in some 2^40 tries. One without is met in it by chance once in 70 tries: its payload has to check as well.
 pub(crate) fn find_header(
     window: &mut Window,
     layouts: &[Layout],
     seed: ChecksumSeed,
     from: u64,
     beyond: Option<u64>,
-) -> Result<Option<(u64, RecordHeader)>> {
+) -> Result<Option<Sighting>> {
     for layout in layouts {
         let found = find_in_layout(window, *layout, seed, from, beyond)?;
         if found.is_some() {
@@ -50,7 +62,7 @@ fn find_in_layout(
     seed: ChecksumSeed,
     from: u64,
     beyond: Option<u64>,
-) -> Result<Option<(u64, RecordHeader)>> {
+) -> Result<Option<Sighting>> {
     let may_be = |byte: u8| match beyond {
         Some(_) => layout.is_kind_of_witness(byte),
         None => layout.is_kind(byte),
@@ -70,10 +82,11 @@ fn find_in_layout(
             skip += others;
             let Some(candidate) = bytes.get(skip..).filter(|_| skip < starts) else { break };
             let offset = at.saturating_add(skip as u64);
-            if let Some((header, _)) = RecordHeader::decode(candidate, layout, seed, offset)
+            if let Some((header, head)) = RecordHeader::decode(candidate, layout, seed, offset)
                 && beyond.is_none_or(|beyond| header.durable > beyond)
             {
-                return Ok(Some((offset, header)));
+                let payload_at = offset.saturating_add(head as u64);
+                return Ok(Some(Sighting { offset, header, payload_at }));
             }
             skip += 1;
         }
