@@ -8,7 +8,7 @@
 //! a byte of payload is read; and a header whose payload is damaged still bears witness to what was
 //! durable when it was written.
 //!
-//! A header is written in the [`Layout`] of the newest version, and read in that of its log's. In the newest a tag below 2³²
+//! A header is written in the layout of the newest version, and read in that of its log's. In the newest a tag below 2³²
 //! takes four bytes, a durable-up-to of 0 none: most headers have 16 bytes, which were 29 in the first.
 
 use esker_base::checksum::{ChecksumSeed, Checksums};
