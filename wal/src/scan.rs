@@ -34,12 +34,11 @@ pub(crate) struct Sighting {
 }
 
 /// The first offset from `from` on at which a header, in one of `layouts`, stands that checks *there* and whose durable-up-to
-/// lies beyond `beyond` (any header at all for `None`). Where several layouts are possible, the first in the
-/// first of them that has any.
+/// lies beyond `beyond` (any header at all for `None`).
 ///
 /// A header's checksum alone would be met by chance once in 4 GiB of garbage. To be a witness it also has to be of a kind that has a
 /// durable-up-to (2^-5), and that may not lie beyond the offset (2^-34 in 1 GiB): a gigabyte of garbage holds one
-/// by chance once in some 2^40 tries. One without is met in it by chance once in 70 tries: its payload has to check as well.
+/// by chance once in some 2^40 tries. One without is met in it by chance once in some 130 tries: its payload has to check as well.
 pub(crate) fn find_header(
     window: &mut Window,
     layouts: &[Layout],
@@ -47,26 +46,6 @@ pub(crate) fn find_header(
     from: u64,
     beyond: Option<u64>,
 ) -> Result<Option<Sighting>> {
-    for layout in layouts {
-        let found = find_in_layout(window, *layout, seed, from, beyond)?;
-        if found.is_some() {
-            return Ok(found);
-        }
-    }
-    Ok(None)
-}
-
-fn find_in_layout(
-    window: &mut Window,
-    layout: Layout,
-    seed: ChecksumSeed,
-    from: u64,
-    beyond: Option<u64>,
-) -> Result<Option<Sighting>> {
-    let may_be = |byte: u8| match beyond {
-        Some(_) => layout.is_kind_of_witness(byte),
-        None => layout.is_kind(byte),
-    };
     let mut at = from;
     loop {
         let remaining = window.remaining(at);
@@ -75,25 +54,41 @@ fn find_in_layout(
         let is_last = bytes.len() as u64 >= remaining;
         let starts =
             if is_last { bytes.len() } else { bytes.len().saturating_sub(RECORD_HEADER_LEN_MAX - 1) };
-        let mut skip = 0;
-        // Jump from one byte that may tell a header's kind to the next.
-        while let Some(others) = bytes.get(skip + layout.kind_at()..).and_then(|kinds| first(kinds, may_be))
-        {
-            skip += others;
-            let Some(candidate) = bytes.get(skip..).filter(|_| skip < starts) else { break };
-            let offset = at.saturating_add(skip as u64);
-            if let Some((header, head)) = RecordHeader::decode(candidate, layout, seed, offset)
-                && beyond.is_none_or(|beyond| header.durable > beyond)
-            {
-                let payload_at = offset.saturating_add(head as u64);
-                return Ok(Some(Sighting { offset, header, payload_at }));
-            }
-            skip += 1;
-        }
-        if is_last {
-            return Ok(None);
+        let found =
+            layouts.iter().filter_map(|layout| find_among(bytes, starts, *layout, seed, at, beyond));
+        let found = found.min_by_key(|sighting| sighting.offset);
+        if found.is_some() || is_last {
+            return Ok(found);
         }
         at = at.saturating_add(starts as u64);
+    }
+}
+
+/// The same for one layout, among the first `starts` offsets of `bytes`, which stand at `at`.
+fn find_among(
+    bytes: &[u8],
+    starts: usize,
+    layout: Layout,
+    seed: ChecksumSeed,
+    at: u64,
+    beyond: Option<u64>,
+) -> Option<Sighting> {
+    let may_be = |byte: u8| match beyond {
+        Some(_) => layout.is_kind_of_witness(byte),
+        None => layout.is_kind(byte),
+    };
+    let mut skip = 0;
+    loop {
+        // Jump from one byte that may tell a header's kind to the next.
+        skip += first(bytes.get(skip + layout.kind_at()..)?, may_be)?;
+        let candidate = bytes.get(skip..).filter(|_| skip < starts)?;
+        let offset = at.saturating_add(skip as u64);
+        if let Some((header, head)) = RecordHeader::decode(candidate, layout, seed, offset)
+            && beyond.is_none_or(|beyond| header.durable > beyond)
+        {
+            return Some(Sighting { offset, header, payload_at: offset.saturating_add(head as u64) });
+        }
+        skip += 1;
     }
 }
 

@@ -90,7 +90,14 @@ fn forged() -> impl Strategy<Value = (u8, u64, u64, Option<u32>, Vec<u8>)> {
 }
 
 /// Append a fragment whose checksums agree.
-fn forge(bytes: &mut Vec<u8>, kind: FragmentKind, tag: u64, durable: u64, len: u32, payload: &[u8]) {
+pub(super) fn forge(
+    bytes: &mut Vec<u8>,
+    kind: FragmentKind,
+    tag: u64,
+    durable: u64,
+    len: u32,
+    payload: &[u8],
+) {
     let offset = bytes.len();
     let head = header_len(tag, durable);
     let payload_checksum = LOG.seed().checksum((offset + head) as u64, &[payload]);
