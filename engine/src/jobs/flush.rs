@@ -23,7 +23,7 @@ use super::garbage::remove_written;
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::{are_cached, warm};
-use super::{AfterFailure, after_failure, remove_files};
+use super::{AfterFailure, after_failure};
 use crate::core::Core;
 use crate::memtable::MemtableCursor;
 use crate::options::Durability;
@@ -193,7 +193,7 @@ impl Work {
         core.current.install(|| core.versions.current(), Some(&self.source));
         core.group_sync.forget_before(first_needed);
         if self.source.log < first_needed && !self.keep_log(core) {
-            remove_files(core, [FileName::Log(self.source.log)]);
+            core.jobs.remove_later([FileName::Log(self.source.log)]);
         }
         core.jobs.collect_garbage();
         let table_bytes: u64 = tables.iter().map(|t| t.file_bytes).sum();

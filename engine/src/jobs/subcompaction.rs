@@ -116,7 +116,7 @@ impl State {
                 awaited.compactions && !self.flushing && usize::from(self.helping.flush) + more <= 1
             }
             Lane::Compaction => self.compacting + self.helping.compaction + more <= width,
-            Lane::Upkeep => false,
+            Lane::Removal | Lane::Upkeep => false,
         };
         free && !self.closing
     }

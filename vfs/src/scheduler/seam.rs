@@ -10,8 +10,10 @@ use esker_base::event_count::EventCount;
 pub enum Lane {
     /// Memtables to tables: writers wait for it. What else runs here ends as soon as there is a flush.
     Flush,
-    /// Merging tables; and what takes milliseconds a piece: deleting files, bringing in memory for memtables.
+    /// Merging tables; and what takes milliseconds of a processor a piece: bringing in memory for memtables.
     Compaction,
+    /// Removing files: milliseconds a piece in which the device has to be told, and hardly any of a processor.
+    Removal,
     /// Timed syncs and preparing the log's next part: short work that writers may come to wait for. In turns with it, by short
     /// steps: bringing new tables and memory into the cache, walking over rows deleted together.
     Upkeep,

@@ -331,7 +331,7 @@ impl Scheduler for Steps {
     fn width(&self, lane: Lane) -> usize {
         match lane {
             Lane::Compaction => self.compaction_width,
-            Lane::Flush | Lane::Upkeep => 1,
+            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
         }
     }
 

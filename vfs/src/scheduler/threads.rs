@@ -1,4 +1,4 @@
-//! Background work on threads: one for flushes, a few for compactions, one for upkeep.
+//! Background work on threads: one for flushes, a few for compactions, one for removing files, one for upkeep.
 //!
 //! Each lane has a queue of its own, whose jobs take turns step by step: a long job cannot keep a
 //! timed one waiting. A worker without work sleeps on the lane's condition variable, until the next
@@ -29,6 +29,7 @@ use crate::os::process::{self, Process};
 pub struct Threads {
     flush: Arc<Queue>,
     compaction: Arc<Queue>,
+    removal: Arc<Queue>,
     upkeep: Arc<Queue>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     worker_ids: Vec<ThreadId>,
@@ -71,6 +72,7 @@ impl Threads {
         let mut threads = Threads {
             flush: Arc::default(),
             compaction: Arc::default(),
+            removal: Arc::default(),
             upkeep: Arc::default(),
             workers: Mutex::default(),
             worker_ids: Vec::new(),
@@ -86,6 +88,7 @@ impl Threads {
         for number in 0..compaction_threads {
             threads.start(Lane::Compaction, format!("esker-compact{number}"))?;
         }
+        threads.start(Lane::Removal, "esker-removal".to_owned())?;
         threads.start(Lane::Upkeep, "esker-upkeep".to_owned())?;
         Ok(threads)
     }
@@ -103,8 +106,8 @@ impl Threads {
             let own_processor = Arc::clone(&self.own_processor);
             move || {
                 own_processor.begin_worker();
-                // Nobody waits for it for as long as level 0 has room, and a put takes a microsecond.
-                if lane == Lane::Compaction {
+                // Nobody waits for them for as long as level 0 and the disk have room, and a put takes a microsecond.
+                if matches!(lane, Lane::Compaction | Lane::Removal) {
                     priority::go_behind_others();
                 }
                 work(&queue, &own_processor);
@@ -128,12 +131,13 @@ impl Threads {
         match lane {
             Lane::Flush => &self.flush,
             Lane::Compaction => &self.compaction,
+            Lane::Removal => &self.removal,
             Lane::Upkeep => &self.upkeep,
         }
     }
 
-    fn queues(&self) -> [&Arc<Queue>; 3] {
-        [&self.flush, &self.compaction, &self.upkeep]
+    fn queues(&self) -> [&Arc<Queue>; 4] {
+        [&self.flush, &self.compaction, &self.removal, &self.upkeep]
     }
 }
 
@@ -264,7 +268,7 @@ impl Scheduler for Threads {
     fn width(&self, lane: Lane) -> usize {
         match lane {
             Lane::Compaction => self.compaction_width,
-            Lane::Flush | Lane::Upkeep => 1,
+            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
         }
     }
 
