@@ -194,7 +194,7 @@ impl Rows {
             standing: Standing::nowhere(),
             key: Vec::new(),
             value: Vec::new(),
-            blobs: BlobWalk::default(),
+            blobs: BlobWalk::from_cache(),
             keys_only: false,
             chain_bytes_max: CHAIN_BYTES_MAX,
             cost,

@@ -166,15 +166,12 @@ impl BlobReader {
             self.value_in(key, pointer, &record)?;
             return Ok(record.slice(value));
         }
+        if let Some(value) = self.in_cache(key, pointer, len, cost) {
+            return Ok(value);
+        }
         // Where value and record lie in the cache's block.
         let whole = PLACE_BYTES..PLACE_BYTES + len;
         let kept = PLACE_BYTES + value.start..whole.end;
-        if let Some(record) = self.cached.as_ref().and_then(|cached| cached.get(pointer.offset, len))
-            && self.is_record_of(key, pointer, record.bytes().get(whole.clone()).unwrap_or_default())
-        {
-            cost.blocks_from_cache += 1;
-            return Ok(pin(record, kept));
-        }
         cost.bytes_from_disk += len as u64;
         let buf =
             self.cached.as_ref().and_then(|cached| Some((cached, cached.allocate(pointer.offset, len)?)));
@@ -186,6 +183,25 @@ impl BlobReader {
         self.fill(pointer.offset, buf.bytes_mut().get_mut(whole.clone()).unwrap_or_default())?;
         self.value_in(key, pointer, buf.bytes().get(whole).unwrap_or_default())?;
         Ok(pin(cached.insert(pointer.offset, buf, len), kept))
+    }
+
+    /// The value that `pointer` of `key` leads to, whose record of `len` bytes [`record_len`](Self::record_len) has found within
+    /// the file, if the cache holds it.
+    #[inline]
+    pub(super) fn in_cache(
+        &self,
+        key: &[u8],
+        pointer: &BlobPointer,
+        len: usize,
+        cost: &mut OpCost,
+    ) -> Option<Bytes> {
+        let record = self.cached.as_ref()?.get(pointer.offset, len)?;
+        let whole = PLACE_BYTES..PLACE_BYTES + len;
+        if !self.is_record_of(key, pointer, record.bytes().get(whole.clone())?) {
+            return None;
+        }
+        cost.blocks_from_cache += 1;
+        Some(pin(record, whole.end - pointer.len as usize..whole.end))
     }
 
     /// Whether `record`, which was checked when it was read from there, is the one that `pointer` of `key` leads to.

@@ -257,7 +257,7 @@ proptest! {
         let cached = open_cached(&fs, &meta, 300_000).expect("it was written");
         let mapped = open_mapped(&fs, &meta).expect("it was written");
         let mut kept = Vec::new();
-        let mut walk = BlobWalk::default();
+        let (mut walk, mut scan) = (BlobWalk::default(), BlobWalk::from_cache());
         let mut cost = OpCost::default();
         // In order, here and there, and in order again.
         let all = 0..rows.len();
@@ -273,6 +273,11 @@ proptest! {
             let read = mapped.read(key, &pointers[at], &mut cost).expect("it is there");
             prop_assert!(read == *value && (read.is_empty() || read.as_ptr() == lent), "it is not copied");
             kept.push((at, read));
+            for reader in [&cached, &reader, &cached] {
+                let read = scan.value(reader, key, &pointers[at], &mut cost).expect("it is there");
+                prop_assert!(read == value.as_slice());
+                prop_assert!(scan.last() == value.as_slice());
+            }
             for _ in 0..2 {
                 kept.push((at, cached.read(key, &pointers[at], &mut cost).expect("it is there")));
             }
@@ -301,6 +306,39 @@ proptest! {
         let second = read();
         prop_assert_eq!((second.blocks_from_cache, second.bytes_from_disk), (rows.len() as u64, 0));
     }
+}
+
+#[test]
+fn a_scan_is_lent_what_is_cached_puts_nothing_there_and_a_proof_reads_the_file() {
+    let fs = memory();
+    let rows = vec![
+        (b"a".to_vec(), vec![1; 5000]),
+        (b"b".to_vec(), vec![2; 5000]),
+        (b"c".to_vec(), vec![3; 5000]),
+    ];
+    let (meta, pointers) = write(&fs, &rows);
+    let reader = open_cached(&fs, &meta, 1 << 20).expect("it was written");
+    reader.read(b"b", &pointers[1], &mut OpCost::default()).expect("it is there");
+    let from_cache = |mut walk: BlobWalk| {
+        let cached = rows.iter().zip(&pointers).map(|((key, value), pointer)| {
+            let mut cost = OpCost::default();
+            let read = walk.value(&reader, key, pointer, &mut cost).expect("it is there");
+            assert!(read == value.as_slice());
+            assert_eq!(cost.blob_values, 1);
+            assert!(cost.blocks_from_cache == 0 || cost.bytes_from_disk == 0, "{cost:?}");
+            cost.blocks_from_cache
+        });
+        cached.collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        assert_eq!(from_cache(BlobWalk::from_cache()), [0, 1, 0]);
+        assert_eq!(from_cache(BlobWalk::default()), [0, 0, 0]);
+    }
+    // One that checks but is not the row's is refused from the cache as from the file.
+    let other = BlobPointer { checksum: pointers[0].checksum, ..pointers[1] };
+    let refused =
+        BlobWalk::from_cache().value(&reader, b"b", &other, &mut OpCost::default()).map(<[u8]>::len);
+    assert!(matches!(refused, Err(Error::Corruption { .. })), "{refused:?}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A value whose record follows the last one's in the same file is read together with what follows it, the
 //! more the longer that goes on: keys that were written together lie in key order. Every other value is read alone,
-//! into memory that stays in the processor's cache. Those of a mapped file are lent from where they lie.
+//! into memory that stays in the processor's cache. Those of a mapped file are lent from where they lie, and a scan is lent what the
+//! block cache holds; it puts nothing there. Who proves what the file holds reads the file.
 
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ const ROOM_BYTES: usize = 16 << 10;
 /// See the module.
 #[derive(Default)]
 pub struct BlobWalk {
+    /// Values are lent from the block cache where it holds them.
+    from_cache: bool,
     /// The file that was read last.
     reader: Option<Arc<BlobReader>>,
     buffer: Vec<u8>,
@@ -31,12 +34,17 @@ pub struct BlobWalk {
     next: u64,
     /// What is read ahead next time.
     ahead: u64,
-    /// The last value: in a mapping, or where in the buffer it lies.
+    /// The last value: in a mapping or a cached block, or where in the buffer it lies.
     lent: Option<Bytes>,
     last: (usize, usize),
 }
 
 impl BlobWalk {
+    /// A scan's: what the block cache holds is lent from there, and not read again.
+    pub fn from_cache() -> BlobWalk {
+        BlobWalk { from_cache: true, ..BlobWalk::default() }
+    }
+
     /// The value that `pointer` of `key` leads to in the file of `reader`; lent until the next call.
     ///
     /// # Errors
@@ -56,12 +64,20 @@ impl BlobWalk {
             return Ok(self.lent.insert(record.slice(len - value..)));
         }
         let same = self.reader.as_ref().is_some_and(|last| Arc::ptr_eq(last, reader));
+        let held = pointer.offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
+        let held = held.filter(|at| same && at.checked_add(len).is_some_and(|end| end <= self.len));
+        if self.from_cache
+            && held.is_none()
+            && let Some(value) = reader.in_cache(key, pointer, len, cost)
+        {
+            // What follows it may be cached as well: it is not read ahead.
+            cost.blob_values += 1;
+            return Ok(self.lent.insert(value));
+        }
         if !same {
             self.reader = Some(Arc::clone(reader));
             (self.len, self.next, self.ahead) = (0, 0, 0);
         }
-        let held = pointer.offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
-        let held = held.filter(|at| at.checked_add(len).is_some_and(|end| end <= self.len));
         let at = if let Some(at) = held {
             at
         } else {
