@@ -347,8 +347,12 @@ fn what_is_not_looked_at_is_not_read() {
     assert_eq!((map.get("a").expect("cached").as_deref(), &*kept), (Some(&[1; 5000][..]), &[1; 5000][..]));
     let error = map.get("b").expect_err("it is damaged");
     assert!(error.is_corruption() && error.to_string().contains(&name), "{error}");
+    // So it is for scans: what the cache holds was checked when it was read, and is not read again.
     let mut scan = map.iter();
+    let (key, value) = scan.next().expect("a row").expect("cached");
+    assert_eq!((key.as_ref(), value.as_ref()), (&b"a"[..], &[1; 5000][..]));
     assert!(scan.next().expect("a row").expect_err("it is damaged").is_corruption());
+    assert!(map.iter().next_back().expect("a row").expect_err("it is damaged").is_corruption());
     let mut keys = map.iter().keys_only();
     assert!(keys.by_ref().map(|row| row.expect("not read").0).eq([&b"a"[..], b"b"]));
     assert!(map.iter().keys_only().rev().map(|row| row.expect("not read").0).eq([&b"b"[..], b"a"]));
