@@ -34,13 +34,7 @@ impl ChecksumSeed {
     /// ```
     #[inline]
     pub fn checksum(self, offset: u64, parts: &[&[u8]]) -> u32 {
-        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
-        let offset = if planted::is(Planted::PlacelessChecksum) { 0 } else { offset };
-        hasher.update(&offset.to_le_bytes());
-        for part in parts {
-            hasher.update(part);
-        }
-        hasher.finalize()
+        Checksums::new(self).of_parts(offset, parts)
     }
 }
 
@@ -74,6 +68,25 @@ impl Checksums {
             hasher.update(placed.get(8..).unwrap_or_default());
         } else {
             hasher.update(placed);
+        }
+        hasher.finalize()
+    }
+
+    /// [`ChecksumSeed::checksum`] of the pieces `parts`, in order, standing at `offset`.
+    ///
+    /// ```
+    /// use esker_base::checksum::{Checksums, ChecksumSeed};
+    /// use esker_base::{DatabaseId, FileNumber};
+    /// let seed = ChecksumSeed::new(DatabaseId([7; 16]), FileNumber(3));
+    /// assert_eq!(Checksums::new(seed).of_parts(64, &[b"ab", b"c"]), seed.checksum(64, &[b"abc"]));
+    /// ```
+    #[inline]
+    pub fn of_parts(&self, offset: u64, parts: &[&[u8]]) -> u32 {
+        let mut hasher = self.begun.clone();
+        let offset = if planted::is(Planted::PlacelessChecksum) { 0 } else { offset };
+        hasher.update(&offset.to_le_bytes());
+        for part in parts {
+            hasher.update(part);
         }
         hasher.finalize()
     }

@@ -1,7 +1,8 @@
 //! Appends records to a log.
 //!
 //! Records are staged in memory and written as one group with one positional write, or with one copy into a
-//! [mapped extent](crate::preallocate) of the file. Which bytes of a group survive a power loss is up to the device; the
+//! [mapped extent](crate::preallocate) of the file. The payload of a long record may be lent instead, which then takes a
+//! write of its own behind what is staged: that costs less than to copy it. Which bytes of a group survive a power loss is up to the device; the
 //! checksums and the reader's tail rule sort that out.
 //!
 //! Invariants:
@@ -305,6 +306,27 @@ impl LogWriter {
         header.encode(&self.checksums, offset, front);
     }
 
+    /// [`LogWriter::write`], with one record more at the end of the group: `tag` and `payload`, which is written from where it lies, unless it is
+    /// longer than one fragment may be.
+    pub fn write_lending(&mut self, tag: u64, payload: &[u8]) -> Result<u64, WriteFailure> {
+        let Some(len) =
+            u32::try_from(payload.len()).ok().filter(|_| payload.len() <= self.fragment_bytes_max)
+        else {
+            self.stage(tag, &[payload]);
+            return self.write();
+        };
+        let start = self.buffer.len();
+        let durable = self.shared.durable();
+        let head = header_len(tag, durable);
+        let offset = self.written + start as u64;
+        let payload_checksum = self.checksums.of_parts(offset + head as u64, &[payload]);
+        let header = RecordHeader { payload_checksum, len, kind: FragmentKind::Full, tag, durable };
+        self.buffer.resize(start + head, 0);
+        let (_, front) = self.buffer.split_at_mut(start);
+        header.encode(&self.checksums, offset, front);
+        self.write_with(payload)
+    }
+
     /// Bytes staged and not yet written, headers included.
     #[cfg(test)]
     pub(crate) fn staged_bytes(&self) -> usize {
@@ -314,11 +336,18 @@ impl LogWriter {
     /// Write everything staged as one group, and return the end of it: the offset that a
     /// [`LogSyncer::sync`] has to reach for these records to be durable. With nothing staged, nothing is
     /// written. Either way, failed or not, nothing is staged afterwards.
+    #[inline]
     pub fn write(&mut self) -> Result<u64, WriteFailure> {
-        let end = self.written + self.buffer.len() as u64;
+        self.write_with(&[])
+    }
+
+    /// Write everything staged and then `lent` as one group.
+    #[inline]
+    fn write_with(&mut self, lent: &[u8]) -> Result<u64, WriteFailure> {
+        let end = self.written + (self.buffer.len() + lent.len()) as u64;
         let stopped = self.shared.check();
         let outcome =
-            if stopped.is_err() || self.buffer.is_empty() { Ok(()) } else { self.write_group(end) };
+            if stopped.is_err() || self.buffer.is_empty() { Ok(()) } else { self.write_group(lent, end) };
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
         if let Err(error) = stopped {
@@ -332,14 +361,17 @@ impl LogWriter {
         Ok(end)
     }
 
-    /// Bring the staged group into the file, where it ends at `end`.
+    /// Bring the staged group and what is `lent` to it into the file, where it ends at `end`.
     #[inline]
-    fn write_group(&mut self, end: u64) -> Result<()> {
+    fn write_group(&mut self, lent: &[u8], end: u64) -> Result<()> {
         let group = self.written..end;
-        match self.preallocator.as_mut().and_then(|preallocator| preallocator.holding(&group)) {
-            Some(memory) => memory.write_at(&self.buffer, group.start),
-            None => self.shared.file.write_at(&self.buffer, group.start),
-        }
+        let mut memory = self.preallocator.as_mut().and_then(|preallocator| preallocator.holding(&group));
+        let mut write_at = |bytes: &[u8], offset| match &mut memory {
+            Some(memory) => memory.write_at(bytes, offset),
+            None => self.shared.file.write_at(bytes, offset),
+        };
+        write_at(&self.buffer, group.start)?;
+        if lent.is_empty() { Ok(()) } else { write_at(lent, end - lent.len() as u64) }
     }
 
     /// Remove all trace of a failed write of the range from `written` to `end`.

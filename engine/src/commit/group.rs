@@ -1,5 +1,6 @@
 //! One group of commits: numbered, written to the log, applied to the memtable and published, by its leader.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use esker_base::event::Event;
@@ -25,6 +26,10 @@ const FIRST_SEQNOS_KEPT_MAX: usize = 64;
 
 /// Cache lines of a lone put's value that are prefetched; the processor's own prefetcher brings the rest once it is read.
 const LONE_VALUE_LINES: usize = 4;
+
+/// The log record of a batch with so many bytes is written from where they lie. A shorter one is copied into the log's buffer, since another call
+/// of the system would take longer; and so is a longer one, which the log may have to divide.
+const LENT_BYTES: RangeInclusive<usize> = 32 << 10..=8 << 20;
 
 /// What the commit lock guards: only the leader, and whoever rotates or closes, touches it.
 pub(crate) struct CommitState {
@@ -127,7 +132,7 @@ pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> 
         log.stage_with(seqno.0, |out| op.encode(out));
     }
     insertion.prefetch_leaf();
-    write_log(core, &mut state.log, &mut state.events)?;
+    write_log(core, &mut state.log, &mut state.events, LogWriter::write)?;
     if op.kind == Kind::Delete {
         state.deletes.note(op.keyspace, op.key);
     } else if core.dead_ranges.any() && !op.is_delete() {
@@ -164,6 +169,7 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
     let mut next = state.last_seqno.plus(1);
     let mut first_seqnos = std::mem::take(&mut state.first_seqnos);
     first_seqnos.clear();
+    let mut lent = None;
     for (index, work) in group.iter().enumerate() {
         if let Work::Transaction(_, reads) = work {
             let earlier = group[..index].iter().zip(&first_seqnos).filter(|(_, first)| first.is_some());
@@ -175,13 +181,17 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
                 continue;
             }
         }
-        if let Err(cause) = reserve_memory(state.log.as_mut(), work.bytes()) {
+        let operations = if index + 1 == group.len() { to_lend(work) } else { None };
+        let log = state.log.as_mut().filter(|_| operations.is_none());
+        if let Err(cause) = reserve_memory(log, work.bytes()) {
             results[index] = Some(Err(Box::new(aborted(cause))));
             first_seqnos.push(None);
             continue;
         }
-        if let Some(log) = &mut state.log {
-            stage(log, next, work);
+        match (operations, &mut state.log) {
+            (Some(operations), _) => lent = Some((next, operations)),
+            (None, Some(log)) => stage(log, next, work),
+            (None, None) => {}
         }
         first_seqnos.push(Some(next));
         next = next.plus(work.ops());
@@ -189,7 +199,11 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
     if first_seqnos.iter().all(Option::is_none) {
         return;
     }
-    if let Err(error) = write_log(core, &mut state.log, &mut state.events) {
+    let written = write_log(core, &mut state.log, &mut state.events, |log| match lent {
+        Some((seqno, operations)) => log.write_lending(seqno.0, operations),
+        None => log.write(),
+    });
+    if let Err(error) = written {
         for result in results.iter_mut().filter(|r| r.is_none()) {
             *result = Some(Err(error.clone()));
         }
@@ -253,6 +267,15 @@ fn reserve_much_memory(log: Option<&mut LogWriter>, bytes: usize) -> Result<()> 
     memory::probe(bytes, "a commit's part of the memtable")
 }
 
+/// The operations of `work`, if the log is to write them from where they lie.
+fn to_lend<'a>(work: &Work<'a>) -> Option<&'a [u8]> {
+    match work {
+        Work::Batch(ops) | Work::Transaction(ops, _) => Some(ops.bytes())
+            .filter(|bytes| LENT_BYTES.contains(&bytes.len()) && !planted::is(Planted::TornRecord)),
+        Work::One(_) => None,
+    }
+}
+
 /// Encode the log record of `work`, whose operations are numbered from `first` on.
 fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
     match work {
@@ -266,11 +289,16 @@ fn stage(log: &mut LogWriter, first: SeqNo, work: &Work<'_>) {
     }
 }
 
-/// Write the staged records to the log. A failure that may have left something in it stops writes.
+/// Have `write` write the group's records to the log. A failure that may have left something in it stops writes.
 #[inline]
-fn write_log(core: &Core, log: &mut Option<LogWriter>, events: &mut Vec<Event>) -> Result<(), Box<Error>> {
+fn write_log(
+    core: &Core,
+    log: &mut Option<LogWriter>,
+    events: &mut Vec<Event>,
+    write: impl FnOnce(&mut LogWriter) -> Result<u64, WriteFailure>,
+) -> Result<(), Box<Error>> {
     let Some(log) = log else { return Ok(()) };
-    if let Err(failure) = log.write() {
+    if let Err(failure) = write(log) {
         if !matches!(failure, WriteFailure::Undone(_)) {
             events.extend(core.stop_writes_quietly(failure.error()));
         }

@@ -9,9 +9,12 @@ use crate::{LogWriter, WriteFailure};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Write a group of records of these lengths; the calls this makes go like this.
+    /// Write a group of records of these lengths, the last of them from where it lies if it is `lent`; the calls this makes go
+    /// like this, behind those of `good` that do.
     Group {
         lens: Vec<usize>,
+        lent: bool,
+        good: usize,
         writes: Vec<Outcome>,
         cut: Outcome,
         undo_sync: Outcome,
@@ -30,8 +33,9 @@ fn step() -> impl Strategy<Value = Step> {
     let lens = prop::collection::vec(prop_oneof![Just(11usize), 0usize..150], 1..5);
     let writes = (outcome(3), outcome(6)).prop_map(|(first, zeros)| vec![first, zeros]);
     prop_oneof![
-        3 => (lens, writes, outcome(2), outcome(10))
-            .prop_map(|(lens, writes, cut, undo_sync)| Step::Group { lens, writes, cut, undo_sync }),
+        3 => (lens, any::<bool>(), 0..2_usize, writes, outcome(2), outcome(10)).prop_map(
+            |(lens, lent, good, writes, cut, undo_sync)| Step::Group { lens, lent, good, writes, cut, undo_sync },
+        ),
         1 => outcome(20).prop_map(Step::Sync),
     ]
 }
@@ -84,19 +88,27 @@ proptest! {
                         durable = Some(written.len());
                     }
                 }
-                Step::Group { lens, writes, cut, undo_sync } => {
+                Step::Group { lens, lent, good, writes, cut, undo_sync } => {
                     let failing = writes[0] != Outcome::Good;
-                    file.plan_writes(if failing { &writes } else { &[] });
+                    let good = if lent { good } else { 0 };
+                    let planned = [&vec![Outcome::Good; good][..], &writes].concat();
+                    file.plan_writes(if failing { &planned } else { &[] });
                     file.plan_cuts(&[cut]);
                     file.plan_syncs(&[undo_sync]);
                     let mut group = Vec::new();
                     for len in lens {
                         tag += 1;
-                        let payload = vec![tag as u8; len];
-                        writer.stage(tag, &[&payload]);
-                        group.push((tag, payload));
+                        group.push((tag, vec![tag as u8; len]));
                     }
-                    match writer.write() {
+                    let last = group.last().filter(|_| lent);
+                    for (tag, payload) in &group[..group.len() - usize::from(lent)] {
+                        writer.stage(*tag, &[payload]);
+                    }
+                    let outcome = match last {
+                        Some((tag, payload)) => writer.write_lending(*tag, payload),
+                        None => writer.write(),
+                    };
+                    match outcome {
                         Ok(_) => written.extend(group),
                         Err(WriteFailure::Undone(_)) => durable = Some(written.len()),
                         Err(WriteFailure::Unknown(_)) => in_doubt = group,

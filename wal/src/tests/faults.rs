@@ -47,6 +47,34 @@ fn a_failed_write_is_undone_and_the_writer_goes_on() {
     }
 }
 
+/// What is lent takes a write of its own. Whichever of the two fails, nothing is left of the group.
+#[test]
+fn a_group_with_a_lent_payload_is_undone_as_a_whole() {
+    for allocate in [0, 4096] {
+        for kept in [0, 1, 49, 50, ALL] {
+            for failing in [&[Outcome::Bad(kept)][..], &[GOOD, Outcome::Bad(kept)]] {
+                let disk = Disk::default();
+                let mut writer =
+                    LogWriter::create(&disk, dir(), LOG, None, allocate).expect("a sound disk");
+                let file = disk.file(&path_of(LOG));
+                writer.stage(1, &[b"first"]);
+                let end = writer.write().expect("a sound disk");
+
+                file.plan_writes(failing);
+                writer.stage(2, &[&[b'x'; 50]]);
+                let failure = writer.write_lending(3, &[b'y'; 50]).expect_err("it was told to fail");
+                assert!(matches!(failure, WriteFailure::Undone(_)), "{failure:?}");
+                assert_eq!((writer.written(), writer.staged_bytes()), (end, 0));
+                assert!(file.bytes()[end as usize..].iter().all(|&byte| byte == 0));
+                assert_eq!(file.bytes(), file.durable());
+
+                writer.write_lending(4, &[b'z'; 30]).expect("a sound disk");
+                assert_eq!(tags(&disk), [1, 4]);
+            }
+        }
+    }
+}
+
 /// The second record of a failed group stands exactly behind the group that was written in its place.
 #[test]
 fn a_record_of_a_failed_group_does_not_come_back_behind_the_next_group() {

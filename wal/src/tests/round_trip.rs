@@ -54,6 +54,40 @@ fn the_predecessor_is_handed_out() {
     }
 }
 
+/// A payload that is written from where it lies leaves the bytes that its copy would.
+#[test]
+fn a_lent_payload_is_written_like_a_copy() {
+    for fragment_bytes_max in [7, FRAGMENT_BYTES_MAX] {
+        for (staged, lent) in [(0, 0), (0, 1), (0, 7), (0, 8), (1, 5000), (3, 70_000)] {
+            let disks = [true, false].map(|lends| {
+                let disk = Disk::default();
+                let mut writer = create(&disk);
+                writer.fragment_bytes_max = fragment_bytes_max;
+                for tag in 0..staged {
+                    writer.stage(tag, &[&payload(40, tag)]);
+                }
+                // A tag of eight bytes, and a witness in the header.
+                let (tag, payload) = (u64::MAX - staged, payload(lent, 9));
+                writer.syncer().sync().expect("a sound disk");
+                let end = if lends {
+                    writer.write_lending(tag, &payload)
+                } else {
+                    writer.stage(tag, &[&payload]);
+                    writer.write()
+                };
+                assert_eq!(end.expect("a sound disk"), writer.written());
+                assert_eq!(writer.staged_bytes(), 0);
+                writer.stage(1, &[b"behind it"]);
+                writer.write().expect("a sound disk");
+                disk
+            });
+            let [lent, copied] = disks.map(|disk| disk.file(&path_of(LOG)).bytes());
+            assert_eq!(lent, copied);
+            assert_eq!(read_bytes(&lent, None).expect("a good log").0.len() as u64, staged + 2);
+        }
+    }
+}
+
 #[test]
 fn a_group_is_one_write() {
     let disk = Disk::default();
