@@ -46,6 +46,7 @@ impl Show {
 /// The rows: a label (or nothing: the workload's name), the workload, what to show, its unit.
 pub(crate) const ROWS: &[(&str, &str, Show, &str)] = &[
     ("", "ordered fill", Show::Thousands, "k/s"),
+    ("", "ordered fill, mapped log", Show::Thousands, "k/s"),
     ("", "ordered fill, batches of 1,000", Show::Thousands, "k/s"),
     ("", "random fill", Show::Thousands, "k/s"),
     ("", "random fill, four threads", Show::Thousands, "k/s"),

@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) beyond_memory: bool,
     /// What each engine's own guides recommend for this machine and these rows, instead of its defaults.
     pub(crate) tuned: bool,
+    /// An engine that can stores its log records into mapped memory, without a call of the system.
+    pub(crate) mapped_log: bool,
 }
 
 impl Default for Settings {
@@ -66,6 +68,7 @@ impl Default for Settings {
             memtable_bytes: MEMTABLE_BYTES,
             beyond_memory: false,
             tuned: false,
+            mapped_log: false,
         }
     }
 }

@@ -148,6 +148,7 @@ fn is_grouped(workload: &str) -> bool {
     matches!(
         workload,
         "ordered fill"
+            | "ordered fill, mapped log"
             | "random fill"
             | "random fill, four threads"
             | "overwrite"

@@ -42,7 +42,8 @@ const GROUP: usize = 1000;
 /// A sequence's name and what it is; the order is that of a run.
 pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("ordered", "fill in key order, settled"),
-    ("ordered-batches", "the same in batches of 1,000"),
+    ("ordered-mapped", "the same, esker's log without a call of the system for each put"),
+    ("ordered-batches", "fill in key order in batches of 1,000"),
     ("threads", "random fill by four threads"),
     ("batches", "random fill in batches of 100"),
     ("main", "random fill, overwrite, gets, seeks, scans, mixed, reopen, deletes, tombstones"),
@@ -89,6 +90,7 @@ pub(crate) struct Bench {
 pub(crate) fn run<S: Store>(bench: &Bench, name: &str) -> Result<()> {
     match name {
         "ordered" => fills::ordered::<S>(bench),
+        "ordered-mapped" => fills::ordered_mapped::<S>(bench),
         "ordered-batches" => fills::ordered_batches::<S>(bench),
         "threads" => fills::threads::<S>(bench),
         "batches" => fills::batches::<S>(bench),

@@ -57,6 +57,9 @@ impl Store for Esker {
             compaction_threads: 1,
             ..DatabaseOptions::default()
         };
+        if settings.mapped_log {
+            options.log_writes = LogWrites::Mapped;
+        }
         if settings.tuned {
             tune(&mut options);
         }

@@ -33,6 +33,12 @@ pub(super) fn ordered<S: Store>(bench: &Bench) -> Result<()> {
     fill::<S>(bench, "ordered fill", Settings::default(), count(bench.rows)?, group::<S>())
 }
 
+/// The same with a mapped log, for the engine that has one; for the others it is the same again.
+pub(super) fn ordered_mapped<S: Store>(bench: &Bench) -> Result<()> {
+    let settings = Settings { mapped_log: true, ..Settings::default() };
+    fill::<S>(bench, "ordered fill, mapped log", settings, count(bench.rows)?, group::<S>())
+}
+
 /// The same with what each engine's guides recommend.
 pub(super) fn tuned_ordered<S: Store>(bench: &Bench) -> Result<()> {
     let settings = Settings { tuned: true, ..Settings::default() };
