@@ -11,7 +11,7 @@
 //! are puts which the scan sees, in its bounds, and then none is looked at for that ([`is_row`](esker_base::cursor::Stepped::is_row));
 //! memtables know it of each entry to which a step has led.
 //!
-//! A value in a blob file is read when the walk comes to its row, unless nobody wants values ([`apart`]).
+//! A value in a blob file is read when the walk comes to its row, or lent if the cache holds it, unless nobody wants values ([`apart`]).
 //!
 //! A range tombstone that hides an entry also hides everything it covers in sources that hold nothing
 //! newer than it: those are moved past its end at once instead of stepping through the dead. A run of
