@@ -1,7 +1,7 @@
 //! The commit queue: the one way a write takes into the log and the memtable.
 //!
 //! Writers queue. Whoever finds that nobody leads does: it takes everything queued so far, gives each
-//! commit its sequence numbers, writes their log records with one call, applies them to the memtable,
+//! commit its sequence numbers, writes their log records with one call (a long batch at the end with another), applies them to the memtable,
 //! publishes the last number, and wakes the others with their outcomes. Syncs run outside the queue
 //! ([`GroupSync`](crate::group_sync::GroupSync)). A commit becomes visible before it is durable; its caller hears of it only after it
 //! has the durability it asked for.

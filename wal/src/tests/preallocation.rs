@@ -227,7 +227,11 @@ proptest! {
         let mut waiting: Option<(usize, PreallocateTask)> = None;
         for (tag, (len, patience)) in groups.iter().enumerate() {
             let lends = tag % 3 == 2;
-            let written = if lends { writer.write_lending(tag as u64, &vec![1; *len]) } else { put(&mut writer, tag as u64, *len) };
+            let written = if lends {
+                writer.write_lending(tag as u64, &vec![b'x'; *len])
+            } else {
+                put(&mut writer, tag as u64, *len)
+            };
             written.expect("a sound disk");
             waiting = match (waiting, writer.preallocate_task()) {
                 (Some(_), Some(_)) => panic!("two tasks under way"),
