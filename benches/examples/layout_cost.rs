@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Every call of that function makes a file of callgrind's own; the lines printed tell, in the same order, what
-//! they are of: `side`, its name, the name of the pair, operations and limit, separated by tabs. Words behind the
-//! command choose pairs whose names contain one of them.
+//! they are of: `side`, its name, the name of the pair, operations and limit, separated by tabs. A side is counted
+//! several times, a line each: what happens once in a while, such as the allocator's tidying up, is in one of them
+//! only. Words behind the command choose pairs whose names contain one of them.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -19,8 +20,10 @@ use std::process::ExitCode;
 use esker_bench::layout_cost::{Bench, LIMIT, run};
 use esker_layouts::Result;
 
-/// Operations that are counted.
-const COUNTED: usize = 256;
+/// How often a side is counted.
+const COUNTS: usize = 5;
+/// Operations of a count.
+const COUNTED: usize = 64;
 /// Operations before, which bring blocks into the cache and buffers to their size.
 const WARMING: usize = 64;
 
@@ -38,16 +41,19 @@ struct Count {
 
 fn count<T>(side: &str, name: &'static str, mut operation: impl FnMut(usize) -> Result<T>) -> Result<()> {
     (0..WARMING).try_for_each(|n| operation(n).map(|_| ()))?;
-    let mut outcome = Ok(());
-    within_the_marks(&mut || {
-        outcome = (WARMING..WARMING + COUNTED).try_for_each(|n| {
-            operation(n).map(|answer| {
-                black_box(answer);
-            })
+    for first in (WARMING..).step_by(COUNTED).take(COUNTS) {
+        let mut outcome = Ok(());
+        within_the_marks(&mut || {
+            outcome = (first..first + COUNTED).try_for_each(|n| {
+                operation(n).map(|answer| {
+                    black_box(answer);
+                })
+            });
         });
-    });
-    println!("side\t{side}\t{name}\t{COUNTED}\t{LIMIT}");
-    outcome
+        println!("side\t{side}\t{name}\t{COUNTED}\t{LIMIT}");
+        outcome?;
+    }
+    Ok(())
 }
 
 impl Bench for Count {

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use crate::callgrind;
 use crate::steps::Outcome;
 
-/// What the example says of one counted call.
-#[derive(Debug, PartialEq)]
+/// What the example says of one count.
+#[derive(Clone, Debug, PartialEq)]
 struct Side {
     by_hand: bool,
     pair: String,
@@ -58,29 +58,39 @@ fn side(line: &str) -> Result<Side, String> {
     })
 }
 
-/// The sides, each pair's one by hand first, with their totals.
-fn pairs(sides: &[Side], totals: &[u64]) -> Result<Vec<Counted>, String> {
-    let sides: Vec<(&Side, u64)> = sides.iter().zip(totals.iter().copied()).collect();
+/// The counts with their totals, in the order they were made: those of a pair's side by hand, then as many of its
+/// layout. Each is held against the other side's of the same operations, and the pair's are those whose ratio lies
+/// in the middle: what a count runs into once in a while, on either side, decides nothing.
+fn pairs(counts: &[Side], totals: &[u64]) -> Result<Vec<Counted>, String> {
+    let counts: Vec<(&Side, u64)> = counts.iter().zip(totals.iter().copied()).collect();
+    let sides: Vec<&[(&Side, u64)]> = counts.chunk_by(|(one, _), (other, _)| one == other).collect();
     if sides.is_empty() {
         return Err("layout_cost measured nothing".to_owned());
     }
-    sides
-        .chunks(2)
-        .map(|pair| match pair {
-            [(hand, by_hand), (of_layout, layout)]
-                if hand.by_hand && !of_layout.by_hand && hand.pair == of_layout.pair =>
-            {
-                Ok(Counted {
-                    pair: hand.pair.clone(),
-                    by_hand: by_hand / hand.operations,
-                    layout: layout / of_layout.operations,
-                    ratio: *layout as f64 / *by_hand as f64,
-                    limit: hand.limit,
-                })
-            }
-            _ => Err("layout_cost printed a side without its other".to_owned()),
-        })
-        .collect()
+    let pair = |pair: &[&[(&Side, u64)]]| match pair {
+        [hand @ [(of_hand, _), ..], layout @ [(of_layout, _), ..]]
+            if of_hand.by_hand
+                && !of_layout.by_hand
+                && of_hand.pair == of_layout.pair
+                && hand.len() == layout.len() =>
+        {
+            let mut counted: Vec<Counted> = hand.iter().zip(layout.iter()).map(held_against).collect();
+            counted.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+            Ok(counted.swap_remove(counted.len() / 2))
+        }
+        _ => Err("layout_cost printed a side without its other".to_owned()),
+    };
+    sides.chunks(2).map(pair).collect()
+}
+
+fn held_against(((hand, by_hand), (of_layout, layout)): (&(&Side, u64), &(&Side, u64))) -> Counted {
+    Counted {
+        pair: hand.pair.clone(),
+        by_hand: by_hand / hand.operations,
+        layout: layout / of_layout.operations,
+        ratio: *layout as f64 / *by_hand as f64,
+        limit: hand.limit,
+    }
 }
 
 fn problems(counted: &[Counted]) -> Vec<String> {
@@ -118,9 +128,18 @@ mod tests {
     }
 
     #[test]
+    fn of_several_counts_the_one_in_the_middle_decides() {
+        let counts: Vec<Side> = sides().into_iter().flat_map(|side| vec![side; 3]).collect();
+        let counted = pairs(&counts, &[400, 900, 404, 900, 440, 444]).expect("a pair");
+        assert_eq!((counted.len(), counted[0].by_hand, counted[0].layout), (1, 101, 111));
+    }
+
+    #[test]
     fn what_cannot_be_paired_is_no_success() {
         assert!(pairs(&[], &[]).is_err());
         assert!(pairs(&sides()[..1], &[400]).is_err());
+        let uneven = [sides()[0].clone(), sides()[0].clone(), sides()[1].clone()];
+        assert!(pairs(&uneven, &[400, 400, 440]).is_err());
         assert!(pairs(&sides().into_iter().rev().collect::<Vec<_>>(), &[400, 440]).is_err());
         assert!(side("side\tlayout\tget\t0\t1.1").is_err());
     }
