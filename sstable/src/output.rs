@@ -10,6 +10,10 @@ use esker_vfs::os::pages::Pages;
 /// Bytes collected before they are written.
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
 
+/// The system is told to begin with so many bytes at once. Each time costs an interrupt, and with some filesystems a turn of
+/// another thread that notes what is on the device: both take the processor from whoever runs there.
+const WRITEBACK_BYTES: u64 = 4 << 20;
+
 /// The file and what is not in it yet.
 pub(crate) struct Output {
     pub(crate) file: Arc<dyn File>,
@@ -76,8 +80,12 @@ fn write(file: &dyn File, bytes: &[u8], written: &mut u64) -> Result<()> {
         return Ok(());
     }
     file.write_at(bytes, *written)?;
-    // The device works while the next piece comes together, and the sync at the end has less to wait for.
-    file.start_writeback(*written, bytes.len() as u64);
-    *written += bytes.len() as u64;
+    let end = *written + bytes.len() as u64;
+    // The device works while the next bytes come together, and the sync at the end has less to wait for.
+    let whole = |bytes: u64| bytes / WRITEBACK_BYTES * WRITEBACK_BYTES;
+    if whole(end) > whole(*written) {
+        file.start_writeback(whole(*written), whole(end) - whole(*written));
+    }
+    *written = end;
     Ok(())
 }
