@@ -89,3 +89,86 @@ fn write(file: &dyn File, bytes: &[u8], written: &mut u64) -> Result<()> {
     *written = end;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use esker_base::sync::Mutex;
+    use esker_base::{DatabaseId, FileNumber};
+
+    use super::*;
+
+    /// What is asked of a file: the bytes written front to back, and the hints.
+    #[derive(Default)]
+    struct Noted {
+        bytes: Mutex<Vec<u8>>,
+        begun: Mutex<Vec<(u64, u64)>>,
+    }
+
+    impl File for Noted {
+        fn path(&self) -> &Path {
+            Path::new("noted")
+        }
+        fn len(&self) -> Result<u64> {
+            Ok(self.bytes.lock().len() as u64)
+        }
+        fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+            assert_eq!(offset, self.len()?, "front to back");
+            self.bytes.lock().extend_from_slice(bytes);
+            Ok(())
+        }
+        fn start_writeback(&self, offset: u64, len: u64) {
+            assert!(
+                offset + len <= self.bytes.lock().len() as u64,
+                "only what is written can go to the device"
+            );
+            self.begun.lock().push((offset, len));
+        }
+        fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
+            unreachable!("nothing is read")
+        }
+        fn set_len(&self, _len: u64) -> Result<()> {
+            unreachable!("nothing is cut")
+        }
+        fn allocate(&self, _len: u64) -> Result<()> {
+            unreachable!("nothing is reserved")
+        }
+        fn sync_data(&self) -> Result<()> {
+            Ok(())
+        }
+        fn sync(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_written_and_goes_to_the_device_by_whole_steps_each_once() {
+        let step = WRITEBACK_BYTES as usize;
+        let seed = ChecksumSeed::new(DatabaseId([7; 16]), FileNumber(1));
+        for lengths in [
+            vec![4_096; 3 * step / 4_096],
+            vec![5, PIECE_BYTES - 1, PIECE_BYTES, 2 * step + 7, 100_000, step - 1, 1],
+            vec![3 * step],
+            vec![step - 1],
+        ] {
+            let file = Arc::new(Noted::default());
+            let mut output = Output::new(file.clone(), seed);
+            let mut put = Vec::new();
+            for (number, len) in lengths.into_iter().enumerate() {
+                let bytes = vec![number as u8; len];
+                output.put(&bytes).expect("it has room");
+                put.extend_from_slice(&bytes);
+                assert_eq!(output.offset(), put.len() as u64);
+            }
+            output.flush().expect("it has room");
+            assert!(*file.bytes.lock() == put, "{} bytes are not those that were put", put.len());
+            let begun = file.begun.lock();
+            let end = begun.iter().fold(0, |end, &(offset, len)| {
+                assert_eq!((offset, len % WRITEBACK_BYTES), (end, 0), "whole steps, one behind the other");
+                end + len
+            });
+            assert_eq!(end, put.len() as u64 / WRITEBACK_BYTES * WRITEBACK_BYTES);
+        }
+    }
+}
