@@ -231,11 +231,13 @@ fn first_of(leaf: NodeRef<'_>) -> Place<'_> {
     at(leaf, leaf.permutation(), 0)
 }
 
-/// The first entry not before `target` behind `leaf`, whose range holds `target` and whose entries are
-/// all before it.
+/// The first entry not before `target` behind `leaf`, whose range holds `target` (or held it when the reader came to it) and
+/// whose entries are all before it.
 ///
 /// Mostly that is the next leaf's first. But a leaf that is full of keys in order gives the rest of its
-/// range away, and a reader that came by an older permutation then has to look on.
+/// range away, and a reader that came by an older permutation then has to look on. By then that rest may have
+/// been divided again, so `target` need not lie in the next leaf's range, nor share its prefix: heads tell
+/// where it belongs only in a leaf that has entries on both sides of it.
 fn first_behind<'a>(leaf: NodeRef<'a>, target: InternalKey<'_>) -> Option<Place<'a>> {
     let mut next = leaf.next()?;
     loop {
@@ -243,10 +245,10 @@ fn first_behind<'a>(leaf: NodeRef<'a>, target: InternalKey<'_>) -> Option<Place<
         if first.entry.compare(target).is_le() {
             return Some(first);
         }
-        // Now `target` lies in the range that `next` was made for.
-        let (rank, _) = next.find(first.permutation, target);
-        if rank < first.permutation.count() {
-            return Some(at(next, first.permutation, rank));
+        let permutation = first.permutation;
+        if next.entry(permutation, permutation.count() - 1).compare(target).is_le() {
+            let (rank, _) = next.find(permutation, target);
+            return Some(at(next, permutation, rank));
         }
         next = next.next()?;
     }

@@ -172,6 +172,11 @@ fn seek_one(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
     seek(memtable, keys, upper, &keys[keys.len() - 2]);
 }
 
+/// A key behind all others, which does not begin as they do.
+fn seek_behind_all(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
+    seek(memtable, keys, upper, b"z");
+}
+
 /// A walk meets every key up to `upper` once, in order.
 fn walks(memtable: &Arc<Memtable>, keys: &Keys, upper: u64) {
     let mut cursor = memtable.cursor(SPACE);
@@ -270,6 +275,13 @@ fn keys_in_order() {
     for read in [gets, seeks, walks, walks_back] {
         beside_a_writer(2, "", "abcdef", 5, read);
     }
+}
+
+/// The same, and what the full leaf `a b c` gave away is divided, into leaves that leave out the prefix, while a reader is on
+/// its way from the full one to what lies behind it.
+#[test]
+fn what_a_full_leaf_gave_away_splits() {
+    beside_a_writer(2, PREFIX, "abcdefg", 3, seek_behind_all);
 }
 
 /// Inner nodes split too, by replacement and in order.

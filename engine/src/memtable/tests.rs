@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use esker_base::bounds::Bounds;
+use esker_base::cursor::APPROACH_STEPS;
 use esker_base::{Cursor, KeyspaceId, Kind, OpCost, SeqNo};
 use esker_vfs::scheduler::Scheduler;
 use esker_vfs::scheduler::steps::Steps;
@@ -39,6 +40,45 @@ fn here(cursor: &MemtableCursor) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
 
 fn of_model(found: Option<(&ModelKey, &ModelValue)>) -> Option<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
     found.map(|((key, seqno), (kind, value))| (key.clone(), seqno.0, *kind, value.clone()))
+}
+
+/// A seek that came to its leaf before the rest of that leaf's range went to another, which has been divided since: neither half
+/// of that one need hold what is sought, nor share its first bytes.
+#[test]
+fn a_seek_goes_on_from_a_leaf_that_gave_its_rest_away() {
+    for sought in [&b"a"[..], b"user", b"user00000020", b"user00000029+", b"v", b"vip", b"z"] {
+        // Without and with a key behind those that come in order.
+        for last in [None, Some(&b"w"[..])] {
+            let (memtable, mut writer) = Memtable::new();
+            let in_order = |n: u64| format!("user{n:08}").into_bytes();
+            let mut keys: Vec<Vec<u8>> = last.into_iter().map(<[u8]>::to_vec).collect();
+            keys.extend((1..=14).map(in_order));
+            let mut numbers = 1..;
+            let mut insert = |keys: &[Vec<u8>]| {
+                for (key, n) in keys.iter().zip(&mut numbers) {
+                    writer.insert(SPACE, key, SeqNo(n), Kind::Put, b"v");
+                }
+            };
+            insert(&keys);
+            let upper = SeqNo(keys.len() as u64);
+            let target = InternalKey::new(sought, upper);
+            let mut cursor = memtable.cursor(SPACE);
+            for step in 0..APPROACH_STEPS {
+                cursor.approach(target, step);
+            }
+            insert(&(15..=60).map(in_order).collect::<Vec<_>>());
+            cursor.seek(target).expect("moves");
+            assert!(
+                !cursor.valid() || cursor.internal_key() >= target,
+                "{sought:?}: before what was sought"
+            );
+            while cursor.valid() && cursor.seqno() > upper {
+                cursor.next().expect("moves");
+            }
+            let expected = keys.iter().filter(|key| key[..] >= *sought).min();
+            assert_eq!(cursor.valid().then(|| cursor.key()), expected.map(Vec::as_slice), "{sought:?}");
+        }
+    }
 }
 
 /// Everything a cursor says, forward and then backward.

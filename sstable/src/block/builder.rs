@@ -81,7 +81,8 @@ impl BlockBuilder {
         self.rows.is_empty()
     }
 
-    /// Bytes that the block takes if it is finished now, or a little more.
+    /// Bytes that the block takes if it is finished now, or a little more. (Too few where rows share more than 255 bytes with
+    /// their restart point beyond what the whole block shares: what is over is stored with each.)
     #[inline]
     pub(crate) fn raw_bytes(&self) -> usize {
         self.bytes_of(self.rows.len(), self.columns.width())
