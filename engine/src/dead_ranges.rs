@@ -222,8 +222,9 @@ impl DeadRanges {
     }
 
     /// A reader of number `read_seqno` has walked through `range` and seen no row: as far as it was watched since
-    /// before that number, it is dead.
-    pub(crate) fn confirm(&self, keyspace: KeyspaceId, range: &KeyRange, read_seqno: SeqNo) {
+    /// before that number, it is dead. Whether it was watched so early all over: not if a watch that grew meanwhile counts
+    /// from later on, and then the same walk by a later reader would be worth something.
+    pub(crate) fn confirm(&self, keyspace: KeyspaceId, range: &KeyRange, read_seqno: SeqNo) -> bool {
         let mut ranges = self.ranges.lock();
         let order = |w: &Watched| w.keyspace.cmp(&keyspace);
         let behind =
@@ -231,8 +232,18 @@ impl DeadRanges {
         let before = |w: &Watched| order(w).is_lt() || order(w).is_eq() && range.ends_after(&w.range.start);
         let first = ranges.partition_point(behind);
         let mut last = ranges.partition_point(before);
-        for watched in ranges[first..last].iter_mut().filter(|watched| watched.since <= read_seqno) {
-            watched.confirm(range.clone().within(&watched.range), read_seqno);
+        let mut in_time = true;
+        for index in (first..last).rev() {
+            if ranges[index].since > read_seqno {
+                in_time = false;
+                continue;
+            }
+            let apart = ranges.len() < RANGES_MAX;
+            let found = Dead { range: range.clone().within(&ranges[index].range), at: read_seqno };
+            if let Some(behind) = ranges[index].confirm(found, apart) {
+                ranges.insert(index + 1, behind);
+                last += 1;
+            }
         }
         // Neighbours that are dead where they meet are one range.
         let mut index = first.saturating_sub(1);
@@ -246,18 +257,37 @@ impl DeadRanges {
             }
         }
         self.count.store(ranges.len(), atomic::Ordering::Relaxed);
+        in_time
     }
 }
 
 impl Watched {
-    fn confirm(&mut self, range: KeyRange, read_seqno: SeqNo) {
-        if range.is_empty() {
-            return;
+    /// `found` was found to be dead. Where something else of the range is known to be and keys lie between the two, each gets a
+    /// range of its own, of which the one behind is handed out; if that may not be (`apart`), only the newer is remembered.
+    fn confirm(&mut self, found: Dead, apart: bool) -> Option<Watched> {
+        if found.range.is_empty() {
+            return None;
         }
-        self.dead = Some(match self.dead.take().filter(|dead| dead.range.touches(&range)) {
-            Some(dead) => Dead { range: dead.range.joined(range), at: dead.at.max(read_seqno) },
-            None => Dead { range, at: read_seqno },
-        });
+        let Some(known) = self.dead.take() else {
+            self.dead = Some(found);
+            return None;
+        };
+        if known.range.touches(&found.range) {
+            let at = known.at.max(found.at);
+            self.dead = Some(Dead { range: known.range.joined(found.range), at });
+            return None;
+        }
+        if !apart {
+            self.dead = Some(found);
+            return None;
+        }
+        let (dead, behind) =
+            if known.range.start < found.range.start { (known, found) } else { (found, known) };
+        let start = behind.range.start.clone();
+        let end = self.range.end.replace(start.clone());
+        self.dead = Some(dead);
+        let range = KeyRange { start, end };
+        Some(Watched { range, dead: Some(behind), ..*self })
     }
 
     /// Whether no key lies between the dead part of this and that of `next`.

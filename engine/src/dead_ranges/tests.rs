@@ -43,6 +43,66 @@ fn a_walk_that_began_before_the_watch_proves_nothing() {
     assert_eq!(ranges.dead(MAP, b"e", SeqNo(20)), Some(range("d", "m")));
 }
 
+/// What a writer deletes row by row is watched piece by piece, while somebody walks through it behind the writer.
+#[test]
+fn a_walk_during_which_the_watch_grew_is_told_so() {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("a", "f"), b"a", false, SeqNo(10));
+    assert!(ranges.confirm(MAP, &range("a", "b"), SeqNo(10)));
+    ranges.watch(MAP, range("e", "m"), b"e", false, SeqNo(20));
+    assert!(!ranges.confirm(MAP, &range("b", "c"), SeqNo(15)));
+    assert_eq!(ranges.dead(MAP, b"a", SeqNo(20)), Some(range("a", "b")));
+    assert!(ranges.confirm(MAP, &range("b", "c"), SeqNo(20)));
+    assert_eq!(ranges.dead(MAP, b"a", SeqNo(20)), Some(range("a", "c")));
+    assert!(ranges.confirm(MAP, &range("x", "z"), SeqNo(1)), "of what is not watched nothing is awaited");
+}
+
+/// Several walk through a range at once, each through a part of it.
+#[test]
+fn what_was_found_in_different_places_is_remembered_and_joined() {
+    let ranges = DeadRanges::default();
+    ranges.watch(MAP, range("a", "z"), b"a", false, SeqNo(10));
+    for (start, end) in [("k", "m"), ("b", "c"), ("p", "q"), ("m", "n")] {
+        assert!(ranges.confirm(MAP, &range(start, end), SeqNo(10)));
+    }
+    let dead = |key: &str| ranges.dead(MAP, key.as_bytes(), SeqNo(10));
+    assert_eq!(dead("b"), Some(range("b", "c")));
+    assert_eq!(dead("k"), Some(range("k", "n")));
+    assert_eq!(dead("p"), Some(range("p", "q")));
+    assert_eq!((dead("a"), dead("d"), dead("n"), dead("q")), (None, None, None, None));
+    // All of it is watched still: a put between them cuts none, one in them does.
+    ranges.put(MAP, b"f");
+    ranges.put(MAP, b"l");
+    assert_eq!((dead("b"), dead("k"), dead("l")), (Some(range("b", "c")), Some(range("k", "l")), None));
+    assert!(ranges.confirm(MAP, &range("a", "z"), SeqNo(10)));
+    assert_eq!(dead("a"), Some(range("a", "f")));
+}
+
+/// A writer that is far ahead of whoever walks behind it: in the end all that it deleted is known all the same.
+#[test]
+fn what_a_fast_writer_deletes_is_known_in_the_end() -> Result<()> {
+    let options = DatabaseOptions { dead_run: 8, ..DatabaseOptions::default() };
+    let db = Database::builder("/db").options(options).env(Env::memory()?).open()?;
+    let map = db.keyspace("map", KeyspaceOptions::default())?;
+    let key = |n: u32| format!("row {n:06}");
+    for n in 0..50_000 {
+        map.put(key(n), "value")?;
+    }
+    db.flush()?;
+    for n in 0..50_000 {
+        map.delete(key(n))?;
+    }
+    let (core, id) = (db.core(), map.id());
+    let known = || core.dead_ranges.dead(id, key(0).as_bytes(), SeqNo::MAX);
+    let begun = std::time::Instant::now();
+    // All but the last piece of 2,048, which is not complete.
+    while known().is_none_or(|dead| dead.end < Some(key(49_000).into_bytes())) {
+        assert!(begun.elapsed().as_secs() < 60, "known is only {:?}", known());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(())
+}
+
 #[test]
 fn a_put_cuts_where_it_goes() {
     let ranges = known();

@@ -41,13 +41,15 @@ impl Sweep {
         Sweep { core: Arc::downgrade(core), keyspace, start, ends }
     }
 
-    /// Walk through the rows of `range`, and tell what of it was found to be dead.
-    fn walk(&self, core: &Arc<Core>, range: KeyRange) -> Result<()> {
+    /// Walk through the rows of `range`, and tell what of it was found to be dead. Whether there is nothing more to find in it:
+    /// not if the writer had what follows watched meanwhile, since when all of it counts as watched from then on. Left out, this
+    /// part would be a gap, and what was found before it forgotten.
+    fn walk(&self, core: &Arc<Core>, range: KeyRange) -> Result<bool> {
         let superversion = core.current.load_full();
         let read_seqno = superversion.read_seqno(&core.snapshots);
         // What is known already it would not ask for, and its own findings are told below, whole. An operand is the end of what is
         // dead, whatever comes of it.
-        let Some(view) = ScanView::new(superversion, self.keyspace, read_seqno) else { return Ok(()) };
+        let Some(view) = ScanView::new(superversion, self.keyspace, read_seqno) else { return Ok(true) };
         let bounds = Bounds {
             start: Bound::Included(range.start.clone()),
             end: range.end.clone().map_or(Bound::Unbounded, Bound::Excluded),
@@ -55,11 +57,10 @@ impl Sweep {
         let mut rows = Rows::of(&Arc::new(view), Arc::new(bounds))?;
         rows.seek_first()?;
         if rows.cost().tombstones_skipped < worth_telling(core.options.dead_run) {
-            return Ok(());
+            return Ok(true);
         }
         let end = if rows.valid() { Some(rows.key().to_vec()) } else { range.end };
-        core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, read_seqno);
-        Ok(())
+        Ok(core.dead_ranges.confirm(self.keyspace, &KeyRange { end, ..range }, read_seqno))
     }
 }
 
@@ -76,9 +77,12 @@ impl Job for Sweep {
             core.dead_ranges.unwatch_living(self.keyspace, &self.start);
             return Progress::Done;
         };
-        let range = KeyRange { start, end: Some(end.clone()) };
+        let range = KeyRange { start: start.clone(), end: Some(end.clone()) };
         // Whoever reads what cannot be read hears of it.
-        let _unreadable = self.walk(&core, range);
+        let is_done = self.walk(&core, range).unwrap_or(true);
+        if !is_done {
+            self.ends.push(start);
+        }
         Progress::More
     }
 

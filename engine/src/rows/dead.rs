@@ -25,7 +25,8 @@ impl Rows {
         };
         let from = self.key.clone();
         self.cross(&core, keyspace, &from, forward)?;
-        core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.read_seqno);
+        let _too_late =
+            !core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.read_seqno);
         Ok(())
     }
 
