@@ -4,8 +4,8 @@
 //!    changes nothing.
 //! 2. Actions that only read open read-only: nothing is created, and a database that is open
 //!    elsewhere is told as such.
-//! 3. Actions that write never create a database, but for `create-keyspace`; they return when what
-//!    they wrote is durable and the database is closed.
+//! 3. Actions that write never create the database that they work on, but for `create-keyspace`; they
+//!    return when what they wrote is durable and the database is closed.
 
 mod change;
 mod manage;
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
         DbAction::Scan { .. } => read::scan(args, out),
         DbAction::Stats { json } => stats::stats(args, *json, out),
         DbAction::Verify { json } => manage::verify(args, *json, out),
+        DbAction::Checkpoint { into } => manage::checkpoint(args, into),
         DbAction::Salvage { into, json } => salvage::salvage(args, into, *json, out),
         DbAction::Compact { start, end } => manage::compact(args, start.as_deref(), end.as_deref(), out),
         DbAction::Keyspaces { json } => manage::keyspaces(args, *json, out),

@@ -70,6 +70,19 @@ pub(super) fn drop_keyspace(args: &DbArgs, name: &str) -> Result<Exit, Failure> 
     close(db)
 }
 
+/// The copy is flushed tables and nothing else, so the database is opened for writing.
+pub(super) fn checkpoint(args: &DbArgs, into: &Path) -> Result<Exit, Failure> {
+    // The engine refuses too, but once it is open, and an open writes.
+    if into.symlink_metadata().is_ok() {
+        let what =
+            format!("cannot make a checkpoint in {}: it exists; name a new directory", into.display());
+        return Err(Failure::usage(what));
+    }
+    let db = open_to_write(&args.dir)?;
+    db.checkpoint(into)?;
+    close(db)
+}
+
 pub(super) fn compact(
     args: &DbArgs,
     start: Option<&str>,

@@ -1,6 +1,6 @@
 //! `esker db`: each action, as it works.
 
-use super::{Sandbox, json};
+use super::{Sandbox, esker, json};
 
 #[test]
 fn rows_are_put_got_scanned_and_deleted() {
@@ -173,6 +173,33 @@ fn verify_and_compact_tell_what_they_found() {
     let report = json(&sandbox.db(&["verify", "--json"]).done());
     // The older version of a is gone.
     assert_eq!((&report["ok"], &report["entries"]), (&true.into(), &2.into()));
+    assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
+}
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let sandbox = Sandbox::with(&[("a", "1"), ("b", "2")]);
+    let new = sandbox.dir.path().join("new");
+    let into = new.to_str().expect("text");
+    let copy = |arguments: &[&str]| esker(&[&["db", into], arguments].concat());
+    assert_eq!(sandbox.db(&["checkpoint", "--into", into]).done(), "");
+    sandbox.db(&["put", "a", "3"]).done();
+    copy(&["put", "b", "4"]).done();
+    assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
+    assert_eq!(copy(&["scan"]).done(), "a\t1\nb\t4\n");
+    assert!(copy(&["verify"]).done().starts_with("ok: "));
+
+    // What exists is left alone, whatever it is.
+    let before = sandbox.files();
+    sandbox.db(&["checkpoint", "--into", into]).failed(2, &[into, "exists"]);
+    assert!(before == sandbox.files(), "it has changed the directory");
+    assert_eq!(copy(&["get", "b"]).done(), "4\n");
+    let letter = sandbox.dir.path().join("letter");
+    std::fs::write(&letter, "dear").expect("it is ours");
+    sandbox.db(&["checkpoint", "--into", letter.to_str().expect("text")]).failed(2, &["letter", "exists"]);
+    assert_eq!(std::fs::read(letter).expect("it is there"), b"dear");
+    let nowhere = sandbox.dir.path().join("no").join("where");
+    sandbox.db(&["checkpoint", "--into", nowhere.to_str().expect("text")]).failed(1, &["where"]);
     assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
 }
 
