@@ -11,6 +11,9 @@ use crate::values::ValueFormat;
 ///
 /// Keys are given and shown as --key-format says, values as --value-format says. Reading changes
 /// nothing, not even by creating a file; the database must not be open elsewhere.
+///
+/// A program's own merge operators are unknown here: where a keyspace has one, the database's other
+/// keyspaces can be read, and nothing can be written.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct DbArgs {
     /// The database's directory.

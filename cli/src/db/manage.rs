@@ -4,10 +4,10 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use esker::{DatabaseMetrics, Durability, Error, KeyspaceOptions, limits};
+use esker::{DatabaseMetrics, Error, KeyspaceOptions, limits};
 use serde::Serialize;
 
-use super::{builder, close, keyspace, open_to_read, open_to_write, optional_key};
+use super::{builder, close, durably, keyspace, open_to_read, open_to_write, optional_key};
 use crate::args::db::{DbArgs, NewKeyspace};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(super) fn create_keyspace(args: &DbArgs, new: &NewKeyspace) -> Result<Exit, 
         blob_bytes_min: new.blob_bytes_min,
     };
     check_target(&args.dir)?;
-    let db = builder(&args.dir).durability(Durability::Sync).open()?;
+    let db = durably(&args.dir, builder(&args.dir))?;
     db.keyspace(&new.name, options)?;
     close(db)
 }

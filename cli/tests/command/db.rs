@@ -145,7 +145,24 @@ fn a_database_with_an_unknown_merge_operator_is_shown_and_verified() {
     assert!(sandbox.db(&["stats"]).done().contains("own"));
     assert_eq!(sandbox.db(&["keyspaces"]).done(), "counters\ndefault\n");
     assert_eq!(sandbox.db(&["get", "olya"]).done(), "x\n");
-    sandbox.db(&["get", "x", "--keyspace", "counters"]).failed(2, &["own", "not registered"]);
+    let other = "others without such an operator can";
+    sandbox.db(&["get", "x", "--keyspace", "counters"]).failed(2, &["\"own\" is not registered", other]);
+    let new = sandbox.dir.path().join("new");
+    let writes: [&[&str]; 7] = [
+        &["put", "olya", "y"],
+        &["put", "olya", "y", "--create", "--keyspace", "more"],
+        &["delete", "olya"],
+        &["compact"],
+        &["checkpoint", "--into", new.to_str().expect("text")],
+        &["create-keyspace", "more"],
+        &["drop-keyspace", "counters"],
+    ];
+    let before = sandbox.files();
+    for write in writes {
+        let parts = ["\"own\", of keyspace \"counters\"", "can be read", "nothing can be written"];
+        sandbox.db(write).failed(2, &parts);
+        assert!(before == sandbox.files(), "{write:?} has changed the directory");
+    }
 }
 
 #[test]
