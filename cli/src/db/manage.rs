@@ -121,6 +121,10 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    blobs: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_records: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
@@ -144,16 +148,25 @@ pub(super) fn verify(args: &DbArgs, json: bool, out: Out<'_>) -> Result<Exit, Fa
         }
     };
     if json {
-        let (tables, entries, bytes) =
-            (Some(verified.tables), Some(verified.entries), Some(verified.bytes));
-        output::json(out, &Report { ok: true, tables, entries, bytes, ..Report::default() })?;
+        let report = Report {
+            ok: true,
+            tables: Some(verified.tables),
+            entries: Some(verified.entries),
+            blobs: Some(verified.blobs),
+            log_records: Some(verified.log_records),
+            bytes: Some(verified.bytes),
+            ..Report::default()
+        };
+        output::json(out, &report)?;
         return Ok(Exit::Done);
     }
     say!(
         out,
-        "ok: manifest and logs, {} with {}, {}",
+        "ok: manifest, {}, {} with {}, {}, {}",
+        output::counted(verified.log_records, "log record"),
         output::counted(verified.tables, "table"),
         output::counted(verified.entries, "entry"),
+        output::counted(verified.blobs, "blob file"),
         output::bytes(verified.bytes)
     )?;
     Ok(Exit::Done)

@@ -191,6 +191,32 @@ fn verify_and_compact_tell_what_they_found() {
     // The older version of a is gone.
     assert_eq!((&report["ok"], &report["entries"]), (&true.into(), &2.into()));
     assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
+    assert_eq!((&report["blobs"], &report["log_records"]), (&0.into(), &0.into()));
+}
+
+/// What lies in logs and blob files is read, and told, too.
+#[test]
+fn verify_counts_log_records_and_blob_files() {
+    let sandbox = Sandbox::with(&[("long", &"x".repeat(10_000))]);
+    let db = esker::Database::open(sandbox.path()).expect("open");
+    db.existing_keyspace("default").expect("there").put("in the log", "1").expect("put");
+    // As a kill leaves it, with a row in the log alone.
+    let killed = sandbox.dir.path().join("killed");
+    std::fs::create_dir(&killed).expect("it is ours");
+    for (path, bytes) in sandbox.files() {
+        std::fs::write(killed.join(path.file_name().expect("a name")), bytes).expect("it is ours");
+    }
+    db.close().expect("a clean close");
+    let verify = |more: &[&str]| {
+        let arguments = [&["db", killed.to_str().expect("text"), "verify"], more].concat();
+        esker(&arguments).done()
+    };
+    let verified = verify(&[]);
+    for part in ["1 log record,", "1 table with 1 entry", "1 blob file,"] {
+        assert!(verified.contains(part), "{part:?} is not in {verified}");
+    }
+    let report = json(&verify(&["--json"]));
+    assert_eq!((&report["blobs"], &report["log_records"]), (&1.into(), &1.into()));
 }
 
 #[test]
