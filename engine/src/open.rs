@@ -38,7 +38,7 @@ use crate::maintenance::make_name_durable;
 use crate::memtable::{Memtable, SpareChunks};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
-use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
+use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites, TableSource, WhenStalled};
 use crate::pressure::Pressure;
 use crate::recent_writes::RecentWrites;
 use crate::recovery::{RecoveredLogs, read_logs};
@@ -87,7 +87,7 @@ impl DatabaseBuilder {
         }
     }
 
-    /// Take all settings from `options`.
+    /// Take all settings from `options`, in place of what was set before: call it first.
     pub fn options(mut self, options: DatabaseOptions) -> Self {
         self.options = options;
         self
@@ -96,6 +96,12 @@ impl DatabaseBuilder {
     /// See [`DatabaseOptions::durability`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
+        self
+    }
+
+    /// See [`DatabaseOptions::log_writes`].
+    pub fn log_writes(mut self, writes: LogWrites) -> Self {
+        self.options.log_writes = writes;
         self
     }
 

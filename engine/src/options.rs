@@ -82,7 +82,7 @@ pub enum WhenStalled {
     WaitFor(Duration),
 }
 
-/// Settings of a database. Sizes are in bytes.
+/// Settings of a database. Sizes are in bytes. End a literal with `..DatabaseOptions::default()`: fields may be added.
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     /// Create the database if the directory holds none. Default: true.
@@ -127,7 +127,7 @@ pub struct DatabaseOptions {
     /// on the disk, should that be removed meanwhile.
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, which helps with large compactions while
-    /// no flush is due and somebody waits for them, and one for upkeep). Where these and the flush's are as many as there are
+    /// no flush is due and somebody waits for them, one that removes files, and one for upkeep). Where these and the flush's are as many as there are
     /// processors, or more, they keep off the one of a thread that writes on and on while no other works beside it (Linux).
     pub compaction_threads: usize,
     /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
@@ -248,7 +248,8 @@ fn millis(time: Duration) -> u64 {
 /// The default of [`KeyspaceOptions::blob_bytes_min`].
 const BLOB_BYTES_MIN: u32 = 4096;
 
-/// Settings of a keyspace, stored when it is created and checked at every later open.
+/// Settings of a keyspace, stored when it is created and checked at every later open. End a literal with
+/// `..KeyspaceOptions::default()`: fields may be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Size at which a data block is cut, in bytes, before compression. 256 … 1 MiB. Default: 4096. Whole pages are best:
