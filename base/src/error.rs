@@ -57,7 +57,7 @@ pub enum Error {
         supported: u32,
     },
     /// The directory holds no database (and the caller did not ask to create one).
-    #[error("{} is not an esker database: {why}", path.display())]
+    #[error("{} is not an esker database: {why}; check the path, or have an open for writing create one (`create_if_missing`)", path.display())]
     NotADatabase {
         /// The directory.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum Error {
         what: String,
     },
     /// A key, value or batch is larger than the engine takes. Nothing was changed.
-    #[error("{what} of {len} bytes is too long, the limit is {max} bytes")]
+    #[error("{what} of {len} bytes is too long, the limit is {max} bytes; shorten or split it")]
     TooLarge {
         /// "key", "value", "batch", "keyspace name".
         what: &'static str,
@@ -95,7 +95,7 @@ pub enum Error {
         name: String,
     },
     /// A batch or a transaction writes to a keyspace that was dropped. Nothing was changed.
-    #[error("keyspace number {} was dropped", id.0)]
+    #[error("keyspace number {} was dropped; leave it out, or write to one that exists", id.0)]
     KeyspaceDropped {
         /// Its number.
         id: KeyspaceId,
@@ -115,9 +115,10 @@ pub enum Error {
         given: String,
     },
     /// The database was opened read-only.
-    #[error("the database was opened read-only")]
+    #[error("the database was opened for reading only; open it without `read_only` to write")]
     ReadOnly,
-    /// The handle was closed, or used in a forked child.
+    /// The handle was closed. As the cause of [`Error::Poisoned`]: this is a forked child, or the database's directory was
+    /// moved or replaced.
     #[error("the database is closed: {why}")]
     Closed {
         /// How it came to be closed.
@@ -136,8 +137,9 @@ pub enum Error {
         /// What made it fail.
         cause: Box<Error>,
     },
-    /// An earlier failure stopped writes on this handle; reads go on. Reopen to write again.
-    #[error("writes are stopped since an earlier failure, reopen the database to write again: {cause}")]
+    /// Writes are stopped on this handle: by an earlier failure (reopen to write again), or because it is a forked child's.
+    /// Reads go on.
+    #[error("{}", stopped(cause))]
     Poisoned {
         /// The first failure.
         cause: Box<Error>,
@@ -158,7 +160,8 @@ pub enum Error {
         /// How long it has waited.
         waited: Duration,
     },
-    /// A merge operator refused an operand (overflow, wrong length) or is not registered.
+    /// A merge operator refused an operand (overflow, wrong length) or made too long a value, or the keyspace of an operand has
+    /// no operator.
     #[error("merge of key {key:?} with operator {operator:?} failed: {why}")]
     Merge {
         /// The key, with unprintable bytes escaped.
@@ -170,7 +173,7 @@ pub enum Error {
     },
     /// A merge operator panicked. A read had no effect; as the cause of [`Error::InDoubt`] or [`Error::Poisoned`] it means
     /// what they mean. A listener's panic is none: it is counted.
-    #[error("{callback} panicked: {message}")]
+    #[error("{callback} panicked: {message}; mend that code, or report it if it is esker's")]
     CallbackPanicked {
         /// Which callback.
         callback: &'static str,
@@ -247,6 +250,18 @@ impl Error {
     }
 }
 
+/// What [`Error::Poisoned`] says: where nothing has failed, and the cause says what to do, that alone.
+fn stopped(cause: &Error) -> String {
+    match cause {
+        Error::Closed { why } => format!("this handle takes no writes: {why}"),
+        cause => {
+            format!(
+                "writes are stopped since an earlier failure, reopen the database to write again: {cause}"
+            )
+        }
+    }
+}
+
 /// No descriptor left in the system, and in the process.
 #[cfg(unix)]
 const ENFILE: i32 = 23;
@@ -265,4 +280,20 @@ pub fn printable(key: &[u8]) -> String {
         text.push('…');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To reopen the database helps where something has failed, and nowhere else.
+    #[test]
+    fn what_stopped_writes_decides_what_to_do() {
+        let poisoned = |cause: Error| Error::Poisoned { cause: Box::new(cause) }.to_string();
+        let why = "this is a forked child";
+        assert_eq!(poisoned(Error::Closed { why }), format!("this handle takes no writes: {why}"));
+        let failed = Error::corruption("f", 7, "bad");
+        let told = poisoned(failed.clone());
+        assert!(told.contains("reopen the database") && told.ends_with(&failed.to_string()), "{told}");
+    }
 }

@@ -4,8 +4,8 @@
 //!    changes nothing.
 //! 2. Actions that only read open read-only: nothing is created, and a database that is open
 //!    elsewhere is told as such.
-//! 3. Actions that write never create a database, but for `create-keyspace`; they return when what
-//!    they wrote is durable and the database is closed.
+//! 3. Actions that write never create the database that they work on, but for `create-keyspace`; they
+//!    return when what they wrote is durable and the database is closed.
 
 mod change;
 mod manage;
@@ -16,7 +16,7 @@ mod stats;
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::{Database, DatabaseBuilder, Durability, Keyspace, OpCost};
+use esker::{Database, DatabaseBuilder, Durability, Error, Keyspace, OpCost};
 use esker_layouts::kv::MergeOps;
 
 use crate::args::db::{DbAction, DbArgs};
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &DbArgs, out: Out<'_>) -> Result<Exit, Failure> {
         DbAction::Scan { .. } => read::scan(args, out),
         DbAction::Stats { json } => stats::stats(args, *json, out),
         DbAction::Verify { json } => manage::verify(args, *json, out),
+        DbAction::Checkpoint { into } => manage::checkpoint(args, into),
         DbAction::Salvage { into, json } => salvage::salvage(args, into, *json, out),
         DbAction::Compact { start, end } => manage::compact(args, start.as_deref(), end.as_deref(), out),
         DbAction::Keyspaces { json } => manage::keyspaces(args, *json, out),
@@ -52,7 +53,37 @@ fn open_to_read(dir: &Path) -> Result<Database, Failure> {
 }
 
 fn open_to_write(dir: &Path) -> Result<Database, Failure> {
-    Ok(builder(dir).create_if_missing(false).durability(Durability::Sync).open()?)
+    durably(dir, builder(dir).create_if_missing(false))
+}
+
+/// Open `dir` for writing by `builder`.
+fn durably(dir: &Path, builder: DatabaseBuilder) -> Result<Database, Failure> {
+    builder.durability(Durability::Sync).open().map_err(|error| {
+        let unknown = match error {
+            Error::InvalidArgument { .. } => unknown_operator(dir),
+            _ => None,
+        };
+        let failure = Failure::from(error);
+        match unknown {
+            Some((keyspace, operator)) => failure.hint(format_args!(
+                "{operator:?}, of keyspace {keyspace:?}, is a program's own merge operator: here the database's other \
+                 keyspaces can be read, and nothing can be written"
+            )),
+            None => failure,
+        }
+    })
+}
+
+/// A keyspace with a merge operator that is not known here, and that operator.
+fn unknown_operator(dir: &Path) -> Option<(String, String)> {
+    let db = builder(dir).read_only(true).open().ok()?;
+    db.keyspaces().into_iter().find_map(|name| match db.existing_keyspace(&name) {
+        Err(Error::InvalidArgument { .. }) => {
+            let operator = db.keyspace_options(&name).ok()?.merge_operator?;
+            Some((name, operator))
+        }
+        _ => None,
+    })
 }
 
 /// Close `db`, which the caller holds the last handles of. Writes count only if that went well.
@@ -62,7 +93,12 @@ fn close(db: Database) -> Result<Exit, Failure> {
 }
 
 fn keyspace(db: &Database, args: &DbArgs) -> Result<Keyspace, Failure> {
-    Ok(db.existing_keyspace(&args.keyspace)?)
+    db.existing_keyspace(&args.keyspace).map_err(|error| match error {
+        Error::InvalidArgument { .. } => Failure::from(error).hint(
+            "it is a program's own: here the keyspace cannot be read, the database's others without such an operator can",
+        ),
+        other => other.into(),
+    })
 }
 
 /// The key that `given` stands for, short enough for the engine.

@@ -27,11 +27,11 @@ mod tests;
 /// An open database: keyspaces, batches, snapshots and transactions over one directory.
 ///
 /// A cheap handle: clone it, share it between threads. The database closes when [`Database::close`] is
-/// called or the last handle (keyspaces, readers, snapshots, batches and transactions hold one; scans do not) is dropped; `close` tells
+/// called or the last handle (keyspaces, readers, snapshots, batches and transactions hold one; scans and cursors do not) is dropped; `close` tells
 /// whether that went well.
 ///
 /// A child made by `fork` may read through the handle it inherits; whatever writes, and `close`, errs there with
-/// [`Error::Poisoned`] and changes nothing. Open the database after the fork.
+/// [`Error::Poisoned`] and changes nothing, and it opens no database: fork before the first open.
 ///
 /// ```
 /// use esker::{Database, KeyspaceOptions};

@@ -139,8 +139,8 @@ impl Core {
         if in_place.map_err(|cause| Error::Aborted { cause: Box::new(cause) })? {
             return Ok(());
         }
-        let why =
-            "its directory was moved or replaced, or this is a forked child; open it again where it is";
+        let why = "the database's directory was moved or replaced, and is to be opened where it is now; or this is a \
+                   forked child, which must not write";
         Err(Error::Poisoned { cause: Box::new(Error::Closed { why }) })
     }
 }
@@ -151,6 +151,7 @@ pub(crate) fn closed() -> Error {
 }
 
 fn forked_child() -> Error {
-    let why = "this is a forked child of the process that opened it, which goes on with it";
+    let why = "this is a forked child, and only the process that opened the database may write to it; fork before the \
+               first open, or have the child start a program anew (exec)";
     Error::Poisoned { cause: Box::new(Error::Closed { why }) }
 }

@@ -420,8 +420,10 @@ impl Keyspace {
         swapped.map_err(|error| self.named(error))
     }
 
-    /// About how many bytes of tables the keys in `range` take, as stored. Memory is not counted;
-    /// errs by up to a block at each end of each table.
+    /// About how many bytes the keys in `range` take in tables and blob files, as stored, with what compactions have not dropped
+    /// yet; memory is not counted. Of a table that reaches beyond the range the blocks within it are counted, which errs by up to a
+    /// block at each end, and of its values in blob files as large a part as of the table, which errs by more where long values
+    /// do not lie evenly. Errs as [`Keyspace::get`] does.
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
         self.reader()?.approximate_size(&bounds_of(&range))
     }

@@ -17,7 +17,7 @@ use esker_base::planted::{self, Planted};
 use esker_base::sync::atomic::AtomicBool;
 use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
-use esker_manifest::{Edit, VersionSet};
+use esker_manifest::{Edit, KeyspaceState, Version, VersionSet};
 use esker_sstable::{BlockCache, TableContext};
 use esker_vfs::Env;
 use esker_vfs::believed::Believed;
@@ -38,7 +38,7 @@ use crate::maintenance::make_name_durable;
 use crate::memtable::{Memtable, SpareChunks};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
-use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, TableSource, WhenStalled};
+use crate::options::{DatabaseOptions, Durability, KeyspaceOptions, LogWrites, TableSource, WhenStalled};
 use crate::pressure::Pressure;
 use crate::recent_writes::RecentWrites;
 use crate::recovery::{RecoveredLogs, read_logs};
@@ -87,7 +87,7 @@ impl DatabaseBuilder {
         }
     }
 
-    /// Take all settings from `options`.
+    /// Take all settings from `options`, in place of what was set before: call it first.
     pub fn options(mut self, options: DatabaseOptions) -> Self {
         self.options = options;
         self
@@ -96,6 +96,12 @@ impl DatabaseBuilder {
     /// See [`DatabaseOptions::durability`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
+        self
+    }
+
+    /// See [`DatabaseOptions::log_writes`].
+    pub fn log_writes(mut self, writes: LogWrites) -> Self {
+        self.options.log_writes = writes;
         self
     }
 
@@ -250,8 +256,9 @@ impl DatabaseBuilder {
     /// Open the database, or create it.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a setting out of bounds or a merge operator's name, before anything is touched, and, unless it
-    /// is opened for reading only, for an operator that a keyspace uses and nobody registered; [`Error::CallbackPanicked`] of an operator's name;
+    /// [`Error::InvalidArgument`], before anything is changed, for a setting out of bounds or a merge operator's name, for a keyspace
+    /// compressed with zstd if this build lacks that, and, unless it is opened for reading only, for an operator that a keyspace uses and
+    /// nobody registered; [`Error::CallbackPanicked`] of an operator's name;
     /// [`Error::Locked`] if somebody has it open; [`Error::NotADatabase`] if there is none and none is to be created; [`Error::FormatTooNew`];
     /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`]; [`Error::OutOfMemory`]. In a process that was forked from one
     /// with a database open: [`Error::Io`], of kind `Unsupported`.
@@ -299,9 +306,6 @@ impl Opening {
         let lock = self.lock()?;
         let (versions, left) = self.versions()?;
         let version = versions.current();
-        for keyspace in version.keyspaces() {
-            self.check_options(&keyspace.options)?;
-        }
         // What one memtable leaves, and what was brought in ahead meanwhile or is left of the one before.
         let bytes_max = self.options.memtable_bytes_max;
         let spare = SpareChunks::new(bytes_max + bytes_max / 2, Arc::clone(&self.env.scheduler));
@@ -380,8 +384,11 @@ impl Opening {
         let context = |database| TableContext { files, dir, database, cache, ledger, source };
         let exists = fs.stat(&self.dir.join(filename::CURRENT))?.is_some();
         if exists || self.options.read_only {
+            let accept = |version: &Version| {
+                version.keyspaces().iter().try_for_each(|keyspace| self.check_keyspace(keyspace))
+            };
             let (versions, recovered) =
-                VersionSet::recover(fs, &self.dir, context, self.options.read_only)?;
+                VersionSet::recover(fs, &self.dir, context, accept, self.options.read_only)?;
             return Ok((versions, Left { orphans: recovered.orphans, clean_close: recovered.clean_close }));
         }
         let database = self.new_id();
@@ -406,9 +413,16 @@ impl Opening {
         DatabaseId(id)
     }
 
-    fn check_options(&self, stored: &[u8]) -> Result<()> {
-        let options = KeyspaceOptions::decode(stored)
+    /// Whether this build, with these operators, can work with `keyspace`.
+    fn check_keyspace(&self, keyspace: &KeyspaceState) -> Result<()> {
+        let options = KeyspaceOptions::decode(&keyspace.options)
             .map_err(|what| Error::corruption(self.dir.join(filename::CURRENT), 0, what))?;
+        if options.wants_missing_codec() {
+            return Err(Error::invalid(format!(
+                "keyspace {:?} is compressed with zstd, which this build lacks; build it with the feature `zstd`",
+                keyspace.name
+            )));
+        }
         match options.merge_operator {
             // Compactions need all of them. Where none run, a handle of the keyspace asks for its own.
             Some(name) if !self.options.read_only => self.operators.find(&name).map(drop),

@@ -109,8 +109,13 @@ impl Operators {
         for operator in built_in.into_iter().chain(own) {
             let name = contained(|| operator.name().to_string())
                 .map_err(|message| Error::CallbackPanicked { callback: "the merge operator", message })?;
-            if name.is_empty() || by_name.insert(name.clone(), operator).is_some() {
-                return Err(Error::invalid(format!("merge operator name {name:?} is empty or taken")));
+            if name.is_empty() {
+                return Err(Error::invalid("a merge operator's name is empty; have its `name` return one"));
+            }
+            if by_name.insert(name.clone(), operator).is_some() {
+                return Err(Error::invalid(format!(
+                    "merge operator {name:?} is built in, or registered twice; register it once, under another name"
+                )));
             }
         }
         Ok(Operators(by_name))

@@ -82,7 +82,7 @@ pub enum WhenStalled {
     WaitFor(Duration),
 }
 
-/// Settings of a database. Sizes are in bytes.
+/// Settings of a database. Sizes are in bytes. End a literal with `..DatabaseOptions::default()`: fields may be added.
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     /// Create the database if the directory holds none. Default: true.
@@ -127,7 +127,7 @@ pub struct DatabaseOptions {
     /// on the disk, should that be removed meanwhile.
     pub table_source: TableSource,
     /// Threads that compact. 1 … 64. Default: 1 (and one for flushes, which helps with large compactions while
-    /// no flush is due and somebody waits for them, and one for upkeep). Where these and the flush's are as many as there are
+    /// no flush is due and somebody waits for them, one that removes files, and one for upkeep). Where these and the flush's are as many as there are
     /// processors, or more, they keep off the one of a thread that writes on and on while no other works beside it (Linux).
     pub compaction_threads: usize,
     /// Level 0 is compacted when this many of its tables lie over one key and none has come for five
@@ -248,7 +248,8 @@ fn millis(time: Duration) -> u64 {
 /// The default of [`KeyspaceOptions::blob_bytes_min`].
 const BLOB_BYTES_MIN: u32 = 4096;
 
-/// Settings of a keyspace, stored when it is created and checked at every later open.
+/// Settings of a keyspace, stored when it is created and checked at every later open. End a literal with
+/// `..KeyspaceOptions::default()`: fields may be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Size at which a data block is cut, in bytes, before compression. 256 … 1 MiB. Default: 4096. Whole pages are best:
@@ -327,7 +328,24 @@ impl KeyspaceOptions {
         (self.blob_bytes_min > 0 && !compressed).then_some(self.blob_bytes_min)
     }
 
+    /// Refuse what is out of bounds, or wants what this build lacks.
     pub(crate) fn validate(&self) -> Result<()> {
+        if self.wants_missing_codec() {
+            return Err(Error::invalid(
+                "this build has no zstd; build esker with the feature `zstd`, or choose LZ4",
+            ));
+        }
+        self.check_bounds()
+    }
+
+    /// Whether a level is compressed with zstd, and this build lacks it.
+    pub(crate) fn wants_missing_codec(&self) -> bool {
+        let is_zstd = |compression: &Compression| matches!(compression, Compression::Zstd { .. });
+        !cfg!(feature = "zstd") && self.compression.iter().any(is_zstd)
+    }
+
+    /// Refuse what is out of bounds in every build.
+    fn check_bounds(&self) -> Result<()> {
         if self.blob_bytes_min != 0 && !(16..=1 << 30).contains(&self.blob_bytes_min) {
             return Err(Error::invalid(format!(
                 "option blob_bytes_min is {}, it must be 0, or 16 to 1073741824",
@@ -354,7 +372,11 @@ impl KeyspaceOptions {
             )));
         }
         for compression in &self.compression {
-            check_compression(*compression)?;
+            if let Compression::Zstd { level } = compression
+                && !(-7..=22).contains(level)
+            {
+                return Err(Error::invalid(format!("zstd level is {level}, it must be -7 to 22")));
+            }
         }
         Ok(())
     }
@@ -380,7 +402,7 @@ impl KeyspaceOptions {
         out
     }
 
-    /// The options that `stored` holds, or what is wrong with it.
+    /// The options that `stored` holds, whether or not this build has their codec; or what is wrong with it.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, String> {
         let mut d = Decoder::new(stored);
         let mut read = || -> Result<Self, esker_base::coding::DecodeError> {
@@ -420,7 +442,7 @@ impl KeyspaceOptions {
         };
         let options =
             read().map_err(|e| format!("its options' {} at byte {} cannot be read", e.what, e.at))?;
-        options.validate().map_err(|e| e.to_string())?;
+        options.check_bounds().map_err(|e| e.to_string())?;
         Ok(options)
     }
 
@@ -448,19 +470,6 @@ impl KeyspaceOptions {
     }
 }
 
-fn check_compression(compression: Compression) -> Result<()> {
-    match compression {
-        Compression::None | Compression::Lz4 => Ok(()),
-        Compression::Zstd { level } if cfg!(feature = "zstd") && (-7..=22).contains(&level) => Ok(()),
-        Compression::Zstd { level } if cfg!(feature = "zstd") => {
-            Err(Error::invalid(format!("zstd level is {level}, it must be -7 to 22")))
-        }
-        Compression::Zstd { .. } => Err(Error::invalid(
-            "this build has no zstd; build esker with the feature `zstd`, or choose LZ4",
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -478,5 +487,20 @@ mod tests {
         let small = DatabaseOptions { level_base_bytes: Some(1), ..DatabaseOptions::default() };
         let error = small.validate().expect_err("below a kibibyte").to_string();
         assert!(error.contains("level_base_bytes is 1"), "{error}");
+    }
+
+    /// What is stored reads the same in every build; what no build writes is damage.
+    #[test]
+    fn stored_codecs_read_whether_or_not_this_build_has_them() {
+        let of = |level| KeyspaceOptions::default().with_compression(Compression::Zstd { level });
+        let stored = of(3).encode();
+        assert_eq!(KeyspaceOptions::decode(&stored), Ok(of(3)));
+        let beyond = KeyspaceOptions::decode(&of(23).encode()).expect_err("no such level");
+        assert!(beyond.contains("zstd level is 23"), "{beyond}");
+        let mut unknown = stored;
+        let codec = unknown.iter().position(|byte| *byte == 2).expect("zstd's number");
+        unknown[codec] = 3;
+        let unknown = KeyspaceOptions::decode(&unknown).expect_err("no such codec");
+        assert!(unknown.contains("codec"), "{unknown}");
     }
 }

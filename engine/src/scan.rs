@@ -328,7 +328,10 @@ impl RowCursor {
         Ok(self.rows.valid())
     }
 
-    /// Step to the row before. Panics if the cursor stands on none.
+    /// Step to the row before. Errs as [`Keyspace::get`](crate::Keyspace::get) does.
+    ///
+    /// # Panics
+    /// If the cursor stands on none, unless a move before has failed: then it errs with that.
     #[inline]
     pub fn prev(&mut self) -> Result<bool> {
         self.rows.prev()?;

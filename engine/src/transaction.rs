@@ -316,7 +316,7 @@ impl Transaction {
         drop(self);
     }
 
-    /// The number of the last commit its snapshot sees.
+    /// The number of the last operation that its snapshot sees.
     pub fn snapshot_seqno(&self) -> SeqNo {
         self.pin.seqno()
     }

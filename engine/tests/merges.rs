@@ -120,6 +120,34 @@ fn a_chain_that_was_refused_for_a_moment_is_folded_later() {
     assert!(moody.1.load(Ordering::Relaxed) <= 32, "{}", moody.1.load(Ordering::Relaxed));
 }
 
+/// What is wrong with an operator's name is told before anything is opened.
+#[test]
+fn operators_are_refused_for_their_names() {
+    struct Named(&'static str);
+    impl esker::MergeOperator for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn fold(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Result<Vec<u8>, String> {
+            Ok(Vec::new())
+        }
+    }
+    let disk = MemFs::simulated();
+    for (names, part) in [
+        (&[""][..], "name is empty"),
+        (&["max"], "\"max\" is built in"),
+        (&["own", "own"], "\"own\" is built in, or registered twice"),
+    ] {
+        let mut builder = Database::builder(DIR).env(Simulation::on(disk.clone(), 1).env());
+        for name in names {
+            builder = builder.merge_operator(Arc::new(Named(name)));
+        }
+        let error = builder.open().expect_err("refused");
+        assert!(matches!(&error, Error::InvalidArgument { what } if what.contains(part)), "{error}");
+    }
+    assert_eq!(disk.trace_len(), 0, "it has changed the disk");
+}
+
 /// One keyspace's merge operator that is not registered keeps nobody from reading the others.
 #[test]
 fn a_database_is_read_without_a_merge_operator() {

@@ -109,7 +109,9 @@ pub enum Error {
         why: &'static str,
     },
     /// The layout needs what the store does not offer.
-    #[error("the layout {layout:?} needs {needs}, which the store {store:?} does not offer")]
+    #[error(
+        "the layout {layout:?} needs {needs}, which the store {store:?} does not offer; open it over another store, such as the engine's"
+    )]
     Unsupported {
         /// The layout.
         layout: &'static str,

@@ -29,6 +29,7 @@ use crate::limits::{FILE_NUMBER_END, KEYSPACE_ID_END, LEFT_AT_OPEN, SEQNO_END};
 use crate::manifest_file::ManifestFile;
 use crate::state::State;
 use crate::table_handle::TableFiles;
+use crate::version::Version;
 use crate::version_set::{FIRST_MANIFEST, VersionSet};
 
 #[cfg(test)]
@@ -63,15 +64,16 @@ pub struct Recovered {
 
 impl VersionSet {
     /// Open the database in `dir`, which is locked unless `read_only`. `context` says how tables are opened
-    /// once it is known which database this is.
+    /// once it is known which database this is. `accept` is shown what was read before anything is written.
     ///
     /// # Errors
     /// [`Error::NotADatabase`] if there is none; [`Error::MissingFile`] and [`Error::Corruption`]
-    /// naming the file; [`Error::FormatTooNew`]; [`Error::Io`].
+    /// naming the file; [`Error::FormatTooNew`]; [`Error::Io`]; what `accept` errs with.
     pub fn recover(
         fs: &Arc<dyn Fs>,
         dir: &Path,
         context: impl FnOnce(DatabaseId) -> TableContext,
+        accept: impl FnOnce(&Version) -> Result<()>,
         read_only: bool,
     ) -> Result<(VersionSet, Recovered)> {
         let directory = Directory::list(&**fs, dir)?;
@@ -89,6 +91,8 @@ impl VersionSet {
         replay.read(&**fs, &directory)?;
         check_files(dir, &replay.state, &directory)?;
         let last_seqno = replay.check_room()?;
+        let version = replay.state.publish();
+        accept(&version)?;
         let marks = replay.state.marks();
         let recovered = Recovered {
             database: current.database,
@@ -105,7 +109,8 @@ impl VersionSet {
         let above = directory.greatest.max(current.manifest.0);
         let first_free = replay.state.first_free_number().max(FileNumber(above + 1));
         let read = (current, replay.len);
-        let set = VersionSet::recovered(fs, dir, read, files, replay.state, first_free, read_only)?;
+        let state = (replay.state, version);
+        let set = VersionSet::recovered(fs, dir, read, files, state, first_free, read_only)?;
         Ok((set, recovered))
     }
 }

@@ -43,12 +43,12 @@ pub(crate) fn create(disk: &Disk) -> Result<VersionSet> {
 
 /// The database on `disk`, open for writing.
 pub(crate) fn recover(disk: &Disk) -> Result<(VersionSet, Recovered)> {
-    VersionSet::recover(&disk.fs(), dir(), |id| context(&disk.fs(), dir(), id), false)
+    VersionSet::recover(&disk.fs(), dir(), |id| context(&disk.fs(), dir(), id), |_| Ok(()), false)
 }
 
 /// The database on `disk`, open for reading only.
 pub(crate) fn recover_read_only(disk: &Disk) -> Result<(VersionSet, Recovered)> {
-    VersionSet::recover(&disk.fs(), dir(), |id| context(&disk.fs(), dir(), id), true)
+    VersionSet::recover(&disk.fs(), dir(), |id| context(&disk.fs(), dir(), id), |_| Ok(()), true)
 }
 
 /// A file as long as the table is said to be; its bytes are synced, its name is not.

@@ -204,11 +204,10 @@ impl VersionSet {
         dir: &Path,
         (current, len): (Current, u64),
         files: Arc<TableFiles>,
-        mut state: State,
+        (state, version): (State, Version),
         first_free: FileNumber,
         read_only: bool,
     ) -> Result<VersionSet> {
-        let version = state.publish();
         let (database, read) = (current.database, (current.manifest, len));
         if read_only {
             let set = VersionSet::new(fs, dir, database, files, version, first_free, None);

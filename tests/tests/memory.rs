@@ -109,7 +109,7 @@ fn nested_tables() -> Simulation {
         ledger: Arc::clone(&ledger),
         source: TableSource::Buffered,
     };
-    let (versions, _) = VersionSet::recover(&fs, dir, context, false).expect("whole");
+    let (versions, _) = VersionSet::recover(&fs, dir, context, |_| Ok(()), false).expect("whole");
     let tables = (0..NESTED).map(|n| {
         let number = versions.allocate();
         fs.create(&dir.join(FileName::Table(number).to_string()))

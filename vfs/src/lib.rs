@@ -92,7 +92,7 @@ impl std::fmt::Debug for Env {
 
 impl Env {
     /// The operating system's files and clock, and threads: one for flushes, `compaction_threads`
-    /// (at least 1) for compactions, one for upkeep. Errs if the threads cannot be started.
+    /// (at least 1) for compactions, one that removes files, one for upkeep. Errs if the threads cannot be started.
     pub fn os(compaction_threads: usize) -> Result<Env> {
         Ok(Env {
             fs: Arc::new(os::OsFs::new()),

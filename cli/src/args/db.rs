@@ -11,6 +11,9 @@ use crate::values::ValueFormat;
 ///
 /// Keys are given and shown as --key-format says, values as --value-format says. Reading changes
 /// nothing, not even by creating a file; the database must not be open elsewhere.
+///
+/// A program's own merge operators are unknown here: where a keyspace has one, the database's other
+/// keyspaces can be read, and nothing can be written.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct DbArgs {
     /// The database's directory.
@@ -40,6 +43,7 @@ Examples:
   esker db people put photo @olya.jpg
   esker db people get olya
   esker db people scan --prefix o --limit 10
+  esker db people checkpoint --into people-today
   esker db people put '(\"age\", 42)' olya --key-format tuple --keyspace by-age --create";
 
 /// An operation on a database.
@@ -59,7 +63,7 @@ pub enum DbAction {
         /// The value, up to 1 GiB; @FILE takes it from a file and - from standard input, byte for byte.
         #[arg(allow_hyphen_values = true)]
         value: String,
-        /// Create the keyspace if there is none.
+        /// Create the keyspace if there is none. The database must be there: create-keyspace makes one.
         #[arg(long)]
         create: bool,
     },
@@ -104,6 +108,16 @@ pub enum DbAction {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Copy the database, as it is now, into a new one. Nobody else may have it open.
+    ///
+    /// Its tables and blob files become hard links, or copies where there are none to be had (on another
+    /// filesystem). What is linked is shared: damage to a file is damage to both databases. A backup is a copy of the new
+    /// database on another device. (A program that has the database open makes one with Database::checkpoint.)
+    Checkpoint {
+        /// The new database's directory, which must not exist; what it lies in must.
+        #[arg(long, value_name = "NEW")]
+        into: PathBuf,
     },
     /// Copy what is readable of a damaged database into a new one. Exit code 4 if something was not.
     ///

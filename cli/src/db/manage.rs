@@ -4,10 +4,10 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use esker::{DatabaseMetrics, Durability, Error, KeyspaceOptions, limits};
+use esker::{DatabaseMetrics, Error, KeyspaceOptions, limits};
 use serde::Serialize;
 
-use super::{builder, close, keyspace, open_to_read, open_to_write, optional_key};
+use super::{builder, close, durably, keyspace, open_to_read, open_to_write, optional_key};
 use crate::args::db::{DbArgs, NewKeyspace};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(super) fn create_keyspace(args: &DbArgs, new: &NewKeyspace) -> Result<Exit, 
         blob_bytes_min: new.blob_bytes_min,
     };
     check_target(&args.dir)?;
-    let db = builder(&args.dir).durability(Durability::Sync).open()?;
+    let db = durably(&args.dir, builder(&args.dir))?;
     db.keyspace(&new.name, options)?;
     close(db)
 }
@@ -67,6 +67,19 @@ fn check_target(dir: &Path) -> Result<(), Failure> {
 pub(super) fn drop_keyspace(args: &DbArgs, name: &str) -> Result<Exit, Failure> {
     let db = open_to_write(&args.dir)?;
     db.drop_keyspace(name)?;
+    close(db)
+}
+
+/// The copy is flushed tables and nothing else, so the database is opened for writing.
+pub(super) fn checkpoint(args: &DbArgs, into: &Path) -> Result<Exit, Failure> {
+    // The engine refuses too, but once it is open, and an open writes.
+    if into.symlink_metadata().is_ok() {
+        let what =
+            format!("cannot make a checkpoint in {}: it exists; name a new directory", into.display());
+        return Err(Failure::usage(what));
+    }
+    let db = open_to_write(&args.dir)?;
+    db.checkpoint(into)?;
     close(db)
 }
 
@@ -108,6 +121,10 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    blobs: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_records: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
@@ -131,16 +148,25 @@ pub(super) fn verify(args: &DbArgs, json: bool, out: Out<'_>) -> Result<Exit, Fa
         }
     };
     if json {
-        let (tables, entries, bytes) =
-            (Some(verified.tables), Some(verified.entries), Some(verified.bytes));
-        output::json(out, &Report { ok: true, tables, entries, bytes, ..Report::default() })?;
+        let report = Report {
+            ok: true,
+            tables: Some(verified.tables),
+            entries: Some(verified.entries),
+            blobs: Some(verified.blobs),
+            log_records: Some(verified.log_records),
+            bytes: Some(verified.bytes),
+            ..Report::default()
+        };
+        output::json(out, &report)?;
         return Ok(Exit::Done);
     }
     say!(
         out,
-        "ok: manifest and logs, {} with {}, {}",
+        "ok: manifest, {}, {} with {}, {}, {}",
+        output::counted(verified.log_records, "log record"),
         output::counted(verified.tables, "table"),
         output::counted(verified.entries, "entry"),
+        output::counted(verified.blobs, "blob file"),
         output::bytes(verified.bytes)
     )?;
     Ok(Exit::Done)

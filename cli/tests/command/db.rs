@@ -1,6 +1,6 @@
 //! `esker db`: each action, as it works.
 
-use super::{Sandbox, json};
+use super::{Sandbox, esker, json};
 
 #[test]
 fn rows_are_put_got_scanned_and_deleted() {
@@ -145,7 +145,24 @@ fn a_database_with_an_unknown_merge_operator_is_shown_and_verified() {
     assert!(sandbox.db(&["stats"]).done().contains("own"));
     assert_eq!(sandbox.db(&["keyspaces"]).done(), "counters\ndefault\n");
     assert_eq!(sandbox.db(&["get", "olya"]).done(), "x\n");
-    sandbox.db(&["get", "x", "--keyspace", "counters"]).failed(2, &["own", "not registered"]);
+    let other = "others without such an operator can";
+    sandbox.db(&["get", "x", "--keyspace", "counters"]).failed(2, &["\"own\" is not registered", other]);
+    let new = sandbox.dir.path().join("new");
+    let writes: [&[&str]; 7] = [
+        &["put", "olya", "y"],
+        &["put", "olya", "y", "--create", "--keyspace", "more"],
+        &["delete", "olya"],
+        &["compact"],
+        &["checkpoint", "--into", new.to_str().expect("text")],
+        &["create-keyspace", "more"],
+        &["drop-keyspace", "counters"],
+    ];
+    let before = sandbox.files();
+    for write in writes {
+        let parts = ["\"own\", of keyspace \"counters\"", "can be read", "nothing can be written"];
+        sandbox.db(write).failed(2, &parts);
+        assert!(before == sandbox.files(), "{write:?} has changed the directory");
+    }
 }
 
 #[test]
@@ -173,6 +190,59 @@ fn verify_and_compact_tell_what_they_found() {
     let report = json(&sandbox.db(&["verify", "--json"]).done());
     // The older version of a is gone.
     assert_eq!((&report["ok"], &report["entries"]), (&true.into(), &2.into()));
+    assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
+    assert_eq!((&report["blobs"], &report["log_records"]), (&0.into(), &0.into()));
+}
+
+/// What lies in logs and blob files is read, and told, too.
+#[test]
+fn verify_counts_log_records_and_blob_files() {
+    let sandbox = Sandbox::with(&[("long", &"x".repeat(10_000))]);
+    let db = esker::Database::open(sandbox.path()).expect("open");
+    db.existing_keyspace("default").expect("there").put("in the log", "1").expect("put");
+    // As a kill leaves it, with a row in the log alone.
+    let killed = sandbox.dir.path().join("killed");
+    std::fs::create_dir(&killed).expect("it is ours");
+    for (path, bytes) in sandbox.files() {
+        std::fs::write(killed.join(path.file_name().expect("a name")), bytes).expect("it is ours");
+    }
+    db.close().expect("a clean close");
+    let verify = |more: &[&str]| {
+        let arguments = [&["db", killed.to_str().expect("text"), "verify"], more].concat();
+        esker(&arguments).done()
+    };
+    let verified = verify(&[]);
+    for part in ["1 log record,", "1 table with 1 entry", "1 blob file,"] {
+        assert!(verified.contains(part), "{part:?} is not in {verified}");
+    }
+    let report = json(&verify(&["--json"]));
+    assert_eq!((&report["blobs"], &report["log_records"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let sandbox = Sandbox::with(&[("a", "1"), ("b", "2")]);
+    let new = sandbox.dir.path().join("new");
+    let into = new.to_str().expect("text");
+    let copy = |arguments: &[&str]| esker(&[&["db", into], arguments].concat());
+    assert_eq!(sandbox.db(&["checkpoint", "--into", into]).done(), "");
+    sandbox.db(&["put", "a", "3"]).done();
+    copy(&["put", "b", "4"]).done();
+    assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
+    assert_eq!(copy(&["scan"]).done(), "a\t1\nb\t4\n");
+    assert!(copy(&["verify"]).done().starts_with("ok: "));
+
+    // What exists is left alone, whatever it is.
+    let before = sandbox.files();
+    sandbox.db(&["checkpoint", "--into", into]).failed(2, &[into, "exists"]);
+    assert!(before == sandbox.files(), "it has changed the directory");
+    assert_eq!(copy(&["get", "b"]).done(), "4\n");
+    let letter = sandbox.dir.path().join("letter");
+    std::fs::write(&letter, "dear").expect("it is ours");
+    sandbox.db(&["checkpoint", "--into", letter.to_str().expect("text")]).failed(2, &["letter", "exists"]);
+    assert_eq!(std::fs::read(letter).expect("it is there"), b"dear");
+    let nowhere = sandbox.dir.path().join("no").join("where");
+    sandbox.db(&["checkpoint", "--into", nowhere.to_str().expect("text")]).failed(1, &["where"]);
     assert_eq!(sandbox.db(&["scan"]).done(), "a\t3\nb\t2\n");
 }
 

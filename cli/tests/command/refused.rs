@@ -12,7 +12,8 @@ fn is_there(path: &Path) -> bool {
 #[test]
 fn no_action_but_create_keyspace_makes_a_database() {
     let sandbox = Sandbox::new();
-    let actions: [&[&str]; 10] = [
+    let new = sandbox.dir.path().join("new");
+    let actions: [&[&str]; 11] = [
         &["get", "a"],
         &["put", "a", "b"],
         &["put", "a", "b", "--create"],
@@ -21,12 +22,13 @@ fn no_action_but_create_keyspace_makes_a_database() {
         &["stats"],
         &["verify"],
         &["compact"],
+        &["checkpoint", "--into", new.to_str().expect("text")],
         &["keyspaces"],
         &["drop-keyspace", "default"],
     ];
     for action in actions {
         sandbox.db(action).failed(1, &["not an esker database", "create-keyspace"]);
-        assert!(!is_there(&sandbox.path()), "{action:?} made a directory");
+        assert!(!is_there(&sandbox.path()) && !is_there(&new), "{action:?} made a directory");
     }
     // An empty directory, and one with somebody's letters, stay as they are.
     std::fs::create_dir(sandbox.path()).expect("it is ours");

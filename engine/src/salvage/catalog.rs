@@ -209,12 +209,20 @@ impl Catalog {
     fn take(&mut self, told: Told, in_directory: &BTreeSet<FileNumber>, dir: &Path, report: &mut Salvaged) {
         self.names = told.names;
         for (id, (name, options)) in told.keyspaces {
-            let options = KeyspaceOptions::decode(&options).unwrap_or_else(|what| {
+            let mut options = KeyspaceOptions::decode(&options).unwrap_or_else(|what| {
                 let what =
                     format!("the options of keyspace {name} do not read ({what}): defaults were taken");
                 report.lose(dir, FileName::Current, what);
                 KeyspaceOptions::default()
             });
+            if options.wants_missing_codec() {
+                options.compression = KeyspaceOptions::default().compression;
+                let what = format!(
+                    "keyspace {name} is compressed with zstd, which this build lacks: the new one is not compressed, and rows in \
+                     such blocks are missing; to have them, build with the feature `zstd` and salvage again"
+                );
+                report.lose(dir, FileName::Current, what);
+            }
             self.keyspaces.insert(id, (name, options));
         }
         if self.is_complete {

@@ -114,7 +114,8 @@ pub(super) fn needed(files: &Files) -> Result<(BTreeMap<String, TableInfo>, File
         ledger: std::sync::Arc::clone(&ledger),
         source: TableSource::Buffered,
     };
-    let (set, _) = VersionSet::recover(&fs, Path::new(DIR), context, true).map_err(|e| e.to_string())?;
+    let (set, _) =
+        VersionSet::recover(&fs, Path::new(DIR), context, |_| Ok(()), true).map_err(|e| e.to_string())?;
     let version = set.current();
     let mut tables = BTreeMap::new();
     for keyspace in version.keyspaces() {

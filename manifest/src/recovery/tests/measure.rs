@@ -36,7 +36,7 @@ fn fill(fs: &Arc<dyn Fs>, dir: &Path) {
 
 fn open(fs: &Arc<dyn Fs>, dir: &Path, read_only: bool) -> Duration {
     let start = Instant::now();
-    let opened = VersionSet::recover(fs, dir, |id| context(fs, dir, id), read_only);
+    let opened = VersionSet::recover(fs, dir, |id| context(fs, dir, id), |_| Ok(()), read_only);
     let took = start.elapsed();
     let (set, _) = opened.expect("it opens");
     assert_eq!(set.current().table_count(), TABLES as usize);
