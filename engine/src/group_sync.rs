@@ -9,7 +9,8 @@
 //! all that.
 //!
 //! Locks: `state`, for a few instructions at a time, never across I/O. The first failed sync stops
-//! writes on this handle for good (a later Ok would prove nothing).
+//! writes on this handle for good (a later Ok would prove nothing). A panic in one, of a filesystem or clock that is
+//! not ours, is a failure like any other: those who wait for it must hear of it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use esker_wal::LogSyncer;
 
 use crate::health::Health;
 use crate::metrics::Histogram;
+use crate::operators::contained;
 
 /// A place in the logs: everything before `offset` of log `log`, and all of every older log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +49,8 @@ struct State {
     logs: Vec<OpenLog>,
     durable: LogPosition,
     syncing: bool,
+    /// The first sync that panicked. No log and no directory remembers that it failed, so none is synced again.
+    panicked: Option<Error>,
     /// How many came for the last sync or while it was under way.
     hoped: usize,
     /// How long that took.
@@ -90,7 +94,14 @@ impl From<Error> for SyncFailed {
 impl GroupSync {
     pub(crate) fn new(env: Env, dir: PathBuf, health: Arc<Health>) -> Self {
         let durable = LogPosition { log: FileNumber(0), offset: 0 };
-        let state = State { logs: Vec::new(), durable, syncing: false, hoped: 0, took: Duration::ZERO };
+        let state = State {
+            logs: Vec::new(),
+            durable,
+            syncing: false,
+            panicked: None,
+            hoped: 0,
+            took: Duration::ZERO,
+        };
         GroupSync {
             env,
             dir,
@@ -131,7 +142,7 @@ impl GroupSync {
     ///
     /// # Errors
     /// A sync that failed has stopped writes; whoever made it hears whether that was the first failure to do so. The log, or
-    /// the directory, that it failed for refuses every later one.
+    /// the directory, that it failed for refuses every later one; after a panic all are refused.
     pub(crate) fn wait(
         &self,
         position: LogPosition,
@@ -150,6 +161,9 @@ impl GroupSync {
                 if !even_if_stopped {
                     self.health.check()?;
                 }
+                if let Some(error) = &state.panicked {
+                    return Err(error.clone().into());
+                }
                 if !counted {
                     counted = true;
                     self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -162,17 +176,16 @@ impl GroupSync {
                 state.syncing = true;
                 (state.hoped, state.took / PATIENCE)
             };
-            self.wait_for_others(hoped, patience);
-            let began = self.env.clock.monotonic();
-            let served = self.waiting.swap(0, Ordering::Relaxed);
-            let outcome = self.sync_all(witness);
-            let took = self.env.clock.monotonic().saturating_sub(began);
+            let (mut served, mut took) = (0, Duration::ZERO);
+            let outcome = self.stop_if_it_fails(|| {
+                self.wait_for_others(hoped, patience);
+                let began = self.env.clock.monotonic();
+                served = self.waiting.swap(0, Ordering::Relaxed);
+                let outcome = self.sync_all(witness);
+                took = self.env.clock.monotonic().saturating_sub(began);
+                outcome
+            });
             self.times.record(took);
-            // Poisoned first: whoever finds nobody syncing must not try again and be told Ok.
-            let stopped_writes = match &outcome {
-                Err(error) if !planted::is(Planted::SyncTriedAgain) => self.health.poison(error),
-                _ => false,
-            };
             if planted::is(Planted::WokenEarly) {
                 self.synced.notify_all();
             }
@@ -185,9 +198,22 @@ impl GroupSync {
             if !planted::is(Planted::WokenEarly) {
                 self.synced.notify_all();
             }
-            outcome.map_err(|error| SyncFailed { error, stopped_writes })?;
+            outcome?;
             syncs += 1;
         }
+    }
+
+    /// Run `sync`; a failure stops writes before this returns: whoever finds nobody syncing must not try again and be told Ok.
+    fn stop_if_it_fails(&self, sync: impl FnOnce() -> Result<()>) -> Result<(), SyncFailed> {
+        let outcome = contained(sync).unwrap_or_else(|message| {
+            let error = Error::CallbackPanicked { callback: "a call within a sync of the log", message };
+            self.state.lock().panicked.get_or_insert_with(|| error.clone());
+            Err(error)
+        });
+        outcome.map_err(|error| {
+            let stopped_writes = !planted::is(Planted::SyncTriedAgain) && self.health.poison(&error);
+            SyncFailed { error, stopped_writes }
+        })
     }
 
     /// Wait until `hoped` have come, but not longer than `patience`.

@@ -1,7 +1,9 @@
 //! Syncs: timed ones go on, listeners hear of one that failed, and a checkpoint's name is synced wherever it is.
 #![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
@@ -123,6 +125,37 @@ fn what_does_not_fit_into_tables_at_the_end_is_synced() {
     drop((db, map));
     world.disk.set_capacity(None);
     assert_eq!(left(&world), [Some(b"1".to_vec()), Some(b"2".to_vec())]);
+}
+
+/// A filesystem that panics in a sync is one whose sync failed: who comes after hears of it. They waited for ever for a sync
+/// that nobody made any more.
+#[test]
+fn a_panic_in_a_sync_stops_writes() {
+    let (world, faults) = failing();
+    let options = DatabaseOptions { durability: Durability::Sync, ..DatabaseOptions::default() };
+    let env = world.env_over(Arc::new(faults.clone()));
+    let db = Database::builder(DIR).options(options).env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    let panics = AtomicBool::new(true);
+    faults.plan(Fault::when(move |call| {
+        let hit = call.operation == Operation::SyncData && panics.swap(false, Ordering::Relaxed);
+        assert!(!hit, "out of order");
+        false
+    }));
+    let (answer, answers) = mpsc::channel();
+    std::thread::spawn(move || {
+        let put = catch_unwind(AssertUnwindSafe(|| map.put("b", "2")));
+        answer.send((put, map.put("c", "3"))).expect("somebody waits");
+    });
+    let (put, next) = answers.recv_timeout(Duration::from_secs(20)).expect("they wait for nobody");
+    assert!(matches!(next, Err(Error::Poisoned { .. })), "{next:?}");
+    assert!(matches!(put, Ok(Err(Error::InDoubt { .. }))), "{put:?}");
+    assert!(db.persist().is_err());
+    // Nor is the log believed where a sync says Ok again.
+    let syncs = faults.count(Operation::SyncData);
+    assert!(db.close().is_err());
+    assert_eq!(faults.count(Operation::SyncData), syncs);
 }
 
 #[derive(Default)]
