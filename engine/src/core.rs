@@ -19,7 +19,9 @@
 //!   the backlog's and the jobs'; over `lock`, for a look whether the directory is still in place; and, where the new log's
 //!   number is the first that is not reserved, over the manifest's `committer`, with a sync. A scan only tries for it: a callback
 //!   within a commit may scan. (What reads cost is counted under a lock that is tried for, too.)
-//! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock.
+//! - `keyspace_changes` is held over `lock`, over `committer`, with its I/O, and over `current`'s install lock. To drop a keyspace, over
+//!   the commit lock as well, and that over the others and the syncs of the log: nothing is committed between what is
+//!   made durable and the drop.
 //! - The jobs' `looking` is held over their other locks and those of the snapshots and of what reads have paid, while a compaction is
 //!   picked.
 //! - A transaction that keeps losing holds the [`ConflictPriority`] over all that its closure does.
@@ -181,7 +183,7 @@ impl Core {
     }
 
     /// For whoever has stopped writes, once nobody waits for it any more: a listener may call back.
-    fn tell_that_writes_stopped(&self, cause: &Error) {
+    pub(crate) fn tell_that_writes_stopped(&self, cause: &Error) {
         self.progress.notify_all();
         self.emit(&Event::WritesStopped { error: cause.clone() });
     }
@@ -404,16 +406,19 @@ impl Core {
     }
 
     fn wait_for_sync(&self, position: LogPosition, even_if_stopped: bool) -> Result<()> {
-        let witness = |reached: LogPosition| {
-            let known = self.versions.current().marks().durable_log;
-            if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
-        };
+        let witness = |reached| self.witness_log(reached);
         let waited = self.group_sync.wait(position, &witness, even_if_stopped);
         let Err(failed) = waited else { return Ok(()) };
         if failed.stopped_writes {
             self.tell_that_writes_stopped(&failed.error);
         }
         Err(failed.error)
+    }
+
+    /// [`Core::witness`], unless the manifest knows the log, however far.
+    pub(crate) fn witness_log(&self, reached: LogPosition) -> Result<()> {
+        let known = self.versions.current().marks().durable_log;
+        if known.is_some_and(|(log, _)| log >= reached.log) { Ok(()) } else { self.witness(reached) }
     }
 
     /// Have the manifest know that the log of `position` is durable so far: should the log be gone at the next

@@ -13,12 +13,13 @@ use esker_manifest::Edit;
 
 use crate::batch::Batch;
 use crate::core::Core;
+use crate::group_sync::SyncFailed;
 use crate::health::closed;
 use crate::jobs::collect_garbage_now;
 use crate::keyspace::Keyspace;
 use crate::metrics::{BlobMetrics, DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
 use crate::open::DatabaseBuilder;
-use crate::options::KeyspaceOptions;
+use crate::options::{Durability, KeyspaceOptions};
 use crate::snapshot::Snapshot;
 
 #[cfg(test)]
@@ -183,14 +184,18 @@ impl Database {
     /// Drop the keyspace `name` and everything in it, in a time that does not depend on its size. Reads
     /// and writes through handles to it err from now on; scans under way go on. A new keyspace of the same name starts empty.
     ///
-    /// The drop is durable when this returns, in every mode, and so is everything acknowledged before:
-    /// what was copied elsewhere before its keyspace was dropped is not lost with the power. (So it takes a sync of the log
-    /// and one of the manifest; without a log, a flush.) Its files are removed in the background:
+    /// The drop is durable when this returns, in every mode, and so is everything that was acknowledged before it took effect:
+    /// what was copied elsewhere before its keyspace was dropped is not lost with the power. (So it takes syncs of the log
+    /// and of the manifest, for the last of which commits wait; without a log, a flush before and another if something was
+    /// written meanwhile.) With a log that holds at every moment; without one, a process that ends during the call may leave the
+    /// keyspace dropped and lose what was written meanwhile. Its files are removed in the background:
     /// [`wait_for_compactions`](Database::wait_for_compactions) returns when their space is there again.
     ///
     /// # Errors
     /// [`Error::NoSuchKeyspace`], [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], and what [`Database::persist`] errs
     /// with: nothing was dropped. From the commit of the manifest [`Error::Aborted`] (it is still there) or [`Error::InDoubt`].
+    /// Without a log, [`Error::Io`] and what else [`Database::flush`] errs with may also come from the second flush: then it was dropped,
+    /// and what was written during the call is in memory alone.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         let core = self.core();
         core.check_writable()?;
@@ -200,16 +205,28 @@ impl Database {
         };
         find()?;
         core.check_in_place()?;
-        // The manifest is ahead of the log: what came before the drop must not be lost without it.
+        // The manifest is ahead of the log: what came before the drop must not be lost without it. Most of it is made
+        // durable here, while others commit.
         core.persist()?;
-        // Listeners, who may call back, were told of that flush before the lock, and hear of a failure behind it.
+        // Listeners, who may call back, were told of that flush before the locks, and hear of a failure behind them.
         let dropped = {
             let _changing = core.keyspace_changes.lock();
-            find().and_then(|id| core.drop_keyspace(id))
+            let _no_commits = core.commits.lock();
+            find().map_err(SyncFailed::from).and_then(|id| core.drop_keyspace(id))
         };
-        dropped.inspect_err(|error| core.note_manifest_failure(error))?;
+        if let Err(SyncFailed { error, stopped_writes }) = dropped {
+            if stopped_writes {
+                core.tell_that_writes_stopped(&error);
+            }
+            core.note_manifest_failure(&error);
+            return Err(error);
+        }
         core.jobs.collect_garbage();
         core.note_progress();
+        if core.options.durability == Durability::NoLog {
+            // Under the commit lock nobody may wait for a flush: what was written since the first one is made durable now.
+            core.persist()?;
+        }
         Ok(())
     }
 
@@ -369,9 +386,11 @@ pub struct Verified {
 }
 
 impl Core {
-    /// Under the lock of keyspaces' changes.
-    fn drop_keyspace(&self, id: KeyspaceId) -> Result<()> {
+    /// Under the lock of keyspaces' changes and the commit lock: what was committed before is durable before the drop is, and
+    /// nobody commits what he has read from it after.
+    fn drop_keyspace(&self, id: KeyspaceId) -> Result<(), SyncFailed> {
         self.in_place()?;
+        self.group_sync.sync_now(&|reached| self.witness_log(reached))?;
         self.versions.commit(vec![Edit::DropKeyspace { id }])?;
         self.keyspace_dropped.store(true, Ordering::Release);
         self.current.install(|| self.versions.current(), None);

@@ -203,6 +203,13 @@ impl GroupSync {
         }
     }
 
+    /// Make everything in the logs durable now, beside whoever else does: for a caller that holds the commit lock, so that nothing
+    /// is written meanwhile, and must not wait for a turn. `witness` and errors as for [`GroupSync::wait`].
+    pub(crate) fn sync_now(&self, witness: &dyn Fn(LogPosition) -> Result<()>) -> Result<(), SyncFailed> {
+        self.health.check()?;
+        self.stop_if_it_fails(|| self.sync_all(witness))
+    }
+
     /// Run `sync`; a failure stops writes before this returns: whoever finds nobody syncing must not try again and be told Ok.
     fn stop_if_it_fails(&self, sync: impl FnOnce() -> Result<()>) -> Result<(), SyncFailed> {
         let outcome = contained(sync).unwrap_or_else(|message| {
@@ -231,7 +238,8 @@ impl GroupSync {
         }
     }
 
-    /// Sync every listed log, oldest first. Called by one thread at a time.
+    /// Sync every listed log, oldest first. By one thread at a time that waits for its turn, and one under the commit lock: a log's
+    /// and a directory's syncs take turns themselves, and what is published here only grows.
     fn sync_all(&self, witness: &dyn Fn(LogPosition) -> Result<()>) -> Result<()> {
         let logs: Vec<(FileNumber, LogSyncer, bool, bool)> = {
             let state = self.state.lock();

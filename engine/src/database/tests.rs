@@ -1,14 +1,23 @@
+#![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use esker_manifest::Edit;
 use esker_vfs::Env;
+use esker_vfs::clock::OsClock;
+use esker_vfs::fault::{Fault, FaultFs, Operation};
 use esker_vfs::fs::{Fs, read_all};
-use esker_vfs::mem::MemFs;
+use esker_vfs::mem::{MemFs, Policy};
+use esker_vfs::scheduler::threads::Threads;
 use esker_vfs::sim::Simulation;
 
-use crate::{Database, Error, KeyspaceOptions};
+use crate::core::Core;
+use crate::options::Durability;
+use crate::{Database, Error, Keyspace, KeyspaceOptions};
 
 const DIR: &str = "/db";
 
@@ -103,4 +112,96 @@ fn memory_for_memtables_goes_back_when_everything_has_settled() {
     assert!(held() > 30 << 20, "{} bytes are kept for the next memtable", held());
     db.wait_for_compactions().expect("settled");
     assert!(held() < 1 << 20, "{} bytes are kept for nobody", held());
+}
+
+/// A database on `fs` with threads, and its keyspaces `a`, which holds a row, and `b`, which is empty.
+fn two_keyspaces(fs: Arc<dyn Fs>, durability: Durability) -> (Database, Keyspace, Keyspace) {
+    let scheduler = Arc::new(Threads::new(1).expect("started"));
+    let env = Env { fs, clock: Arc::new(OsClock::new()), scheduler };
+    let db = Database::builder("/db").env(env).durability(durability).open().expect("opened");
+    let [a, b] = ["a", "b"].map(|name| db.keyspace(name, KeyspaceOptions::default()).expect("created"));
+    a.put("key", "value").expect("put");
+    (db, a, b)
+}
+
+/// Whether everything that was committed is durable.
+fn is_durable(core: &Core) -> bool {
+    let position = core.commits.lock().position();
+    match position {
+        Some(_) => core.group_sync.durable() >= position,
+        None => core.current.load_full().memtables().all(|memtable| memtable.memtable.is_empty()),
+    }
+}
+
+/// What is copied out of a keyspace that is about to be dropped, when everything before is durable by now, is not lost with
+/// the power while the drop is not: at no moment, or, without a log, once the drop has returned.
+#[test]
+fn a_drop_does_not_outlive_what_was_committed_before_it() {
+    for durability in [Durability::Os, Durability::Interval(Duration::from_hours(1)), Durability::NoLog] {
+        let disk = MemFs::simulated();
+        let (db, a, b) = two_keyspaces(Arc::new(disk.clone()), durability);
+        let core = Arc::clone(db.core());
+        let changing = core.keyspace_changes.lock();
+        let dropping = thread::spawn({
+            let db = db.clone();
+            move || db.drop_keyspace("a")
+        });
+        while !is_durable(&core) {
+            thread::yield_now();
+        }
+        db.transact(|tx| {
+            let value = tx.get(&a, "key")?.expect("it is not dropped yet");
+            tx.put(&b, "key", &value)
+        })
+        .expect("copied");
+        let copied = disk.trace_len();
+        drop(changing);
+        dropping.join().expect("no panic").expect("dropped");
+        let returned = disk.trace_len();
+        let is_logged = durability != Durability::NoLog;
+        let (first, policy) =
+            if is_logged { (copied, Policy::Strict) } else { (returned, Policy::Everything) };
+        for at in first..=returned {
+            let env = Simulation::on(disk.image_at(at, policy, 0), 1).env();
+            let db = Database::builder("/db").env(env).open().expect("opened");
+            let is_there = db.existing_keyspace("a").is_ok();
+            let copy = db.existing_keyspace("b").expect("there").get("key").expect("read");
+            assert!(is_there || copy.is_some(), "{durability:?}: lost in all places at {at} of {returned}");
+            assert!(at < returned || !is_there, "{durability:?}: the drop is not durable");
+        }
+    }
+}
+
+/// Whoever commits beside a drop comes before what it makes durable, or after it took effect.
+#[test]
+fn nothing_is_committed_while_a_drop_is_written() {
+    let faults = FaultFs::new(Arc::new(MemFs::new()));
+    // A put without a log calls no filesystem, which is locked while a fault is asked for.
+    let (db, _a, b) = two_keyspaces(Arc::new(faults.clone()), Durability::NoLog);
+    db.flush().expect("flushed");
+    let (begin, begun) = mpsc::channel();
+    let (put, is_put) = mpsc::channel();
+    let putting = thread::spawn({
+        let b = b.clone();
+        move || {
+            begun.recv().expect("the manifest is written");
+            b.put("key", "value").expect("put");
+            let _ = put.send(());
+        }
+    });
+    let meanwhile = Arc::new(OnceLock::new());
+    let (noted, is_put) = (Arc::clone(&meanwhile), Mutex::new(is_put));
+    faults.plan(Fault::when(move |call| {
+        let is_manifest = call.path.extension().is_some_and(|extension| extension == "manifest");
+        if call.operation == Operation::Write && is_manifest && noted.get().is_none() {
+            begin.send(()).expect("somebody waits");
+            let is_put = is_put.lock().expect("no panic").recv_timeout(Duration::from_millis(200)).is_ok();
+            noted.set(is_put).expect("once");
+        }
+        false
+    }));
+    db.drop_keyspace("a").expect("dropped");
+    putting.join().expect("no panic");
+    assert_eq!(meanwhile.get(), Some(&false));
+    assert!(b.contains("key").expect("read"));
 }
