@@ -43,7 +43,7 @@ impl Sweep {
 
     /// Walk through the rows of `range`, and tell what of it was found to be dead. Whether there is nothing more to find in it:
     /// not if the writer had what follows watched meanwhile, since when all of it counts as watched from then on. Left out, this
-    /// part would be a gap, and what was found before it forgotten.
+    /// part would be a gap, and each gap takes one of the few places that there are for ranges.
     fn walk(&self, core: &Arc<Core>, range: KeyRange) -> Result<bool> {
         let superversion = core.current.load_full();
         let read_seqno = superversion.read_seqno(&core.snapshots);

@@ -25,8 +25,9 @@ impl Rows {
         };
         let from = self.key.clone();
         self.cross(&core, keyspace, &from, forward)?;
-        let _too_late =
-            !core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.read_seqno);
+        // Too late or not, this walk is over: the next one begins later.
+        let _in_time =
+            core.dead_ranges.confirm(keyspace, &self.dead_since(&from, forward), self.sight.read_seqno);
         Ok(())
     }
 
