@@ -43,6 +43,7 @@ use esker_manifest::{Edit, Marks, VersionSet};
 use esker_sstable::TableContext;
 use esker_vfs::Env;
 use esker_vfs::fs::{FileLock, RangeWrites};
+use esker_vfs::scheduler::Lane;
 use esker_wal::preallocate::extent_bytes;
 use esker_wal::{LogIdentity, LogKind, LogWriter, Mapped, Predecessor};
 
@@ -164,6 +165,17 @@ impl Core {
     #[inline]
     pub(crate) fn breathe(&self) {
         self.env.scheduler.breathe();
+    }
+
+    /// Err where a step of one of `lanes` has called back, a listener in it say: what waits for the lane would wait for ever.
+    pub(crate) fn check_not_within(&self, lanes: &[Lane]) -> Result<()> {
+        if lanes.iter().any(|lane| self.env.scheduler.is_within(*lane)) {
+            return Err(Error::invalid(
+                "this call waits for a flush or a compaction, and was made by a listener that the same waits for; \
+                 make it on another thread, for which the listener does not wait",
+            ));
+        }
+        Ok(())
     }
 
     /// Tell every listener. A listener's panic is its own: it must not take the engine's job with it.
@@ -470,6 +482,7 @@ impl Core {
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
         self.check_process()?;
+        self.check_not_within(&[Lane::Flush])?;
         let _waiting = self.jobs.wait_for_flush();
         let (failures, _) = self.jobs.flush_failures();
         let waiting_for = self.seal(reason, None)?;

@@ -10,6 +10,7 @@ use esker_base::limits::{self, KEYSPACE_NAME_BYTES_MAX};
 use esker_base::sync::atomic::Ordering;
 use esker_base::{Error, KeyspaceId, Result};
 use esker_manifest::Edit;
+use esker_vfs::scheduler::Lane;
 
 use crate::batch::Batch;
 use crate::core::Core;
@@ -403,6 +404,7 @@ impl Core {
             return self.health.check_open();
         }
         self.check_process()?;
+        self.check_not_within(&[Lane::Flush, Lane::Compaction, Lane::Removal])?;
         let _settling = self.jobs.settle();
         self.spare.give_back();
         loop {

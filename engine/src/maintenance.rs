@@ -12,6 +12,7 @@ use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result, SeqNo};
 use esker_compaction::{RangeRequest, RangeStep, plan_range};
 use esker_manifest::{Version, write_checkpoint};
 use esker_vfs::fs::Fs;
+use esker_vfs::scheduler::Lane;
 use esker_wal::{LogIdentity, LogKind, LogReader, LogWriter};
 
 use crate::core::Core;
@@ -134,6 +135,7 @@ impl Core {
     /// See [`Keyspace::compact_range`](crate::Keyspace::compact_range).
     pub(crate) fn compact_range(self: &Arc<Self>, keyspace: KeyspaceId, bounds: &Bounds) -> Result<()> {
         self.check_writable()?;
+        self.check_not_within(&[Lane::Flush, Lane::Compaction, Lane::Removal])?;
         let _by_hand = self.by_hand()?;
         self.flush(SealReason::Asked)?;
         let settings = table_io::compaction_settings(&self.options);

@@ -22,6 +22,7 @@ use std::time::Duration;
 use esker_base::event::Event;
 use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Error, Result};
+use esker_vfs::scheduler::Lane;
 
 use crate::core::{Backlog, Core};
 use crate::options::{DatabaseOptions, WhenStalled};
@@ -90,6 +91,10 @@ impl Core {
                 Verdict::Stop(reason) => (reason, None),
             };
             let deadline = match self.options.when_stalled {
+                // A listener that flushes or compactions wait for.
+                _ if self.check_not_within(&[Lane::Flush, Lane::Compaction]).is_err() => {
+                    Some(Duration::ZERO)
+                }
                 WhenStalled::Wait => None,
                 WhenStalled::Fail => Some(Duration::ZERO),
                 WhenStalled::WaitFor(longest) => Some(longest),

@@ -1,13 +1,14 @@
 //! What listeners and callers are told.
+#![expect(clippy::disallowed_methods, reason = "tests bring their own threads")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use esker::event::Event;
 use esker::vfs::fault::{Call, Fault, FaultFs, Operation};
 use esker::vfs::mem::MemFs;
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions};
 
 /// A writer that waits for a slow flush hears that it was one.
 #[test]
@@ -44,6 +45,104 @@ fn a_stall_is_told_with_its_reason() {
     for (reason, waited) in told.iter() {
         assert!(*reason == "a flush" && *waited >= Duration::from_millis(100), "{reason} for {waited:?}");
     }
+}
+
+/// A listener that is told of a flush writes and closes, or lets go of the last handle: that flushes, which only the thread that
+/// it is on could do.
+#[test]
+fn a_listener_may_close() {
+    for (durability, drops) in
+        [Durability::Os, Durability::NoLog].into_iter().flat_map(|it| [(it, false), (it, true)])
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let last: Arc<Mutex<Option<(Database, Keyspace)>>> = Arc::default();
+        let (gone, is_gone) = mpsc::channel();
+        let (close, closed) = mpsc::channel();
+        let listener = {
+            let (last, is_gone) = (Arc::clone(&last), Mutex::new(is_gone));
+            move |event: &Event| {
+                let last = last.lock().unwrap().take_if(|_| matches!(event, Event::Flushed { .. }));
+                let Some((db, map)) = last else { return };
+                is_gone.lock().unwrap().recv_timeout(Duration::from_secs(20)).expect("it has flushed");
+                map.put("late", "value").unwrap();
+                drop(map);
+                let outcome = if drops {
+                    drop(db);
+                    None
+                } else {
+                    Some(db.close())
+                };
+                close.send(outcome).unwrap();
+            }
+        };
+        let builder = Database::builder(dir.path()).durability(durability);
+        let db = builder.listener(Arc::new(listener)).open().unwrap();
+        let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+        map.put("early", "value").unwrap();
+        *last.lock().unwrap() = Some((db.clone(), map));
+        let flushing = std::thread::spawn(move || {
+            db.flush().unwrap();
+            drop(db);
+            gone.send(()).unwrap();
+        });
+        let outcome = closed.recv_timeout(Duration::from_secs(20)).expect("it waits for itself");
+        assert!(matches!(outcome, None | Some(Err(Error::InvalidArgument { .. }))), "{outcome:?}");
+        flushing.join().unwrap();
+        let db = Database::open(dir.path()).unwrap();
+        let map = db.existing_keyspace("map").unwrap();
+        assert!(map.contains("early").unwrap());
+        let is_kept = map.contains("late").unwrap();
+        assert_eq!(is_kept, durability == Durability::Os, "{durability:?}, drops: {drops}");
+        db.verify().unwrap();
+    }
+}
+
+/// What would wait for the flush that waits for the listener errs, and goes on once the listener is back.
+#[test]
+fn a_listener_that_would_wait_for_itself_errs() {
+    let world = Simulation::new(1);
+    let held: Arc<Mutex<Option<(Database, Keyspace)>>> = Arc::default();
+    let errors: Arc<Mutex<Vec<Error>>> = Arc::default();
+    let listener = {
+        let (held, errors) = (Arc::clone(&held), Arc::clone(&errors));
+        move |event: &Event| {
+            let held = held.lock().unwrap().take_if(|_| matches!(event, Event::Flushed { .. }));
+            let Some((db, map)) = held else { return };
+            map.put("key", "from the listener").unwrap();
+            assert!(map.contains("key").unwrap());
+            let mut writes = (0..1000u32).map(|n| map.put(n.to_be_bytes(), vec![7; 10 << 10]));
+            let stalled = writes.find_map(Result::err).expect("nothing is flushed meanwhile");
+            assert!(matches!(stalled, Error::WouldStall { .. }), "{stalled}");
+            let waits = [
+                db.flush(),
+                db.wait_for_compactions(),
+                map.compact_range::<&[u8]>(..),
+                db.checkpoint("/copy"),
+            ];
+            errors.lock().unwrap().extend(waits.into_iter().filter_map(Result::err));
+        }
+    };
+    let options = DatabaseOptions {
+        sealed_memtables_max: 1,
+        memtable_bytes_max: 64 << 10,
+        ..DatabaseOptions::default()
+    };
+    let builder = Database::builder("/db").options(options).env(world.env());
+    let db = builder.listener(Arc::new(listener)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", "value").unwrap();
+    *held.lock().unwrap() = Some((db.clone(), map.clone()));
+    db.flush().unwrap();
+    let errors = std::mem::take(&mut *errors.lock().unwrap());
+    assert_eq!(errors.len(), 4, "{errors:?}");
+    assert!(errors.iter().all(|error| matches!(error, Error::InvalidArgument { .. })), "{errors:?}");
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    db.checkpoint("/copy").unwrap();
+    assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"from the listener"[..]));
+    assert_eq!(db.metrics().counters.listener_panics, 0);
+    db.close().unwrap();
 }
 
 /// What events and errors speak of by its number is found in the metrics.

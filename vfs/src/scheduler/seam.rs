@@ -49,8 +49,12 @@ pub trait Scheduler: Send + Sync {
     /// Wait until `event` is notified past the epoch `seen`, or until `timeout` has passed; whether it
     /// was notified. Step mode runs steps meanwhile.
     fn wait(&self, event: &EventCount, seen: u64, timeout: Option<Duration>) -> bool;
-    /// Finish the steps under way, drop all jobs, and return when none runs any more. Idempotent.
+    /// Finish the steps under way, drop all jobs, and return when none runs any more, but for those whose steps have called this.
+    /// Idempotent.
     fn stop(&self);
+    /// Whether a step of `lane` calls this: then it must not wait for that lane, which would wait for it. Step mode cannot tell
+    /// threads apart: there it is whether such a step is under way.
+    fn is_within(&self, lane: Lane) -> bool;
     /// How many jobs of `lane` may make progress at the same time.
     fn width(&self, lane: Lane) -> usize;
     /// How many threads, callers' and those of lanes, can run at the same moment.

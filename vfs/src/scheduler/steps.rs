@@ -328,6 +328,10 @@ impl Scheduler for Steps {
         idle.into_iter().filter_map(|slot| slot.job).for_each(discard);
     }
 
+    fn is_within(&self, lane: Lane) -> bool {
+        self.state.lock().stepping(lane) > 0
+    }
+
     fn width(&self, lane: Lane) -> usize {
         match lane {
             Lane::Compaction => self.compaction_width,

@@ -1,7 +1,7 @@
 //! What both schedulers promise, on both.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use esker_base::event_count::EventCount;
@@ -227,6 +227,41 @@ fn a_step_may_stop_the_scheduler_it_runs_on() {
         assert!(scheduler.wait(&rig.event, seen, None), "the job is dropped all the same");
         scheduler.stop();
     });
+}
+
+/// Two steps stop the scheduler while a third goes on: they wait for that one, and not for each other.
+#[test]
+fn a_step_that_stops_the_scheduler_waits_for_the_others() {
+    let scheduler: Arc<dyn Scheduler> = Arc::new(Threads::new(1).expect("threads start"));
+    let rig = Rig::default();
+    let (all_there, is_done) = (Arc::new(Barrier::new(3)), Arc::new(AtomicBool::new(false)));
+    let (seen, found) = (rig.event.epoch(), Arc::new(Mutex::new(Vec::new())));
+    for lane in [Lane::Flush, Lane::Upkeep] {
+        let (inner, all_there) = (Arc::clone(&scheduler), Arc::clone(&all_there));
+        let (is_done, found) = (Arc::clone(&is_done), Arc::clone(&found));
+        let stop = move || {
+            all_there.wait();
+            inner.stop();
+            found.lock().push(is_done.load(Ordering::SeqCst));
+            Progress::More
+        };
+        scheduler.spawn(lane, rig.job("stops", stop));
+    }
+    let going_on = move || {
+        all_there.wait();
+        let never = EventCount::new();
+        never.wait_for(never.epoch(), Duration::from_millis(100));
+        is_done.store(true, Ordering::SeqCst);
+        Progress::More
+    };
+    scheduler.spawn(Lane::Compaction, rig.job("goes on", going_on));
+    let mut now = rig.event.epoch();
+    while now < seen + 3 {
+        assert!(scheduler.wait(&rig.event, now, Some(Duration::from_secs(20))), "they wait for each other");
+        now = rig.event.epoch();
+    }
+    assert_eq!(*found.lock(), [true, true]);
+    scheduler.stop();
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub struct Threads {
     removal: Arc<Queue>,
     upkeep: Arc<Queue>,
     workers: Mutex<Vec<JoinHandle<()>>>,
-    worker_ids: Vec<ThreadId>,
+    worker_ids: Vec<(ThreadId, Lane)>,
     compaction_width: usize,
     processors: usize,
     load: Mutex<Load>,
@@ -59,6 +59,9 @@ struct State {
     timers_made: u64,
     stopping: bool,
     workers: usize,
+    /// Those workers that stop the scheduler from within a step: they wait for all others, and nobody for their steps but who
+    /// joins them.
+    stop_from_within: Vec<ThreadId>,
 }
 
 impl Threads {
@@ -116,7 +119,7 @@ impl Threads {
         match handle {
             Ok(handle) => {
                 process::worker_began();
-                self.worker_ids.push(handle.thread().id());
+                self.worker_ids.push((handle.thread().id(), lane));
                 self.workers.get_mut().push(handle);
                 Ok(())
             }
@@ -134,6 +137,12 @@ impl Threads {
             Lane::Removal => &self.removal,
             Lane::Upkeep => &self.upkeep,
         }
+    }
+
+    /// The lane that the calling thread works for.
+    fn own_lane(&self) -> Option<Lane> {
+        let mine = thread::current().id();
+        self.worker_ids.iter().find(|(worker, _)| *worker == mine).map(|(_, lane)| *lane)
     }
 
     fn queues(&self) -> [&Arc<Queue>; 4] {
@@ -170,7 +179,11 @@ fn work(queue: &Queue, own_processor: &OwnProcessor) {
         discard(job);
     }
     own_processor.end_worker();
-    queue.state.lock().workers -= 1;
+    let mut state = queue.state.lock();
+    state.workers -= 1;
+    let mine = thread::current().id();
+    state.stop_from_within.retain(|worker| *worker != mine);
+    drop(state);
     queue.ended.notify_all();
 }
 
@@ -233,8 +246,8 @@ impl Scheduler for Threads {
         true
     }
 
-    /// Called from a job's step, this does not wait for the steps under way: one of them is the
-    /// caller.
+    /// Called from a job's step, this waits for the others' steps: whoever lets go of a directory then must have nobody write
+    /// to it any more.
     ///
     /// In a forked child there is nobody to stop, and locks may be held by threads that are not there.
     fn stop(&self) {
@@ -245,17 +258,28 @@ impl Scheduler for Threads {
             queue.state.lock().stopping = true;
             queue.work.notify_all();
         }
-        if self.worker_ids.contains(&thread::current().id()) {
-            return;
+        let own = self.own_lane();
+        if let Some(lane) = own {
+            let mine = thread::current().id();
+            let queue = self.queue(lane);
+            let mut state = queue.state.lock();
+            if !state.stop_from_within.contains(&mine) {
+                state.stop_from_within.push(mine);
+            }
+            drop(state);
+            queue.ended.notify_all();
         }
         for queue in self.queues() {
             let mut state = queue.state.lock();
-            while state.workers > 0 {
+            while state.workers > state.stop_from_within.len() {
                 queue.ended.wait(&mut state);
             }
             let jobs = (std::mem::take(&mut state.ready), std::mem::take(&mut state.timers));
             drop(state);
             jobs.0.into_iter().chain(jobs.1.into_values()).for_each(discard);
+        }
+        if own.is_some() {
+            return;
         }
         let workers = std::mem::take(&mut *self.workers.lock());
         for worker in workers {
@@ -263,6 +287,10 @@ impl Scheduler for Threads {
             let _ = worker.join();
             process::worker_ended();
         }
+    }
+
+    fn is_within(&self, lane: Lane) -> bool {
+        self.own_lane() == Some(lane)
     }
 
     fn width(&self, lane: Lane) -> usize {

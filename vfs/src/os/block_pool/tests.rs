@@ -108,6 +108,10 @@ impl Scheduler for Busy {
         self.0.stop();
     }
 
+    fn is_within(&self, lane: Lane) -> bool {
+        self.0.is_within(lane)
+    }
+
     fn width(&self, lane: Lane) -> usize {
         self.0.width(lane)
     }
