@@ -232,6 +232,7 @@ impl<C: Cursor> MergeRun<C> {
     pub fn finish_parts(mut runs: Vec<Self>) -> Result<RunOutput> {
         assert!(runs.iter().all(|run| run.phase == Phase::Done), "a run is finished before it is done");
         MergeRun::prove(&runs)?;
+        MergeRun::check_reach(&runs)?;
         let mut all = RunOutput::default();
         for run in &mut runs {
             let totals = std::mem::take(&mut run.totals);
@@ -259,6 +260,28 @@ impl<C: Cursor> MergeRun<C> {
                     first.wrong(source, "it does not hold the entries that its description promises")
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Whether what `runs` wrote lies where the tables' descriptions promise: in ascending order, and with no key and no number
+    /// that no description has. The tree has room for nothing else.
+    fn check_reach(runs: &[Self]) -> Result<()> {
+        let Some(first) = runs.first() else { return Ok(()) };
+        let sources = || first.promised.iter().flatten();
+        let bounds = sources().map(|table| table.bounds.clone()).reduce(|all, one| all.union(&one));
+        // A memtable promises nothing: its rows came through the engine.
+        let Some(bounds) = bounds else { return Ok(()) };
+        let newest = sources().map(|table| table.largest_seqno).max();
+        let mut last: Option<&TableMeta> = None;
+        for table in runs.iter().flat_map(|run| run.outputs.finished()) {
+            let reaches_out = bounds.union(&table.bounds) != bounds || Some(table.largest_seqno) > newest;
+            if reaches_out || last.is_some_and(|last| !last.bounds.ends_before(&table.bounds.smallest)) {
+                let at = first.promised.iter().position(|tables| !tables.is_empty()).unwrap_or(0);
+                let what = "it, or another that is merged with it, has keys or numbers beyond those of its description";
+                return Err(first.wrong(at, what));
+            }
+            last = Some(table);
         }
         Ok(())
     }

@@ -251,11 +251,10 @@ impl Core {
             state.events.extend(self.stop_writes_quietly(&error));
             return Err(error);
         }
-        if state.log.is_some()
-            && let Err(error) = self.in_place()
-        {
+        if let Err(error) = self.in_place() {
             if matches!(error, Error::Poisoned { .. }) {
-                // A log that is made in another directory would be missed where the database is.
+                // A log that is made in another directory would be missed where the database is. And numbers may take a commit of
+                // the manifest.
                 state.events.extend(self.stop_writes_quietly(&error));
             }
             return Err(error);
@@ -482,7 +481,6 @@ impl Core {
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
         self.check_process()?;
-        self.check_not_within(&[Lane::Flush])?;
         let _waiting = self.jobs.wait_for_flush();
         let (failures, _) = self.jobs.flush_failures();
         let waiting_for = self.seal(reason, None)?;
@@ -492,6 +490,8 @@ impl Core {
                 return Ok(());
             }
             self.health.check()?;
+            self.jobs.check_open()?;
+            self.check_not_within(&[Lane::Flush])?;
             if let (number, Some(error)) = self.jobs.flush_failures()
                 && number > failures
                 && (reason != SealReason::Closing || error.is_no_space() || error.is_no_descriptors())

@@ -63,6 +63,10 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if self.core.health.forked().is_some() {
+            // Nor does a child free anything: a thread that is not there may hold the locks that this takes.
+            std::mem::forget(Arc::clone(&self.core));
+        }
         // Whoever wants to know calls `close`.
         let _ = self.core.close();
     }
@@ -371,6 +375,16 @@ impl Database {
     }
 }
 
+/// Lets go of the database's lock, also where closing panics: others wait for that.
+struct Unlock<'a>(&'a Core);
+
+impl Drop for Unlock<'_> {
+    fn drop(&mut self) {
+        *self.0.lock.lock() = None;
+        self.0.progress.notify_all();
+    }
+}
+
 /// What [`Database::verify`] has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
@@ -404,12 +418,13 @@ impl Core {
             return self.health.check_open();
         }
         self.check_process()?;
-        self.check_not_within(&[Lane::Flush, Lane::Compaction, Lane::Removal])?;
+        self.check_not_within(&[Lane::Flush, Lane::Compaction])?;
         let _settling = self.jobs.settle();
         self.spare.give_back();
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;
+            self.jobs.check_open()?;
             // What flushes leave meanwhile, unless somebody goes on writing.
             self.spare.rest();
             self.jobs.start_compactions();
@@ -424,6 +439,7 @@ impl Core {
 
     pub(crate) fn close(&self) -> Result<()> {
         if self.health.check_open().is_err() {
+            self.wait_until_unlocked();
             return Ok(());
         }
         if let Some(error) = self.health.forked() {
@@ -436,18 +452,35 @@ impl Core {
             self.flushed_to_close.store(true, Ordering::Release);
         }
         self.jobs.close();
+        self.progress.notify_all();
         self.env.scheduler.stop();
         self.health.close();
+        let unlock = Unlock(self);
         self.progress.notify_all();
         self.wait_for_hands();
         // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
         self.versions.close(self.health.check().err().unwrap_or_else(closed));
         collect_garbage_now(self);
-        *self.lock.lock() = None;
-        self.progress.notify_all();
+        drop(unlock);
         // Two may close at the same time, and the one that is ahead closes what the other still wants to write
         // to. Nothing was taken since that began: what one of them has flushed is all there is.
         if self.flushed_to_close.load(Ordering::Acquire) { Ok(()) } else { outcome }
+    }
+
+    /// Return when the call that closes has let go of the lock, for whoever closes a second time and opens then; but not where that
+    /// call waits for this thread.
+    fn wait_until_unlocked(&self) {
+        let is_waited_for = self.check_not_within(&Lane::ALL).is_err() || self.jobs.works_by_hand();
+        if is_waited_for || self.health.forked().is_some() {
+            return;
+        }
+        loop {
+            let seen = self.progress.epoch();
+            if self.lock.lock().is_none() {
+                return;
+            }
+            self.progress.wait(seen);
+        }
     }
 
     fn flush_and_mark(&self) -> Result<()> {

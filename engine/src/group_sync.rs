@@ -207,7 +207,10 @@ impl GroupSync {
     /// is written meanwhile, and must not wait for a turn. `witness` and errors as for [`GroupSync::wait`].
     pub(crate) fn sync_now(&self, witness: &dyn Fn(LogPosition) -> Result<()>) -> Result<(), SyncFailed> {
         self.health.check()?;
-        self.stop_if_it_fails(|| self.sync_all(witness))
+        let began = self.env.clock.monotonic();
+        let outcome = self.stop_if_it_fails(|| self.sync_all(witness));
+        self.times.record(self.env.clock.monotonic().saturating_sub(began));
+        outcome
     }
 
     /// Run `sync`; a failure stops writes before this returns: whoever finds nobody syncing must not try again and be told Ok.

@@ -118,8 +118,9 @@ impl Core {
     /// Err, and stop writes, if the directory or its lock file is not where this handle has locked it any more
     /// (it was moved or replaced), or if this is a forked child: what is there now is not ours to change.
     /// Asked before each commit of the manifest, and before each table, blob file and log is made. That the
-    /// directory is replaced between the answer and the call that makes a file is not seen: the new one then has a file more,
-    /// and loses none, for files are made only where none is.
+    /// directory is replaced between the answer and the call that follows is not seen. The new one then has a file more, and loses
+    /// none where files are made, since that is done only where none is; but a log that is to be written over is found by its name, and so is
+    /// what a manifest that is written anew replaces.
     pub(crate) fn check_in_place(&self) -> Result<()> {
         self.in_place().inspect_err(|error| {
             if matches!(error, Error::Poisoned { .. }) {

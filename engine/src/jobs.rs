@@ -219,9 +219,14 @@ impl Jobs {
         core.env.scheduler.spawn(Lane::Upkeep, Box::new(sweep::Sweep::new(&core, deleted)));
     }
 
-    /// No job starts from now on.
+    /// No job starts from now on; nobody need wait for one.
     pub(crate) fn close(&self) {
         self.state.lock().closing = true;
+    }
+
+    /// Err once jobs are closed: for whoever waits for one. Also a listener may, which the scheduler's stop waits for.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.state.lock().closing { Err(closed()) } else { Ok(()) }
     }
 
     /// From now until the guard is dropped, level 0 is compacted as if no flush were to come.
@@ -246,6 +251,11 @@ impl Jobs {
     pub(crate) fn idle(&self) -> bool {
         let state = self.state.lock();
         !state.flushing && state.compacting == 0 && state.waste.is_gone() && state.no_other_hands()
+    }
+
+    /// Whether the calling thread works by hand.
+    pub(crate) fn works_by_hand(&self) -> bool {
+        self.state.lock().by_hand.contains(&thread::current().id())
     }
 
     /// How many times a flush has failed, and why the last one did, if none has succeeded since.

@@ -12,7 +12,6 @@ use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result, SeqNo};
 use esker_compaction::{RangeRequest, RangeStep, plan_range};
 use esker_manifest::{Version, write_checkpoint};
 use esker_vfs::fs::Fs;
-use esker_vfs::scheduler::Lane;
 use esker_wal::{LogIdentity, LogKind, LogReader, LogWriter};
 
 use crate::core::Core;
@@ -135,7 +134,6 @@ impl Core {
     /// See [`Keyspace::compact_range`](crate::Keyspace::compact_range).
     pub(crate) fn compact_range(self: &Arc<Self>, keyspace: KeyspaceId, bounds: &Bounds) -> Result<()> {
         self.check_writable()?;
-        self.check_not_within(&[Lane::Flush, Lane::Compaction, Lane::Removal])?;
         let _by_hand = self.by_hand()?;
         self.flush(SealReason::Asked)?;
         let settings = table_io::compaction_settings(&self.options);
@@ -150,11 +148,13 @@ impl Core {
         };
         let upto = self.current.load_full().read_seqno(&self.snapshots);
         let oldest = self.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
+        self.check_in_place()?;
         let (before, again) = (self.versions.allocate(), FileNumber(0));
         let mut request = RangeRequest { start, end, before, again, oldest, upto };
         loop {
             let seen = self.progress.epoch();
             self.health.check()?;
+            self.jobs.check_open()?;
             let (step, claim) = {
                 // The claims first, the version second, as whoever picks has to.
                 let mut busy = self.jobs.busy();
@@ -175,6 +175,7 @@ impl Core {
                     }
                 }
                 (RangeStep::Done, _) if request.again == FileNumber(0) => {
+                    self.check_in_place()?;
                     request.again = self.versions.allocate();
                 }
                 (RangeStep::Done, _) => return self.wait_for_removal(),

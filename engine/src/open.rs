@@ -201,12 +201,16 @@ impl DatabaseBuilder {
     /// returns; by several threads at a time, so that events of different jobs come in no order. A panic is contained, and counted
     /// as `listener_panics` in the [metrics](crate::Database::metrics).
     ///
-    /// It may read and write. What would wait for the work that waits for the listener errs instead: on the thread that flushes,
-    /// [`flush`](crate::Database::flush) and what begins with one, there and where tables are merged,
-    /// [`wait_for_compactions`](crate::Database::wait_for_compactions) and [`compact_range`](crate::Keyspace::compact_range), with
-    /// [`Error::InvalidArgument`], and a write where it would stop, with [`Error::WouldStall`]. It may also close the database, or let go of its
-    /// last handle: on the thread that flushes that leaves to the log what is in memory, and without a log
-    /// ([`Durability::NoLog`](crate::Durability::NoLog)) loses it. Another thread that closes waits until listeners return.
+    /// It may read and write. On the engine's threads, what would wait for the work that waits for the listener errs instead:
+    ///
+    /// - where the memtable is flushed, [`flush`](crate::Database::flush) and what begins with one, and
+    ///   [`wait_for_compactions`](crate::Database::wait_for_compactions), with [`Error::InvalidArgument`];
+    /// - where tables are merged, [`wait_for_compactions`](crate::Database::wait_for_compactions), with [`Error::InvalidArgument`];
+    /// - on all of them a write that would have to stop, with [`Error::WouldStall`].
+    ///
+    /// It may also close the database, or let go of its last handle: where the memtable is flushed, that leaves to the log what is in
+    /// memory, and without a log ([`Durability::NoLog`](crate::Durability::NoLog)) loses it. Another thread that closes waits until
+    /// listeners return.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -76,8 +76,8 @@ pub enum LogWrites {
 pub enum WhenStalled {
     /// Wait as long as it takes: on a full disk until there is space. The default.
     Wait,
-    /// Fail with [`Error::WouldStall`] instead. So do, whatever this says, [listeners](crate::DatabaseBuilder::listener) that a flush or
-    /// a compaction waits for.
+    /// Fail with [`Error::WouldStall`] instead. So do, whatever this says, [listeners](crate::DatabaseBuilder::listener) on the
+    /// engine's own threads.
     Fail,
     /// Stop for up to this long, then fail with [`Error::WouldStall`].
     WaitFor(Duration),

@@ -91,10 +91,8 @@ impl Core {
                 Verdict::Stop(reason) => (reason, None),
             };
             let deadline = match self.options.when_stalled {
-                // A listener that flushes or compactions wait for.
-                _ if self.check_not_within(&[Lane::Flush, Lane::Compaction]).is_err() => {
-                    Some(Duration::ZERO)
-                }
+                // A listener on a thread that writers wait for, or that whoever closes waits for.
+                _ if self.check_not_within(&Lane::ALL).is_err() => Some(Duration::ZERO),
                 WhenStalled::Wait => None,
                 WhenStalled::Fail => Some(Duration::ZERO),
                 WhenStalled::WaitFor(longest) => Some(longest),
@@ -137,7 +135,9 @@ impl Core {
 /// What writers have to wait for, if they do.
 #[inline]
 fn stop(options: &DatabaseOptions, backlog: Backlog) -> Option<&'static str> {
-    if backlog.sealed >= options.sealed_memtables_max && backlog.active_full {
+    let most = options.sealed_memtables_max;
+    // Whoever asks for flushes may seal more than writers do.
+    if backlog.sealed > most || backlog.sealed == most && backlog.active_full {
         Some(FLUSH)
     } else if backlog.l0_depth >= options.l0_tables_stop {
         Some(COMPACTION)

@@ -134,21 +134,27 @@ impl Scan {
         if self.finished {
             return None;
         }
-        match self.step(forward) {
-            Ok(true) => {
-                let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
-                let value: &[u8] = rows.filter(|_| !self.keys_only).map_or(&[], Rows::value);
-                rows.map(|rows| Ok((Bytes::copy_from_slice(rows.key()), crate::get::owned(value)?)))
-            }
-            Ok(false) => {
-                self.finished = true;
-                None
-            }
-            Err(error) => {
-                self.finished = true;
-                Some(Err(error))
-            }
-        }
+        let row = self.step(forward).and_then(|stands| if stands { self.row(forward) } else { Ok(None) });
+        self.finished = !matches!(row, Ok(Some(_)));
+        row.transpose()
+    }
+
+    /// A copy of the row that an end stands on.
+    fn row(&self, forward: bool) -> Result<Option<(Key, Value)>> {
+        let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
+        let Some(rows) = rows else { return Ok(None) };
+        let value = if self.keys_only { &[] } else { rows.value() };
+        Ok(Some((Bytes::copy_from_slice(rows.key()), crate::get::owned(value)?)))
+    }
+
+    /// Whether there is nothing more to come.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Give out nothing more.
+    pub(crate) fn finish(&mut self) {
+        self.finished = true;
     }
 }
 

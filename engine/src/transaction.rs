@@ -391,6 +391,22 @@ impl Transaction {
 /// Rows read by a transaction. What has been read so far, and no more, counts as read: from the range's
 /// start to the last row yielded from the front, and likewise from the back; all of it once the scan
 /// is exhausted.
+///
+/// A scan ends with its transaction: once that is committed, with writes, the next step errs with [`Error::InvalidArgument`], since what it
+/// would read nobody checks.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = esker::Database::open(dir.path())?;
+/// let map = db.keyspace("map", esker::KeyspaceOptions::default())?;
+/// map.put("a", "1")?;
+/// let mut transaction = db.begin()?;
+/// let mut scan = transaction.iter(&map);
+/// transaction.put(&map, "b", "2")?;
+/// transaction.commit()?;
+/// assert!(matches!(scan.next(), Some(Err(esker::Error::InvalidArgument { .. }))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct TransactionScan {
     scan: Scan,
     reads: Arc<ReadSet>,
@@ -424,18 +440,30 @@ impl TransactionScan {
         self
     }
 
-    fn saw(&mut self, forward: bool, row: Option<&Result<(Key, Value)>>) {
-        match row {
+    /// The next row of the scan from the front, or from the back, noted as read.
+    fn step(&mut self, forward: bool) -> Option<Result<(Key, Value)>> {
+        if self.scan.is_finished() {
+            return None;
+        }
+        let row = if forward { self.scan.next() } else { self.scan.next_back() };
+        let noted = match &row {
             Some(Ok((key, _))) => {
                 let read = if forward {
                     &self.front
                 } else {
                     self.back.get_or_insert_with(|| ScanRead::begin(&self.reads, self.keyspace))
                 };
-                read.read_to(&self.bounds, forward, key);
+                read.read_to(&self.bounds, forward, key)
             }
             // Exhausted, or failed: count all of it.
             Some(Err(_)) | None => self.front.read_whole(&self.bounds),
+        };
+        match noted {
+            Ok(()) => row,
+            Err(error) => {
+                self.scan.finish();
+                Some(Err(error))
+            }
         }
     }
 }
@@ -443,9 +471,7 @@ impl TransactionScan {
 impl Iterator for TransactionScan {
     type Item = Result<(Key, Value)>;
     fn next(&mut self) -> Option<Self::Item> {
-        let row = self.scan.next();
-        self.saw(true, row.as_ref());
-        row
+        self.step(true)
     }
 }
 
@@ -453,9 +479,7 @@ impl std::iter::FusedIterator for TransactionScan {}
 
 impl DoubleEndedIterator for TransactionScan {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let row = self.scan.next_back();
-        self.saw(false, row.as_ref());
-        row
+        self.step(false)
     }
 }
 

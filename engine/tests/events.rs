@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use esker::event::Event;
+use esker::vfs::Env;
 use esker::vfs::fault::{Call, Fault, FaultFs, Operation};
 use esker::vfs::mem::MemFs;
 use esker::vfs::sim::Simulation;
@@ -143,6 +144,81 @@ fn a_listener_that_would_wait_for_itself_errs() {
     assert_eq!(map.get("key").unwrap().as_deref(), Some(&b"from the listener"[..]));
     assert_eq!(db.metrics().counters.listener_panics, 0);
     db.close().unwrap();
+}
+
+/// A listener that is told of a compaction by hand compacts by hand: what the first claimed is free again.
+#[test]
+fn a_listener_may_compact_by_hand() {
+    let world = Simulation::new(1);
+    let held: Arc<Mutex<Option<Keyspace>>> = Arc::default();
+    let listener = {
+        let held = Arc::clone(&held);
+        move |event: &Event| {
+            let map = held.lock().unwrap().take_if(|_| matches!(event, Event::Compacted { .. }));
+            if let Some(map) = map {
+                map.compact_range::<&[u8]>(..).unwrap();
+            }
+        }
+    };
+    let db = Database::builder("/db").env(world.env()).listener(Arc::new(listener)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    // Overwritten rows that a snapshot sees: there is something to merge, and then again.
+    let mut snapshots = Vec::new();
+    for round in 0..3u32 {
+        (0..100u32).for_each(|n| map.put(n.to_be_bytes(), round.to_be_bytes()).unwrap());
+        snapshots.push(db.snapshot());
+        db.flush().unwrap();
+    }
+    *held.lock().unwrap() = Some(map.clone());
+    map.compact_range::<&[u8]>(..).unwrap();
+    assert!(held.lock().unwrap().is_none(), "nothing was compacted");
+    assert_eq!(db.metrics().counters.listener_panics, 0);
+}
+
+/// A listener asks for a flush while another thread closes, whose own flush has found the disk full: nobody flushes any more.
+#[test]
+fn a_flush_asked_for_during_a_close_errs() {
+    let disk = Arc::new(MemFs::new());
+    let env = Env { fs: disk.clone(), ..Env::memory().unwrap() };
+    let held: Arc<Mutex<Option<Database>>> = Arc::default();
+    let (compacted, is_compacted) = mpsc::channel();
+    let (failed, has_failed) = mpsc::channel();
+    let (flushed, is_flushed) = mpsc::channel();
+    let listener = {
+        let (held, has_failed) = (Arc::clone(&held), Mutex::new(has_failed));
+        move |event: &Event| match event {
+            Event::JobFailed { .. } => failed.send(()).unwrap_or(()),
+            Event::Compacted { .. } => {
+                let Some(db) = held.lock().unwrap().take() else { return };
+                compacted.send(()).unwrap();
+                has_failed.lock().unwrap().recv_timeout(Duration::from_secs(20)).expect("the disk is full");
+                // The call that closes has heard of it meanwhile.
+                std::thread::sleep(Duration::from_millis(200));
+                flushed.send(db.flush()).unwrap();
+            }
+            _ => {}
+        }
+    };
+    let options = DatabaseOptions {
+        l0_tables_trigger: 1,
+        durability: Durability::NoLog,
+        ..DatabaseOptions::default()
+    };
+    let builder = Database::builder("/db").env(env).options(options).listener(Arc::new(listener));
+    let db = builder.open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    *held.lock().unwrap() = Some(db.clone());
+    for round in 0..2u32 {
+        map.put("key", round.to_be_bytes()).unwrap();
+        db.flush().unwrap();
+    }
+    map.put("key", "last").unwrap();
+    is_compacted.recv_timeout(Duration::from_secs(20)).expect("level 0 is merged");
+    disk.set_capacity(Some(1));
+    let closing = std::thread::spawn(move || db.close());
+    let outcome = is_flushed.recv_timeout(Duration::from_secs(20)).expect("it waits for ever");
+    assert!(matches!(outcome, Err(Error::Closed { .. })), "{outcome:?}");
+    assert!(closing.join().unwrap().unwrap_err().is_no_space());
 }
 
 /// What events and errors speak of by its number is found in the metrics.

@@ -382,6 +382,35 @@ fn a_full_disk_is_survived_without_reopening() {
     assert_eq!(db.existing_keyspace("map").unwrap().iter().count(), written as usize + 1);
 }
 
+/// Flushes that are asked for on a full disk seal no more memtables than writers may.
+#[test]
+fn a_full_disk_bounds_what_flushes_seal() {
+    use esker::vfs::{Env, mem::MemFs};
+    let disk = std::sync::Arc::new(MemFs::new());
+    let fs: std::sync::Arc<dyn esker::vfs::fs::Fs> = disk.clone();
+    let options = DatabaseOptions {
+        durability: Durability::NoLog,
+        when_stalled: esker::WhenStalled::Fail,
+        ..DatabaseOptions::default()
+    };
+    let sealed_max = options.sealed_memtables_max as u64;
+    let builder = Database::builder("/db").options(options).env(Env { fs, ..Env::memory().unwrap() });
+    let db = builder.open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    disk.set_capacity(Some(1));
+    let refused = (0..2 * sealed_max).find_map(|key| {
+        let put = map.put(key.to_be_bytes(), "value");
+        assert!(db.persist().unwrap_err().is_no_space());
+        put.err()
+    });
+    assert!(matches!(refused, Some(esker::Error::WouldStall { .. })), "{refused:?}");
+    assert_eq!(db.metrics().sealed_memtables, sealed_max + 1);
+    disk.set_capacity(None);
+    db.persist().unwrap();
+    map.put("key", "value").unwrap();
+    db.close().unwrap();
+}
+
 /// Gets find what lies in any run of a deep level 0, one by one and several at a time.
 #[test]
 fn every_run_of_a_deep_level_0_is_asked() {

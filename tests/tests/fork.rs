@@ -10,9 +10,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use esker::event::Event;
 use esker::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions, MergeOperator};
 use esker_vfs::fs::Fs;
 use esker_vfs::os::OsFs;
@@ -157,6 +158,47 @@ fn a_lock_is_its_parents(path: &Path) {
     end(child);
 }
 
+/// Whether a child opens the database at `place`, writes and closes.
+fn a_child_may_open(place: &Path) -> bool {
+    match fork() {
+        Ok(Fork::Child) => {
+            watch();
+            let own = || {
+                let own = Database::open(place)?;
+                own.keyspace("map", KeyspaceOptions::default())?.put("a", "b")?;
+                own.close()
+            };
+            std::process::exit(i32::from(own().is_err()));
+        }
+        Ok(Fork::Parent(child)) => waitpid(child).expect("it has ended") == 0,
+        Err(error) => panic!("no fork: {error:?}"),
+    }
+}
+
+/// The last handle of the database at `place` goes on the thread that flushes.
+fn a_listener_lets_go(place: &Path) {
+    let last: Arc<Mutex<Option<Database>>> = Arc::default();
+    let (gone, is_gone) = mpsc::channel::<()>();
+    let (closed, is_closed) = mpsc::channel();
+    let listener = {
+        let (last, is_gone) = (Arc::clone(&last), Mutex::new(is_gone));
+        move |event: &Event| {
+            let last = last.lock().unwrap().take_if(|_| matches!(event, Event::Flushed { .. }));
+            let Some(db) = last else { return };
+            is_gone.lock().unwrap().recv().expect("told");
+            drop(db);
+            closed.send(()).expect("awaited");
+        }
+    };
+    let db = Database::builder(place).listener(Arc::new(listener)).open().expect("opened");
+    *last.lock().unwrap() = Some(db.clone());
+    db.keyspace("map", KeyspaceOptions::default()).expect("created").put("a", "b").expect("put");
+    db.flush().expect("flushed");
+    drop(db);
+    gone.send(()).expect("awaited");
+    is_closed.recv_timeout(Duration::from_secs(20)).expect("it waits for itself");
+}
+
 /// A child that has a copy of all that is open here, and does nothing.
 fn sleeping_child() -> Pid {
     match fork() {
@@ -230,19 +272,15 @@ fn a_forked_child_changes_nothing() {
     end(child);
 
     // After the last close a child may open what it likes.
-    match fork() {
-        Ok(Fork::Child) => {
-            watch();
-            let own = || {
-                let own = Database::open(dir.path().join("elsewhere"))?;
-                own.keyspace("map", KeyspaceOptions::default())?.put("a", "b")?;
-                own.close()
-            };
-            std::process::exit(i32::from(own().is_err()));
-        }
-        Ok(Fork::Parent(child)) => assert_eq!(waitpid(child).ok(), Some(0)),
-        Err(error) => panic!("no fork: {error:?}"),
-    }
+    assert!(a_child_may_open(&dir.path().join("elsewhere")));
+
+    // Also if a listener has closed: soon, when the thread that called it has ended.
+    a_listener_lets_go(&dir.path().join("let go"));
+    let may = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        a_child_may_open(&dir.path().join("elsewhere"))
+    });
+    assert!(may);
 
     a_lock_is_its_parents(&dir.path().join("lock"));
 }

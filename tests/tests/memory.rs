@@ -59,8 +59,15 @@ fn a_large_value_changes_nothing(cache_bytes: u64, keyspace: &KeyspaceOptions) {
     let (db, map) = open();
     let mut batch = db.batch();
     batch.put(&map, "small", "in a batch").expect("added");
+    // In the memtable, from where it is lent: only the copy takes memory.
+    let lent = db.keyspace("lent", KeyspaceOptions::default()).expect("created");
+    lent.put("large", &large).expect("put");
+    lent.put("next", "1").expect("put");
 
     limit(Some(LEFT_BYTES));
+    let mut scan = lent.iter();
+    let ends = [scan.next(), scan.next()];
+    drop(scan);
     let refused = [
         ("a block", map.get("table").map(drop)),
         ("a scan", map.iter().try_for_each(|row| row.map(drop))),
@@ -71,6 +78,8 @@ fn a_large_value_changes_nothing(cache_bytes: u64, keyspace: &KeyspaceOptions) {
     let small = (map.put("alone", "1"), batch.commit(), map.get("small"));
     limit(None);
 
+    let [Some(Err(error)), None] = &ends else { panic!("a scan goes on after an error: {ends:?}") };
+    assert!(is_out_of_memory(error), "{error}");
     for (what, outcome) in refused {
         let error = outcome.expect_err(what);
         assert!(is_out_of_memory(&error), "{what}: {error}");

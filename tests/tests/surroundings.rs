@@ -169,6 +169,25 @@ fn a_checkpoint_in_the_place_of_its_database_loses_no_file() {
     assert_eq!(db.existing_keyspace("map").expect("there").iter().count(), 300);
 }
 
+/// A compaction by hand that finds nothing to do takes numbers of files, and so now and then changes the manifest: not once the
+/// directory is another's.
+#[test]
+fn compactions_by_hand_notice_that_the_directory_was_moved() {
+    for durability in [Durability::Os, Durability::NoLog] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (place, moved) = (dir.path().join("db"), dir.path().join("moved"));
+        let db = Database::builder(&place).durability(durability).open().expect("opened");
+        fill(&db);
+        let map = db.existing_keyspace("map").expect("there");
+        map.compact_range::<&[u8]>(..).expect("compacted");
+        std::fs::rename(&place, &moved).expect("moved");
+        std::fs::create_dir(&place).expect("made");
+        let refused = map.compact_range::<&[u8]>(..).expect_err("it is not there any more");
+        assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+        assert!(names(&place).is_empty());
+    }
+}
+
 /// Puts another directory in the database's place in the middle of a compaction, with a file of each name there, and panics.
 struct Mover {
     place: PathBuf,

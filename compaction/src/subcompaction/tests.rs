@@ -217,6 +217,39 @@ fn an_input_that_lies_is_found_over_the_sum() {
     }
 }
 
+/// A table whose description is narrower than what it holds: what comes of it would overlap others in the tree.
+#[test]
+fn an_input_that_reaches_beyond_its_description_is_found() {
+    let lab = Lab::new();
+    let narrower: [fn(&mut TableMeta); 4] = [
+        |meta| meta.bounds.smallest = b"cc".to_vec(),
+        |meta| meta.bounds.largest = b"c".to_vec(),
+        |meta| meta.bounds.largest_exclusive = true,
+        |meta| meta.largest_seqno = SeqNo(0),
+    ];
+    for narrow in narrower {
+        for cuts in [&[][..], &["d"]] {
+            let mut told = Told::of(&lab, &[rows(&["c", "d", "e"])]);
+            // Nobody's numbers become zero.
+            told.snapshots.insert(0, SeqNo(0));
+            let files = lab.files();
+            let mut runs: Vec<Run> = Vec::new();
+            for part in cut_at(cuts) {
+                let mut run = told.run(&lab, part);
+                while !run.step(10).expect("what it gives is in order") {}
+                runs.push(run);
+            }
+            narrow(&mut told.tables[0]);
+            for run in &mut runs {
+                run.describe_anew(0, told.tables.clone());
+            }
+            let error = MergeRun::finish_parts(runs).expect_err("the description is wrong");
+            assert!(matches!(error, Error::Corruption { .. }), "{error}");
+            assert_eq!(lab.files(), files, "outputs stay behind");
+        }
+    }
+}
+
 #[test]
 fn a_part_that_fails_takes_all_with_it() {
     let lab = Lab::new();

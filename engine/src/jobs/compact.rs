@@ -29,8 +29,8 @@ pub(super) const JOB: &str = "the compaction job";
 pub(crate) struct Carrying {
     core: Arc<Core>,
     plan: Plan,
-    /// Its claim on inputs and key range; given back when this is dropped.
-    claim: JobId,
+    /// Its claim on inputs and key range, until it is given back.
+    claim: Option<JobId>,
     began: Duration,
     parts: Option<Arc<Parts<LevelCursor<TableCursor>>>>,
     /// Tables that are to be cached like those that they replace.
@@ -41,7 +41,7 @@ impl Carrying {
     /// Carry out `plan`, whose inputs `claim` holds.
     pub(crate) fn new(core: &Arc<Core>, plan: Plan, claim: JobId) -> Self {
         let began = core.env.clock.monotonic();
-        Carrying { core: Arc::clone(core), plan, claim, began, parts: None, warm: Vec::new() }
+        Carrying { core: Arc::clone(core), plan, claim: Some(claim), began, parts: None, warm: Vec::new() }
     }
 
     /// Do a piece; whether it is done.
@@ -98,11 +98,15 @@ impl Carrying {
                 tree.into_iter().flat_map(|tree| written.iter().filter_map(|meta| tree.table(meta.number)));
             self.warm = new.map(Arc::downgrade).collect();
         }
-        self.report(output);
+        let event = self.report(output);
+        // First the claim ends: a listener on a thread that compacts by hand may do so again.
+        self.release();
+        self.core.emit(&event);
         Ok(())
     }
 
-    fn report(&self, output: Option<&RunOutput>) {
+    /// Count what was done; what to tell the listeners.
+    fn report(&self, output: Option<&RunOutput>) -> Event {
         let (core, plan) = (&self.core, &self.plan);
         let inputs: Vec<FileNumber> = plan.tables().map(|(_, table)| table.number()).collect();
         let bytes_in = plan.tables().map(|(_, table)| table.meta.file_bytes).sum();
@@ -116,7 +120,7 @@ impl Carrying {
         };
         let took = core.env.clock.monotonic().saturating_sub(self.began);
         core.metrics.count_compaction(if output.is_some() { bytes_in } else { 0 }, bytes_out, took);
-        core.emit(&Event::Compacted {
+        Event::Compacted {
             keyspace: plan.keyspace,
             from_level: plan.inputs.first().map_or(plan.output_level, |(level, _)| *level),
             to_level: plan.output_level,
@@ -126,12 +130,12 @@ impl Carrying {
             bytes_out,
             reason: plan.reason.to_string(),
             took,
-        });
+        }
     }
-}
 
-impl Drop for Carrying {
-    fn drop(&mut self) {
+    /// Let go of the inputs, and of what was not installed.
+    fn release(&mut self) {
+        let Some(claim) = self.claim.take() else { return };
         // Runs that were not finished remove what they wrote.
         if let Some(parts) = self.parts.take() {
             self.core.jobs.withdraw(&*parts);
@@ -139,10 +143,16 @@ impl Drop for Carrying {
         }
         // The last to hold the inputs, if no reader does: they go before long, not with the next garbage.
         self.plan.inputs.clear();
-        self.core.jobs.busy().end(self.claim);
+        self.core.jobs.busy().end(claim);
         self.core.jobs.collect_garbage();
         self.core.jobs.warm(std::mem::take(&mut self.warm));
         self.core.note_progress();
+    }
+}
+
+impl Drop for Carrying {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

@@ -71,6 +71,7 @@ impl Core {
             if self.jobs.state.lock().waste.is_gone() {
                 return Ok(());
             }
+            self.jobs.check_open()?;
             self.env.scheduler.wait(&self.progress, seen, None);
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct ReadSet {
 struct Seen {
     /// Up to this number nobody has written to what was read: the snapshot's, then what a check has looked at.
     upto: SeqNo,
+    /// Its commit has begun: what is read from now on would not be checked, or not whole.
+    committing: bool,
     keys: BTreeMap<KeyspaceId, BTreeSet<Vec<u8>>>,
     ranges: RangeSet,
     /// What each scan under way has read so far; that of one that has ended is nothing, and its place free.
@@ -58,6 +60,7 @@ impl ReadSet {
     pub(super) fn new(seqno: SeqNo) -> Self {
         let seen = Seen {
             upto: seqno,
+            committing: false,
             keys: BTreeMap::new(),
             ranges: RangeSet::default(),
             scans: Vec::new(),
@@ -107,6 +110,7 @@ impl ReadSet {
         let superversion = core.current.load_full();
         let read_seqno = superversion.read_seqno(&core.snapshots);
         let mut seen = self.seen.lock();
+        seen.committing = true;
         seen.gather();
         let after = seen.upto;
         let conflict = || Err(Error::Conflict { attempts: 1 });
@@ -184,6 +188,16 @@ fn range_changed(
 }
 
 impl Seen {
+    /// Err once the commit has begun.
+    fn check_open(&self) -> Result<()> {
+        if self.committing {
+            let why = "a scan goes on after its transaction was committed, and nobody checks what it would read; \
+                       finish scans before the commit, or scan a snapshot";
+            return Err(Error::invalid(why));
+        }
+        Ok(())
+    }
+
     /// Take what scans under way have read so far among the ranges.
     fn gather(&mut self) {
         let Seen { scans, ranges, .. } = self;
@@ -231,19 +245,30 @@ impl ScanRead {
     }
 
     /// All of the range has been read.
-    pub(super) fn read_whole(&self, whole: &Bounds) {
+    ///
+    /// # Errors
+    /// As [`ScanRead::read_to`].
+    pub(super) fn read_whole(&self, whole: &Bounds) -> Result<()> {
+        let mut seen = self.reads.seen.lock();
+        seen.check_open()?;
         if !planted::is(Planted::ForgottenScan) {
-            self.reads.seen.lock().scans[self.place].1 = whole.clone();
+            seen.scans[self.place].1 = whole.clone();
         }
+        Ok(())
     }
 
     /// The range has been read up to `key`, from the start of `whole` or, backward, from its end. Called for every row of a
     /// scan: the bound that moves keeps its memory.
-    pub(super) fn read_to(&self, whole: &Bounds, forward: bool, key: &[u8]) {
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] once the transaction's commit has begun: what was read must not be given out.
+    pub(super) fn read_to(&self, whole: &Bounds, forward: bool, key: &[u8]) -> Result<()> {
+        let mut seen = self.reads.seen.lock();
+        seen.check_open()?;
         if planted::is(Planted::ForgottenScan) {
-            return;
+            return Ok(());
         }
-        let read = &mut self.reads.seen.lock().scans[self.place].1;
+        let read = &mut seen.scans[self.place].1;
         if read.are_nothing() {
             *read = whole.clone();
         }
@@ -254,6 +279,7 @@ impl ScanRead {
             }
             last => *last = Bound::Included(key.to_vec()),
         }
+        Ok(())
     }
 }
 

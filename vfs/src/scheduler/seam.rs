@@ -19,6 +19,11 @@ pub enum Lane {
     Upkeep,
 }
 
+impl Lane {
+    /// All lanes, in the order in which they are declared.
+    pub const ALL: [Lane; 4] = [Lane::Flush, Lane::Compaction, Lane::Removal, Lane::Upkeep];
+}
+
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {

@@ -104,6 +104,7 @@ impl Threads {
         }
         let queue = Arc::clone(self.queue(lane));
         queue.state.lock().workers += 1;
+        process::worker_began();
         let handle = thread::Builder::new().name(name.clone()).spawn({
             let queue = Arc::clone(&queue);
             let own_processor = Arc::clone(&self.own_processor);
@@ -114,16 +115,17 @@ impl Threads {
                     priority::go_behind_others();
                 }
                 work(&queue, &own_processor);
+                process::worker_ended();
             }
         });
         match handle {
             Ok(handle) => {
-                process::worker_began();
                 self.worker_ids.push((handle.thread().id(), lane));
                 self.workers.get_mut().push(handle);
                 Ok(())
             }
             Err(source) => {
+                process::worker_ended();
                 queue.state.lock().workers -= 1;
                 Err(Error::io("start thread", name, source))
             }
@@ -285,7 +287,6 @@ impl Scheduler for Threads {
         for worker in workers {
             // A worker catches every panic of a job; should it have died all the same, it is ended.
             let _ = worker.join();
-            process::worker_ended();
         }
     }
 
@@ -316,7 +317,13 @@ impl Scheduler for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.stop();
-        // Only in a forked child are there some left, and there they name no thread.
-        std::mem::take(self.workers.get_mut()).into_iter().for_each(std::mem::forget);
+        let left = std::mem::take(self.workers.get_mut());
+        if self.process.is_surely_current() {
+            // One of them was the last to have this, and they end by themselves.
+            drop(left);
+        } else {
+            // In a forked child they name no thread.
+            left.into_iter().for_each(std::mem::forget);
+        }
     }
 }
