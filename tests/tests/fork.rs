@@ -183,15 +183,15 @@ fn a_listener_lets_go(place: &Path) {
     let listener = {
         let (last, is_gone) = (Arc::clone(&last), Mutex::new(is_gone));
         move |event: &Event| {
-            let last = last.lock().unwrap().take_if(|_| matches!(event, Event::Flushed { .. }));
+            let last = last.lock().expect("no panic").take_if(|_| matches!(event, Event::Flushed { .. }));
             let Some(db) = last else { return };
-            is_gone.lock().unwrap().recv().expect("told");
+            is_gone.lock().expect("no panic").recv().expect("told");
             drop(db);
             closed.send(()).expect("awaited");
         }
     };
     let db = Database::builder(place).listener(Arc::new(listener)).open().expect("opened");
-    *last.lock().unwrap() = Some(db.clone());
+    *last.lock().expect("no panic") = Some(db.clone());
     db.keyspace("map", KeyspaceOptions::default()).expect("created").put("a", "b").expect("put");
     db.flush().expect("flushed");
     drop(db);
