@@ -28,7 +28,7 @@ use crate::edit;
 use crate::limits::{FILE_NUMBER_END, KEYSPACE_ID_END, LEFT_AT_OPEN, SEQNO_END};
 use crate::manifest_file::ManifestFile;
 use crate::state::State;
-use crate::table_handle::TableFiles;
+use crate::tree_file::TreeFiles;
 use crate::version::Version;
 use crate::version_set::{FIRST_MANIFEST, VersionSet};
 
@@ -86,7 +86,7 @@ impl VersionSet {
             });
         }
         let current = current_file::read(&**fs, dir)?;
-        let files = TableFiles::new(context(current.database));
+        let files = TreeFiles::new(context(current.database));
         let mut replay = Replay::new(dir, &current, State::new(Arc::clone(&files)));
         replay.read(&**fs, &directory)?;
         check_files(dir, &replay.state, &directory)?;

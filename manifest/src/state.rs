@@ -27,8 +27,9 @@ use esker_base::{FileNumber, KeyspaceId};
 use crate::blob_handle::BlobHandle;
 use crate::edit::Edit;
 use crate::limits::KEYSPACES_MAX;
-use crate::table_handle::{TableFiles, TableHandle};
+use crate::table_handle::TableHandle;
 use crate::tree::Tree;
+use crate::tree_file::TreeFiles;
 use crate::version::{KeyspaceState, Marks, Version};
 
 use keyspace::Keyspace;
@@ -38,7 +39,7 @@ pub(crate) type Misfit = String;
 
 /// The state that edits lead to. See the module.
 pub(crate) struct State {
-    files: Arc<TableFiles>,
+    files: Arc<TreeFiles>,
     keyspaces: BTreeMap<KeyspaceId, Keyspace>,
     /// The id behind each name.
     names: BTreeMap<Arc<str>, KeyspaceId>,
@@ -86,7 +87,7 @@ pub(crate) struct Departed {
 
 impl State {
     /// The state of a database without a past. Handles report their end to `files`.
-    pub(crate) fn new(files: Arc<TableFiles>) -> State {
+    pub(crate) fn new(files: Arc<TreeFiles>) -> State {
         State {
             files,
             keyspaces: BTreeMap::new(),

@@ -37,7 +37,7 @@
 //!
 //! **Threads and locks**: any thread. `committer` is held through a commit, I/O included; it serialises
 //! commits and nothing else. `current` is a pointer that is swapped; readers never wait. The lock in
-//! `TableFiles` is a leaf.
+//! `TreeFiles` is a leaf.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ use crate::edit::{self, Edit};
 use crate::limits::KEYSPACES_MAX;
 use crate::manifest_file::{AppendFailure, ManifestFile};
 use crate::state::State;
-use crate::table_handle::TableFiles;
+use crate::tree_file::TreeFiles;
 use crate::version::Version;
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ pub struct VersionSet {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     database: DatabaseId,
-    files: Arc<TableFiles>,
+    files: Arc<TreeFiles>,
     current: ArcSwap<Version>,
     /// The next file number.
     next_file: AtomicU64,
@@ -161,7 +161,7 @@ impl VersionSet {
         if !directory.manifests.is_empty() {
             fs.remove(&dir.join(FileName::Manifest(FIRST_MANIFEST).to_string()))?;
         }
-        let files = TableFiles::new(context);
+        let files = TreeFiles::new(context);
         let mut state = State::new(Arc::clone(&files));
         let first_free = FileNumber(FIRST_MANIFEST.0.max(directory.greatest) + 1);
         let reserved = FileNumber(first_free.0 + NUMBERS_RESERVED);
@@ -179,7 +179,7 @@ impl VersionSet {
         fs: &Arc<dyn Fs>,
         dir: &Path,
         database: DatabaseId,
-        files: Arc<TableFiles>,
+        files: Arc<TreeFiles>,
         version: Version,
         first_free: FileNumber,
         committer: Option<Committer>,
@@ -203,7 +203,7 @@ impl VersionSet {
         fs: &Arc<dyn Fs>,
         dir: &Path,
         (current, len): (Current, u64),
-        files: Arc<TableFiles>,
+        files: Arc<TreeFiles>,
         (state, version): (State, Version),
         first_free: FileNumber,
         read_only: bool,
