@@ -269,7 +269,7 @@ impl TableCursor {
     /// Stand on row `row` of block `block`, or on the next block's first entry if there is no such row.
     fn stand(&mut self, block: usize, row: u32) -> Result<()> {
         if row < self.at.rows() {
-            self.at.stand_sought(row);
+            self.at.stand(row);
             return Ok(());
         }
         self.stand_first(block + 1)
@@ -544,7 +544,7 @@ impl Cursor for TableCursor {
                 row = cursor.at.lower_bound(target).checked_sub(1);
             }
             match row {
-                Some(row) => cursor.at.stand_sought(row),
+                Some(row) => cursor.at.stand(row),
                 None => cursor.stand_last(block.checked_sub(1))?,
             }
             cursor.begin_walk();

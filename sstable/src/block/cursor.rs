@@ -63,7 +63,7 @@ struct Position {
     here: Row,
     /// The row on which it was put.
     stood: u32,
-    /// What steps prefetch, forward and backwards.
+    /// What steps prefetch, forward and backwards; set whenever the cursor is put on a row.
     next_ahead: Ahead,
     prev_ahead: Ahead,
 }
@@ -90,8 +90,8 @@ impl Default for Position {
             restart_head: 0,
             here: Row::default(),
             stood: 0,
-            next_ahead: Ahead::NEXT_ROWS,
-            prev_ahead: Ahead::PREV_ROWS,
+            next_ahead: Ahead::default(),
+            prev_ahead: Ahead::default(),
         }
     }
 }
@@ -132,7 +132,6 @@ impl BlockCursor {
         at.prefix_len = meta.layout.keys - meta.layout.prefix;
         at.held = 0;
         at.restart = 0;
-        (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
     /// The walk is long, and will likely go on, forward or `back`, to the block that starts at `next` ([`Block::start`]): prefetch
@@ -204,21 +203,16 @@ impl BlockCursor {
     }
 
     /// Stand on row `row`, which exists, and prefetch its value, which lies apart from its key, so that it is there by the time
-    /// it is read.
+    /// it is read. Steps from here prefetch values of this block, until [`look_on`](Self::look_on) says otherwise.
     pub(crate) fn stand(&mut self, row: u32) {
         let bytes = self.block.buffer();
         let at = &mut self.at;
+        (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
         at.prefix_head = at.key.begin(bytes, at.layout.prefix, at.prefix_len);
         at.stand(bytes, row);
         at.stood = row;
         let value = bytes.get(self.at.here.value as usize..).unwrap_or_default();
         prefetch_front(value, VALUE_LINES);
-    }
-
-    /// [`BlockCursor::stand`], on a row that was sought.
-    pub(crate) fn stand_sought(&mut self, row: u32) {
-        self.stand(row);
-        (self.at.next_ahead, self.at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
     /// Step to the following row; false, and nothing changes, if there is none in this block, or it stands nowhere.
