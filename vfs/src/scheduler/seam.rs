@@ -19,6 +19,28 @@ pub enum Lane {
     Upkeep,
 }
 
+impl Lane {
+    /// All lanes, in the order in which they are declared.
+    pub const ALL: [Lane; 4] = [Lane::Flush, Lane::Compaction, Lane::Removal, Lane::Upkeep];
+
+    /// How many jobs of this lane run at once where `compactions` of them do in the lane of compactions.
+    pub(super) fn width(self, compactions: usize) -> usize {
+        match self {
+            Lane::Compaction => compactions,
+            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
+        }
+    }
+}
+
+/// A lane's place in [`Lane::ALL`] is its number.
+const _: () = {
+    let mut place = 0;
+    while place < Lane::ALL.len() {
+        assert!(Lane::ALL[place] as usize == place);
+        place += 1;
+    }
+};
+
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {

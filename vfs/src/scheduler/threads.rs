@@ -27,10 +27,8 @@ use crate::os::process::{self, Process};
 
 /// The production scheduler. Dropping it stops it.
 pub struct Threads {
-    flush: Arc<Queue>,
-    compaction: Arc<Queue>,
-    removal: Arc<Queue>,
-    upkeep: Arc<Queue>,
+    /// One for each lane, in the order of [`Lane::ALL`].
+    queues: [Arc<Queue>; Lane::ALL.len()],
     workers: Mutex<Vec<JoinHandle<()>>>,
     worker_ids: Vec<(ThreadId, Lane)>,
     compaction_width: usize,
@@ -73,10 +71,7 @@ impl Threads {
         // Where that is not to be learnt, nobody steps back for another.
         let processors = std::thread::available_parallelism().map_or(usize::MAX, NonZero::get);
         let mut threads = Threads {
-            flush: Arc::default(),
-            compaction: Arc::default(),
-            removal: Arc::default(),
-            upkeep: Arc::default(),
+            queues: Lane::ALL.map(|_| Arc::default()),
             workers: Mutex::default(),
             worker_ids: Vec::new(),
             compaction_width: compaction_threads,
@@ -131,12 +126,7 @@ impl Threads {
     }
 
     fn queue(&self, lane: Lane) -> &Arc<Queue> {
-        match lane {
-            Lane::Flush => &self.flush,
-            Lane::Compaction => &self.compaction,
-            Lane::Removal => &self.removal,
-            Lane::Upkeep => &self.upkeep,
-        }
+        &self.queues[lane as usize]
     }
 
     /// The lane that the calling thread works for.
@@ -144,15 +134,11 @@ impl Threads {
         let mine = thread::current().id();
         self.worker_ids.iter().find(|(worker, _)| *worker == mine).map(|(_, lane)| *lane)
     }
-
-    fn queues(&self) -> [&Arc<Queue>; 4] {
-        [&self.flush, &self.compaction, &self.removal, &self.upkeep]
-    }
 }
 
 /// A worker's life.
 fn work(queue: &Queue, own_processor: &OwnProcessor) {
-    while let Some(mut job) = next(queue) {
+    while let Some(mut job) = queue.next() {
         own_processor.note_work();
         let outcome = step(&mut *job);
         let mut state = queue.state.lock();
@@ -187,36 +173,38 @@ fn work(queue: &Queue, own_processor: &OwnProcessor) {
     queue.ended.notify_all();
 }
 
-/// The next job to step, once there is one; `None` to end.
-fn next(queue: &Queue) -> Option<Box<dyn Job>> {
-    let mut state = queue.state.lock();
-    loop {
-        if state.stopping {
-            return None;
-        }
-        // Jobs whose moment has come go behind those that are ready already.
-        let mut next_due = None;
-        while let Some(timer) = state.timers.first_entry() {
-            let due = timer.key().0;
-            if due > Instant::now() {
-                next_due = Some(due);
-                break;
+impl Queue {
+    /// The next job to step, once there is one; `None` to end.
+    fn next(&self) -> Option<Box<dyn Job>> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopping {
+                return None;
             }
-            let job = timer.remove();
-            state.ready.push_back(job);
-        }
-        if let Some(job) = state.ready.pop_front() {
-            // Whoever was told of work may have found this worker faster: pass the word on.
-            if !state.ready.is_empty() {
-                queue.work.notify_one();
+            // Jobs whose moment has come go behind those that are ready already.
+            let mut next_due = None;
+            while let Some(timer) = state.timers.first_entry() {
+                let due = timer.key().0;
+                if due > Instant::now() {
+                    next_due = Some(due);
+                    break;
+                }
+                let job = timer.remove();
+                state.ready.push_back(job);
             }
-            return Some(job);
-        }
-        match next_due {
-            Some(due) => {
-                queue.work.wait_until(&mut state, due);
+            if let Some(job) = state.ready.pop_front() {
+                // Whoever was told of work may have found this worker faster: pass the word on.
+                if !state.ready.is_empty() {
+                    self.work.notify_one();
+                }
+                return Some(job);
             }
-            None => queue.work.wait(&mut state),
+            match next_due {
+                Some(due) => {
+                    self.work.wait_until(&mut state, due);
+                }
+                None => self.work.wait(&mut state),
+            }
         }
     }
 }
@@ -254,7 +242,7 @@ impl Scheduler for Threads {
         if !self.process.is_surely_current() {
             return;
         }
-        for queue in self.queues() {
+        for queue in &self.queues {
             queue.state.lock().stopping = true;
             queue.work.notify_all();
         }
@@ -269,7 +257,7 @@ impl Scheduler for Threads {
             drop(state);
             queue.ended.notify_all();
         }
-        for queue in self.queues() {
+        for queue in &self.queues {
             let mut state = queue.state.lock();
             while state.workers > state.stop_from_within.len() {
                 queue.ended.wait(&mut state);
@@ -294,10 +282,7 @@ impl Scheduler for Threads {
     }
 
     fn width(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Compaction => self.compaction_width,
-            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
-        }
+        lane.width(self.compaction_width)
     }
 
     fn processors(&self) -> usize {
