@@ -2,36 +2,26 @@
 //!
 //! A cursor holds the block it stands in, so neither eviction nor other cursors disturb it. Blocks
 //! already cached are used; whether others are cached is the caller's choice. Runs of blocks in file
-//! order that are not cached are read in growing pieces.
+//! order that are not cached are read in growing pieces (`cursor/read_ahead.rs`).
 
+mod read_ahead;
 #[cfg(test)]
 pub(crate) mod tests;
 mod walk;
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use esker_base::bounds::Bounds;
 use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_vfs::os::memory::prefetch;
-use esker_vfs::os::pages::Pages;
 
+use self::read_ahead::ReadAhead;
 use self::walk::Walk;
 use crate::block::{Block, BlockCursor, Known, RowRun};
 use crate::cache::Fill;
-use crate::index::Index;
 use crate::reader::TableReader;
-use crate::source::Source;
 use crate::stored::TRAILER_BYTES;
-
-/// The largest piece read ahead, in bytes.
-const PIECE_BYTES_MAX: u64 = 256 << 10;
-/// Each piece of a cursor that reads ahead from the first block on: a compaction has one for each of its sources, twenty or so.
-const PIECE_BYTES_EAGER: usize = 128 << 10;
-/// The first piece read ahead by a cursor that only looks sequential.
-const PIECE_BYTES_MIN: u64 = 16 << 10;
 
 /// More cache lines are not prefetched at once: the processor keeps some tens under way, and blocks may be long.
 const LINES_AT_ONCE: usize = 48;
@@ -67,26 +57,9 @@ pub struct TableCursor {
     keeps: bool,
     /// See [`TableCursor::serving`].
     scan: Option<(Arc<Bounds>, SeqNo)>,
-    ahead: Ahead,
+    read_ahead: ReadAhead,
     error: Option<Error>,
     cost: OpCost,
-}
-
-/// Blocks read but not yet walked over.
-#[derive(Default)]
-struct Ahead {
-    /// Blocks from `first` on, before `end`, lie in `bytes`.
-    first: usize,
-    end: usize,
-    bytes: Bytes,
-    /// What the bytes were read into.
-    memory: Option<Arc<Pages>>,
-    /// The block read last, and how many neighbours in a row were read before it.
-    last: Option<usize>,
-    run: u32,
-    /// Whether the last read went backwards.
-    back: bool,
-    piece: u64,
 }
 
 impl TableCursor {
@@ -100,7 +73,7 @@ impl TableCursor {
             options,
             keeps: true,
             scan: None,
-            ahead: Ahead::default(),
+            read_ahead: ReadAhead::default(),
             error: None,
             cost: OpCost::default(),
         }
@@ -134,7 +107,7 @@ impl TableCursor {
         self.at.invalidate();
         self.block = None;
         self.aim = None;
-        self.ahead = Ahead::default();
+        self.read_ahead = ReadAhead::default();
         if !Arc::ptr_eq(&self.table, table) {
             self.table = Arc::clone(table);
         }
@@ -227,7 +200,7 @@ impl TableCursor {
     fn fill(&self) -> Fill {
         match self.options.fill_cache && self.keeps {
             false => Fill::No,
-            true if self.ahead.piece == PIECE_BYTES_MAX => Fill::Room,
+            true if self.read_ahead.is_longest() => Fill::Room,
             true => Fill::Yes,
         }
     }
@@ -242,27 +215,19 @@ impl TableCursor {
 
     /// Block `block`, which is not at hand.
     fn load(&mut self, block: usize) -> Result<Block> {
-        if let Some(stored) = self.ahead.stored(&self.table, block) {
+        if let Some(stored) = self.read_ahead.stored(&self.table, block) {
             return self.table.open_slice(block, &stored, self.fill(), &mut self.cost);
         }
-        let (first, end) = self.ahead.plan(&self.table, block, self.options.readahead);
+        let eager = self.options.readahead;
+        let blocks = self.read_ahead.plan(&self.table, block, eager);
         let fill = self.fill();
-        if end - first == 1 {
+        if blocks.len() == 1 {
             return self.table.read_block(block, fill, &mut self.cost);
         }
-        let index = self.table.index();
-        let len = usize::try_from(index.offset(end) - index.offset(first)).unwrap_or_default();
         // The block that was walked over lies in the piece before, whose memory is wanted for this one.
         self.at = BlockCursor::default();
-        let eager = self.options.readahead;
-        let bytes = self.ahead.read(self.table.source(), index.offset(first), len, eager)?;
-        let further = self.ahead.further(index, first, end);
-        self.table.source().prefetch_bytes(further.start, further.end - further.start);
-        self.cost.bytes_from_disk += len as u64;
-        self.ahead.first = first;
-        self.ahead.end = end;
-        self.ahead.bytes = bytes;
-        let stored = self.ahead.stored(&self.table, block).unwrap_or_default();
+        self.cost.bytes_from_disk += self.read_ahead.read(&self.table, blocks, eager)?;
+        let stored = self.read_ahead.stored(&self.table, block).unwrap_or_default();
         self.table.open_slice(block, &stored, fill, &mut self.cost)
     }
 
@@ -302,7 +267,7 @@ impl TableCursor {
         if self.options.readahead {
             self.at = BlockCursor::default();
             self.block = None;
-            self.ahead = Ahead::default();
+            self.read_ahead = ReadAhead::default();
         }
     }
 
@@ -440,65 +405,6 @@ impl TableCursor {
         match &self.error {
             Some(error) => Err(error.clone()),
             None => panic!("{step}() on a cursor that stands nowhere"),
-        }
-    }
-}
-
-impl Ahead {
-    /// The stored bytes of block `block`, if they were read already.
-    fn stored(&self, table: &TableReader, block: usize) -> Option<Bytes> {
-        if !(self.first..self.end).contains(&block) {
-            return None;
-        }
-        let index = table.index();
-        let start = usize::try_from(index.offset(block) - index.offset(self.first)).ok()?;
-        let end = start + index.stored_len(block);
-        (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
-    }
-
-    /// Read a piece into the memory of the one before it. A compaction's come from the system, as many as it has sources; those of
-    /// scans, which may be short and many, from the program's allocator.
-    fn read(&mut self, source: &Source, offset: u64, len: usize, eager: bool) -> Result<Bytes> {
-        self.end = self.first;
-        self.bytes = Bytes::new();
-        let new = || if eager { Pages::new(PIECE_BYTES_EAGER.max(len)) } else { Pages::of_program(len) };
-        source.read_over(offset, len, &mut self.memory, new)
-    }
-
-    /// Which blocks to read now that `block` is needed: it, and those after it (or before it, when
-    /// walking back) that fit the piece.
-    fn plan(&mut self, table: &TableReader, block: usize, eager: bool) -> (usize, usize) {
-        let back = self.last == Some(block + 1) || self.end > 0 && self.first == block + 1;
-        let onward = block > 0 && (self.last == Some(block - 1) || self.end == block);
-        self.run = if back || onward { self.run + 1 } else { 0 };
-        self.last = Some(block);
-        self.back = back;
-        self.piece = if eager {
-            PIECE_BYTES_EAGER as u64
-        } else if self.run < 2 {
-            0
-        } else {
-            (self.piece * 2).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
-        };
-        let index = table.index();
-        let (mut first, mut end) = (block, block + 1);
-        if back {
-            while first > 0 && index.offset(end) - index.offset(first - 1) <= self.piece {
-                first -= 1;
-            }
-        } else {
-            end = index.end_within(first, self.piece);
-        }
-        (first, end)
-    }
-
-    /// Where in the file the piece lies that will follow the one of the blocks `first..end`.
-    fn further(&self, index: &Index, first: usize, end: usize) -> Range<u64> {
-        let (start, stop) = (index.offset(first), index.offset(end));
-        if self.back {
-            start.saturating_sub(self.piece)..start
-        } else {
-            stop..stop.saturating_add(self.piece).min(index.offset(index.blocks()))
         }
     }
 }
