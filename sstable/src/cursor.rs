@@ -17,7 +17,7 @@ use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_vfs::os::memory::prefetch;
 
 use self::read_ahead::ReadAhead;
-use self::walk::Walk;
+use self::walk::WalkLength;
 use crate::block::{Block, BlockCursor, Known, RowRun};
 use crate::cache::Fill;
 use crate::reader::TableReader;
@@ -48,7 +48,7 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
-    walk: Walk,
+    walk: WalkLength,
     /// The block that a seek will need, which was approached.
     aim: Option<usize>,
     table: Arc<TableReader>,
@@ -67,7 +67,7 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
-            walk: Walk::default(),
+            walk: WalkLength::default(),
             aim: None,
             table,
             options,

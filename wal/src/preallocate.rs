@@ -122,7 +122,7 @@ struct Handover {
     /// Written to their ends. The next task unmaps them, so that no writer has to.
     spent: Vec<MappedExtent>,
     /// What lies before this offset, in bytes, may have been written by `write(2)`: it is not to be cleared.
-    called: u64,
+    written_by_calls: u64,
 }
 
 enum Answer {
@@ -183,7 +183,7 @@ impl Preallocator {
     #[cold]
     fn advance(&mut self, end: u64) {
         let mut handover = self.handover.lock();
-        handover.called = end;
+        handover.written_by_calls = end;
         handover.spent.extend(self.current.take());
         match handover.answer.take() {
             None => {}
@@ -289,7 +289,7 @@ fn clear(file: &dyn File, range: &Range<u64>, handover: &Mutex<Handover>) -> boo
     loop {
         // Held while the piece is written: see invariant 4.
         let handover = handover.lock();
-        at = at.max(handover.called);
+        at = at.max(handover.written_by_calls);
         if at >= range.end {
             return true;
         }
@@ -306,6 +306,6 @@ fn clear(file: &dyn File, range: &Range<u64>, handover: &Mutex<Handover>) -> boo
 impl Drop for Preallocator {
     /// From here on the writer does not note what it writes: nothing more is to be cleared.
     fn drop(&mut self) {
-        self.handover.lock().called = u64::MAX;
+        self.handover.lock().written_by_calls = u64::MAX;
     }
 }

@@ -90,10 +90,10 @@ impl ReadAhead {
         self.end = self.first;
         self.bytes = Bytes::new();
         let new = || if eager { Pages::new(PIECE_BYTES_EAGER.max(len)) } else { Pages::of_program(len) };
-        self.bytes = table.source().read_over(start, len, &mut self.memory, new)?;
+        self.bytes = table.file().read_over(start, len, &mut self.memory, new)?;
         (self.first, self.end) = (blocks.start, blocks.end);
         let further = self.further(index, start..stop);
-        table.source().prefetch_bytes(further.start, further.end - further.start);
+        table.file().prefetch_bytes(further.start, further.end - further.start);
         Ok(len as u64)
     }
 

@@ -15,7 +15,7 @@ const LONG: u8 = 4;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct WalkLength {
     /// A seek has begun it, and no other has ended it yet.
     under_way: bool,
     /// It has not taken a step since.
@@ -28,7 +28,7 @@ pub(super) struct Walk {
     before: u32,
 }
 
-impl Walk {
+impl WalkLength {
     /// A seek goes elsewhere; the walk that was under way, if one was, has passed `here` rows in the block where it ends.
     pub(super) fn end(&mut self, here: u32) {
         if std::mem::take(&mut self.under_way) {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_walk_is_taken_to_be_as_long_as_the_one_before() {
-        let mut walk = Walk::default();
+        let mut walk = WalkLength::default();
         walk.begin();
         assert_eq!((walk.left(), walk.beyond(0)), (0, 0), "nothing is known yet");
         walk.set_out();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_walk_through_many_blocks_is_long() {
-        let mut walk = Walk::default();
+        let mut walk = WalkLength::default();
         walk.begin();
         let long: Vec<bool> = (0..6)
             .map(|_| {

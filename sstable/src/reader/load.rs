@@ -26,7 +26,7 @@ const FAMILIAR_BLOCKS: usize = 16;
 impl TableReader {
     /// Where data block `block` stands.
     pub(crate) fn location(&self, block: usize) -> Location<'_> {
-        Location { path: self.source.path(), seed: self.seed, offset: self.index.offset(block) }
+        Location { path: self.file.path(), seed: self.seed, offset: self.index.offset(block) }
     }
 
     /// Lend block `block` to `read`, caching it if it has to be read.
@@ -37,7 +37,7 @@ impl TableReader {
         cost: &mut OpCost,
         read: impl FnOnce(View<'_>) -> R,
     ) -> Result<R> {
-        if let Some(mapping) = self.source.mapping()
+        if let Some(mapping) = self.file.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
             return Ok(read(View { bytes, layout: &layout }));
@@ -55,7 +55,7 @@ impl TableReader {
     /// slots in the cache, and of a mapped table their offsets too.
     #[inline]
     pub(crate) fn prefetch_block_locations(&self, first: usize) {
-        if self.source.mapping().is_some() {
+        if self.file.mapping().is_some() {
             self.index.prefetch_offsets(first, NEAR_BLOCKS);
         }
         self.cached.prefetch_slots(first, NEAR_BLOCKS);
@@ -64,7 +64,7 @@ impl TableReader {
     /// Prefetch the first `lines` cache lines of block `block`, or as many as a get looks at if those are more, if it is cached
     /// or lies checked in the mapping; then where its memory starts ([`Block::start`]).
     pub(crate) fn prefetch_block(&self, block: usize, lines: usize) -> Option<*const u8> {
-        match self.source.mapping() {
+        match self.file.mapping() {
             Some(mapping) if mapping.is_checked(block) => {
                 let stored = self.stored_in(&mapping.bytes, block)?;
                 prefetch_front(stored, lines.max(MAPPED_LINES));
@@ -82,7 +82,7 @@ impl TableReader {
         cost: &mut OpCost,
         held: &mut Block,
     ) -> Result<bool> {
-        if let Some(mapping) = self.source.mapping()
+        if let Some(mapping) = self.file.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
             *held = Block::Uncached(BlockMeta::of_validated(layout), mapping.bytes.slice_ref(bytes));
@@ -112,7 +112,7 @@ impl TableReader {
             return Err(location.damaged(0, "the block is too short"));
         };
         // One that was checked is not compressed: what says so, at its end, need not come near.
-        if self.source.mapping().is_some_and(|mapping| mapping.is_checked(block)) {
+        if self.file.mapping().is_some_and(|mapping| mapping.is_checked(block)) {
             prefetch_front(payload, MAPPED_LINES);
             cost.blocks_from_cache += 1;
             let layout = Layout::parse(payload).map_err(|e| location.undecodable("block", e))?;
@@ -127,7 +127,7 @@ impl TableReader {
         View { bytes: payload, layout: &layout }
             .validate()
             .map_err(|e| location.undecodable("block", e))?;
-        if let Some(mapping) = self.source.mapping() {
+        if let Some(mapping) = self.file.mapping() {
             mapping.set_checked(block);
         }
         cost.blocks_from_disk += 1;
@@ -147,7 +147,7 @@ impl TableReader {
     pub(crate) fn read_block(&self, block: usize, fill: Fill, cost: &mut OpCost) -> Result<Block> {
         let (offset, len) = (self.index.offset(block), self.index.stored_len(block));
         if !self.cached.takes(block, fill, len) {
-            let stored = Bytes::from(self.source.read(offset, len)?);
+            let stored = Bytes::from(self.file.read(offset, len)?);
             cost.bytes_from_disk += len as u64;
             return self.open_slice(block, &stored, Fill::No, cost);
         }
@@ -160,7 +160,7 @@ impl TableReader {
             return Ok(block);
         }
         let mut buf = self.cached.allocate(&[], len)?;
-        self.source.read_into(offset, buf.bytes_mut().get_mut(..len).unwrap_or_default())?;
+        self.file.read_into(offset, buf.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
         let location = self.location(block);
         let checked = check(location, "block", buf.bytes().get(..len).unwrap_or_default())?;
@@ -184,7 +184,7 @@ impl TableReader {
         if len > GROUP_BYTES_MAX || !self.cached.takes(block, Fill::Room, len) {
             return Ok(None);
         }
-        let Ok(stored) = self.source.read(start, len).map(Bytes::from) else { return Ok(None) };
+        let Ok(stored) = self.file.read(start, len).map(Bytes::from) else { return Ok(None) };
         cost.bytes_from_disk += len as u64;
         let mut wanted = None;
         for other in group {
