@@ -115,8 +115,9 @@ pub struct Stepped<'a> {
     pub key: &'a [u8],
     /// Its value or operand.
     pub value: &'a [u8],
-    /// The cursor knows that the scan it serves sees this entry and wants it: a put, not newer than the scan, and not beyond the end
-    /// of its bounds to which the step went; and that it has nothing newer of the same key. False where it does not know.
+    /// True if the cursor knows that this entry is a row of the scan it serves: it is a put, not newer than the scan's
+    /// number, not beyond the end of its bounds towards which the step went, and the newest version of its key that this
+    /// cursor has. False means that the cursor does not know, not that the entry is no row.
     pub is_row: bool,
 }
 
