@@ -27,6 +27,7 @@
 //!    waits for the end of that one write, as it would in the system, where writes to one file take turns.
 
 use std::ops::Range;
+// A file comes by std's `Arc`, as `esker_vfs` hands it out; under loom the `Arc` of `esker_base::sync` is loom's.
 use std::sync::Arc as StdArc;
 
 use esker_base::sync::{Arc, Mutex};

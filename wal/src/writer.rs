@@ -37,6 +37,7 @@
 //! run beside it, see [`crate::syncer`].
 
 use std::path::Path;
+// A file comes by std's `Arc`, as `esker_vfs` hands it out; under loom the `Arc` of `esker_base::sync` is loom's.
 use std::sync::Arc as StdArc;
 
 use esker_base::checksum::Checksums;
