@@ -1,6 +1,6 @@
-//! Tables that stand by smallest key, no key in the bounds of two: what a lookup asks for the one table of a
-//! key, and what a scan walks as one source. A level below level 0 is one such run; level 0 is taken apart
-//! into as few as keep the newest first.
+//! A sorted run: tables in the order of their smallest keys, whose bounds do not overlap. A lookup asks it
+//! for the one table that may hold a key, and a scan walks it as one source. A level below level 0 is one
+//! such run; level 0 is divided into as few runs as keep the newest first.
 //!
 //! Keys of one run often begin alike: what all smallest keys share is compared once, and the eight bytes
 //! behind it, of every smallest key, stand in one flat array. So a lookup compares words that lie side by

@@ -167,7 +167,8 @@ impl TableReader {
         })
     }
 
-    /// The newest entry of `key` not after `upper`. `hash` is `checksum::key_hash(key)`.
+    /// The newest entry of `key` not after `upper`, copied: for tests and tools. `hash` is
+    /// `checksum::key_hash(key)`.
     ///
     /// Counts the table, its filter's answer and the block in `cost`.
     #[inline]
@@ -226,8 +227,8 @@ impl TableReader {
         }
     }
 
-    /// Look for `key` in the index, but for the last step, whether or not the filter thinks that the table has it. What that step
-    /// will look at is then on its way, and what says where the block is cached.
+    /// All of the index search for `key` but its last step. The filter is not asked. What the last step
+    /// reads, and the cache's slots of the blocks at which it may end, are prefetched.
     #[inline]
     pub fn approach(&self, key: &[u8]) -> Near {
         let near = self.index.approach(key);

@@ -5,8 +5,8 @@
 //! 1. A block in a slot was checked and validated. An error is never cached.
 //! 2. `used` is the sum of the charges of all blocks in slots: the thread that puts a block into a slot adds
 //!    its charge, the one that takes it out (by swapping the slot empty) subtracts it, exactly once.
-//! 3. A slot that holds a block has its bit in `present` set, or about to be set by the inserter; a
-//!    bit over an empty slot is allowed and costs the clock one look.
+//! 3. A slot that holds a block has its bit in `present` set, or is about to have it set by whoever inserts
+//!    the block; a bit that is set for an empty slot is allowed, and costs the clock one look.
 //!
 //! A full cache takes a block in at its second miss since the clock's hand passed it last: what is read
 //! once would evict what is read often. While there is room, the first miss is enough; while all blocks of all open
