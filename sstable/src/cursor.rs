@@ -79,18 +79,19 @@ impl TableCursor {
         }
     }
 
-    /// The same cursor for a scan of `bounds` that sees writes up to `upto`: it knows of whole blocks that they end, or begin, inside
-    /// and hold only what that scan sees, so that the scan need not look at each of their entries
-    /// ([`Stepped::is_row`]). What it does not want is walked over as before. Of the bounds a step looks at the end to which it
-    /// goes; the scan does not seek beyond the other.
+    /// The same cursor for a scan of `bounds` that sees writes up to `upto`. It knows of whole blocks that
+    /// they end, or begin, within the bounds and hold only what that scan sees, so that the scan need not
+    /// look at each of their entries ([`Stepped::is_row`]). Entries that the scan does not want are walked
+    /// over as before. A step looks only at that end of the bounds towards which it goes; the scan does not
+    /// seek beyond the other.
     #[must_use]
     pub fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> TableCursor {
         self.scan = Some((Arc::clone(bounds), upto));
         self
     }
 
-    /// Whether blocks that have to be read from now on are kept as the options say (the default), or not at all: what is
-    /// only passed, because it is dead, nobody will look for again.
+    /// Whether blocks that have to be read from now on are kept as the options say (the default), or not at
+    /// all: nobody will look again for what is only passed because it is dead.
     pub fn keep(&mut self, keeps: bool) {
         self.keeps = keeps;
     }
@@ -121,20 +122,22 @@ impl TableCursor {
         self.at.begin_run(below, run)
     }
 
-    /// End `run`, which began here, and stand on the row taken last; its head. Nothing has moved this since the run began.
+    /// End `run`, which began here, and stand on the row taken last; returns that row's head. Nothing has
+    /// moved this cursor since the run began.
     #[inline]
     pub fn end_run(&mut self, run: &mut RowRun) -> u64 {
         self.at.end_run(run)
     }
 
-    /// End `run`, which began here and has no row left below its bound, by the cheap step to the row that follows
-    /// ([`Cursor::next_distinct`]). `None` if it takes another: then this stands on the row taken last.
+    /// End `run`, which began here and has no row left below its bound, by the cheap step to the row that
+    /// follows ([`Cursor::next_distinct`]). `None` if another step is needed: then this cursor stands on
+    /// the row taken last.
     #[inline]
     pub fn step_off_run(&mut self, run: &mut RowRun) -> Option<Stepped<'_>> {
         if run.is_bounded() {
             return Some(self.at.step_off_run(run));
         }
-        // What has come of this block's key does not matter in the next.
+        // The key's buffer, which the run has changed, does not matter in the next block.
         if !run.goes_on() && self.cross_distinct() {
             return Some(self.at.entered());
         }
@@ -176,7 +179,7 @@ impl TableCursor {
         // Until the block is there the cursor is in none: an error must not leave it in the old one.
         self.block = None;
         self.at.invalidate();
-        // In place, since what is at hand is entered often and a block is large to be moved.
+        // In place, since blocks at hand are entered often, and a block is large to be moved.
         if !self.table.take_at_hand(block, self.options.fill_cache, &mut self.cost, self.at.block_mut())? {
             *self.at.block_mut() = self.load(block)?;
         }
@@ -195,8 +198,9 @@ impl TableCursor {
         self.block = Some(block);
     }
 
-    /// Whether blocks that have to be read are cached. A long walk takes what room there is and pushes nothing out:
-    /// it would push out all there is, and what it has just read it needs last.
+    /// Whether blocks that have to be read are cached. A long walk takes the room that there is and pushes
+    /// nothing out: it would push out everything else, and the blocks that it has just read are those that
+    /// it needs again last.
     fn fill(&self) -> Fill {
         match self.options.fill_cache && self.keeps {
             false => Fill::No,
@@ -260,8 +264,8 @@ impl TableCursor {
         Ok(())
     }
 
-    /// All entries were walked over. Who reads ahead from the first block on mostly does that once, and is one of many, as a
-    /// compaction's cursors are: it holds no piece for another time.
+    /// All entries were walked over. A cursor that reads ahead from the first block on mostly walks once,
+    /// and is one of many, as a compaction's are: it keeps no piece for another walk.
     fn stand_nowhere(&mut self) {
         self.at.invalidate();
         if self.options.readahead {
@@ -271,7 +275,7 @@ impl TableCursor {
         }
     }
 
-    /// The block that holds the first entry at or after `target`, or precedes it.
+    /// The block that holds the first entry at or after `target`, or the block before it.
     fn find(&mut self, target: InternalKey<'_>) -> usize {
         let index = self.table.index();
         match self.block {
@@ -302,7 +306,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// A seek has come to where this stands now, if anywhere.
+    /// A seek has come to where this cursor stands now, if anywhere.
     fn begin_walk(&mut self) {
         if self.at.valid() {
             self.walk.begin();
@@ -326,8 +330,8 @@ impl TableCursor {
         }
     }
 
-    /// The walk has come into this block from the one beside it, and likely goes on to the one at the other side: prefetch what it
-    /// will look at there.
+    /// The walk has come into this block from the one beside it, and likely goes on to the one on the other
+    /// side: prefetch what it will look at there.
     #[inline]
     fn look_on(&mut self, back: bool) {
         self.walk.cross();
@@ -346,7 +350,7 @@ impl TableCursor {
         }
     }
 
-    /// The block to which a walk comes from this one; forward there may be none with that number.
+    /// The block to which a walk comes from this one. Forward there may be no block with that number.
     fn beside(&self, back: bool) -> Option<usize> {
         let block = self.block?;
         if back { block.checked_sub(1) } else { Some(block + 1) }
@@ -365,7 +369,8 @@ impl TableCursor {
             return;
         }
         let Some(start) = self.table.prefetch_block(block, columns) else { return };
-        // Of a block that is compressed in the file the end is not known, and others are prefetched.
+        // Where the block is compressed in the file, its end in memory is not known, and other lines are
+        // prefetched.
         let len = self.table.index().stored_len(block).saturating_sub(TRAILER_BYTES);
         let end = start.wrapping_add(self.at.bytes_before() + len);
         for line in 0..=values {
@@ -375,8 +380,9 @@ impl TableCursor {
 
     /// Step from the last row of a block to the next block's first, if that is in memory and has another key; whether it was done.
     ///
-    /// [`next_block`](Self::next_block) would do it as well; but a merge and a scan that hear that the next row is here, as within
-    /// a block, need not ask anew who leads and what of each key is seen: full scans took 1.3 times as long.
+    /// [`next_block`](Self::next_block) would do it as well. But a merge and a scan that are told that the
+    /// next row is here, as within a block, need not find out anew which source leads and what of each key
+    /// is seen: without this, full scans took 1.3 times as long.
     #[inline(never)]
     fn cross_distinct(&mut self) -> bool {
         let Some(block) = self.block else { return false };
@@ -385,9 +391,10 @@ impl TableCursor {
         if next >= index.blocks() || index.seqno(block) != SeqNo::ZERO {
             return false;
         }
-        // This or a run has passed them.
+        // The rows from where the walk was put to the end of this block: this cursor, or a run, has passed
+        // them.
         let passed = self.at.rows_behind_start();
-        // A failure is met again, and told, by the step that is then taken.
+        // The step that is then taken meets the failure again, and returns it.
         let fill = self.options.fill_cache;
         if !self.table.take_at_hand(next, fill, &mut self.cost, self.at.block_mut()).unwrap_or(false) {
             return false;
@@ -486,7 +493,8 @@ impl Cursor for TableCursor {
         self.prev_block()
     }
 
-    /// Which block, the same both ways; its memory; the block.
+    /// Step 0 finds the block, the same for both kinds of seek; step 1 prefetches its memory; step 2 enters
+    /// it.
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
             (0, _) => {
@@ -497,7 +505,7 @@ impl Cursor for TableCursor {
                 self.table.prefetch_block(block, 0);
             }
             (2, Some(block)) if block < self.table.index().blocks() => {
-                // A failure is kept, and the seek tells it.
+                // A failure is kept, and the seek returns it.
                 let _kept = self.guarded(|cursor| {
                     cursor.at.invalidate();
                     cursor.enter(block)

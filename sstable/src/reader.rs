@@ -40,7 +40,8 @@ use crate::stored::{Location, check_plain};
 use crate::tombstones;
 use crate::totals::disagreement;
 
-/// Read from the end at once when a table is opened: footers of all versions, small indexes too.
+/// How many bytes are read from the end when a table is opened: they hold the footer of any version, and
+/// small indexes too.
 const TAIL_BYTES: u64 = 4096;
 
 /// What all tables of a database share.
@@ -120,8 +121,8 @@ impl TableReader {
         Ok(reader)
     }
 
-    /// Open a table that no manifest describes, as salvage and inspection do: the file's own word is
-    /// taken for whose it is.
+    /// Open a table that no manifest describes, as salvage and inspection do: whose table it is, is taken
+    /// from the file itself.
     pub fn open_unlisted(files: &Arc<OpenFiles>, path: &Path) -> Result<TableReader> {
         let ledger = Arc::new(Ledger::default());
         let context = TableContext {
@@ -186,8 +187,8 @@ impl TableReader {
         })
     }
 
-    /// The same, with the entry lent to `read`: nothing is copied. `near` is what [`approach`](Self::approach) said of the key,
-    /// if it was asked.
+    /// The same, with the entry lent to `read`: nothing is copied. `near` is what
+    /// [`approach`](Self::approach) returned for the key, if it was called.
     #[inline]
     pub fn get_with<R>(
         &self,

@@ -65,7 +65,7 @@ impl AsRef<[u8]> for SharedPages {
 
 impl TableFile {
     pub(crate) fn new(file: Arc<dyn File>) -> TableFile {
-        // A get wants one block. What reads more in a row calls `prefetch_bytes`.
+        // A get wants one block. A reader of several in a row calls `prefetch_bytes`.
         file.advise_random();
         TableFile { file, mapping: None }
     }
@@ -75,7 +75,7 @@ impl TableFile {
         self.file.advise_willneed(offset, len);
     }
 
-    /// Map the file too, which has `blocks` data blocks.
+    /// Map the file, which has `blocks` data blocks, besides.
     pub(crate) fn map(&mut self, files: &OpenFiles, blocks: usize) -> Result<()> {
         let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         self.mapping = Some(Mapping { bytes: files.map(self.file.path())?, checked });

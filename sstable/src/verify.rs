@@ -119,7 +119,8 @@ impl Walk<'_> {
                 }
                 same_key = user == key.user;
             }
-            // Separators ascend and so do rows: what holds for the outer rows holds for those between.
+            // Separators ascend and so do rows: what holds for the first and the last row holds for those
+            // between.
             let outer = row == 0 || row + 1 == cursor.rows();
             if outer && self.parts.index.find(key) != block {
                 return Err(wrong("the index does not lead to it"));

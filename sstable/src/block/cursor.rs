@@ -27,17 +27,18 @@ pub(crate) struct BlockCursor {
     at: Position,
 }
 
-/// The position, beside the block whose bytes each step is lent: once, and not at each look at them.
+/// The position, apart from the block: so each step is lent the block's bytes once, and not at each look at
+/// them.
 #[derive(Debug)]
 struct Position {
     /// The block's.
     layout: Layout,
     /// The current row; [`NOWHERE`], which no block has, if there is none.
     row: u32,
-    /// Starts are narrow, and no two neighbouring rows have the same key, as far as that is known: a step is a short one
-    /// to another key.
+    /// It is known that starts are narrow and that no two neighbouring rows have the same key: a step is a
+    /// cheap one, and leads to another key.
     strides: bool,
-    /// The same, and all rows are puts that the scan sees, and in a walk forward wants, as far as that is known.
+    /// The same, and it is known that all rows are puts that the scan sees and, in a walk forward, wants.
     plain: bool,
     /// The same of a walk backwards.
     plain_back: bool,
@@ -156,8 +157,8 @@ impl BlockCursor {
         (self.at.layout.values as usize).div_ceil(64) + 2
     }
 
-    /// How many cache lines the values of `rows` rows take, if they are as long as here on average, up to as many as may be prefetched
-    /// at once.
+    /// How many cache lines the values of `rows` rows take if they are as long as this block's on average;
+    /// at most as many as may be prefetched at once.
     pub(crate) fn lines_of_values(&self, rows: u32) -> usize {
         let rows_here = self.at.layout.rows.max(1);
         let bytes = self.block.len().saturating_sub(self.at.layout.values as usize);
@@ -382,8 +383,8 @@ impl Position {
         true
     }
 
-    /// Be, for a stride, on row `row`, whose own bytes and value end at `ends`: somebody else took the steps to it from here, and
-    /// left in the buffer what the row after it shares.
+    /// Stand on row `row`, as far as a stride needs that: its own bytes and its value end at `ends`.
+    /// Somebody else took the steps to it from here, and left in the buffer what the row after it shares.
     #[inline(always)]
     fn come_to(&mut self, bytes: &[u8], row: u32, ends: (u32, u32)) {
         if row / RESTART_INTERVAL != self.row / RESTART_INTERVAL {
@@ -410,8 +411,8 @@ impl Position {
         true
     }
 
-    /// Go to row `row`, which exists, from anywhere; true. Of a block with wide starts, which has large values, each step is
-    /// this one.
+    /// Go to row `row`, which exists, from anywhere; returns true. In a block with wide starts, which has
+    /// large values, every step is done this way.
     #[inline(never)]
     fn stand(&mut self, bytes: &[u8], row: u32) -> bool {
         self.enter(bytes, row - row % RESTART_INTERVAL);
@@ -426,7 +427,7 @@ impl Position {
     fn begin(&mut self, bytes: &[u8], row: u32) {
         let restart = self.enter(bytes, row);
         self.load(bytes, row, restart);
-        // All of its own bytes, of which the rows that follow share some.
+        // The buffer holds all of its own bytes, of which the rows that follow share some.
         self.held = restart.key_end.saturating_sub(restart.key);
     }
 
@@ -496,7 +497,8 @@ impl Position {
         self.lent(bytes, self.plain || self.known.before_end && self.is_seen_put(bytes))
     }
 
-    /// The current row, to which a step backwards has led; it is known to be the newest version of its key in this table, or not.
+    /// The current row, to which a step backwards has led. `newest`: it is known to be the newest version
+    /// of its key in this table.
     #[inline(always)]
     fn stepped_back<'a>(&'a self, bytes: &'a [u8], newest: bool) -> Stepped<'a> {
         let is_row = self.plain_back || self.known.after_start && self.is_seen_put(bytes);
