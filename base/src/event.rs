@@ -56,8 +56,9 @@ pub enum Event {
         /// Whether the job will be tried again by itself.
         will_retry: bool,
     },
-    /// A writer had to wait for 100 ms or more, at a hard limit: one that is only slowed down waits for 10 ms at most. Told when
-    /// the wait is over and the write goes on; one that ends in [`Error::WouldStall`] is not told.
+    /// A writer had to wait for 100 ms or more, at a hard limit: one that is only slowed down waits for 10
+    /// ms at most. The event comes when the wait is over and the write goes on; a wait that ends in
+    /// [`Error::WouldStall`] has no event.
     WriteStall {
         /// What it waited for: `a flush`, `a compaction of level 0`; the last of them if there were several. (Or `compactions to
         /// catch up`, where the machine made a short delay a long one.)
