@@ -35,7 +35,7 @@ pub struct Threads {
     processors: usize,
     load: Mutex<Load>,
     own_processor: Arc<OwnProcessor>,
-    /// Where the threads are: none of them comes along into a forked child.
+    /// The process in which the threads are: a forked child has none of them.
     process: Process,
 }
 
@@ -52,13 +52,13 @@ struct Queue {
 #[derive(Default)]
 struct State {
     ready: VecDeque<Box<dyn Job>>,
-    /// Jobs that wait for a moment, by that moment; the number keeps equal moments in order.
+    /// Jobs that wait for a moment, by that moment; the number keeps jobs with equal moments in order.
     timers: BTreeMap<(Instant, u64), Box<dyn Job>>,
     timers_made: u64,
     stopping: bool,
     workers: usize,
-    /// Those workers that stop the scheduler from within a step: they wait for all others, and nobody for their steps but who
-    /// joins them.
+    /// The workers that stop the scheduler from within a step. They wait for all others; only a thread that
+    /// joins them waits for their steps.
     stop_from_within: Vec<ThreadId>,
 }
 
@@ -68,7 +68,7 @@ impl Threads {
     /// was forked while such threads ran.
     pub fn new(compaction_threads: usize) -> Result<Threads> {
         let compaction_threads = compaction_threads.max(1);
-        // Where that is not to be learnt, nobody steps back for another.
+        // If the number is not known, no thread steps back for another.
         let processors = std::thread::available_parallelism().map_or(usize::MAX, NonZero::get);
         let mut threads = Threads {
             queues: Lane::ALL.map(|_| Arc::default()),
@@ -77,7 +77,7 @@ impl Threads {
             compaction_width: compaction_threads,
             processors,
             load: Mutex::new(Load::now()),
-            // The flush's and the compactions'.
+            // The workers that count: the flush's and the compactions'.
             own_processor: Arc::new(OwnProcessor::new(1 + compaction_threads, processors)),
             process: Process::current(),
         };
@@ -104,7 +104,8 @@ impl Threads {
             let own_processor = Arc::clone(&self.own_processor);
             move || {
                 own_processor.begin_worker();
-                // Nobody waits for them for as long as level 0 and the disk have room, and a put takes a microsecond.
+                // As long as level 0 and the disk have room, nobody waits for these, while a writer's put
+                // takes only a microsecond.
                 if matches!(lane, Lane::Compaction | Lane::Removal) {
                     priority::go_behind_others();
                 }
@@ -193,7 +194,8 @@ impl Queue {
                 state.ready.push_back(job);
             }
             if let Some(job) = state.ready.pop_front() {
-                // Whoever was told of work may have found this worker faster: pass the word on.
+                // Another worker that was notified of this job may have found that this one was faster:
+                // notify one for the jobs that are left.
                 if !state.ready.is_empty() {
                     self.work.notify_one();
                 }
@@ -234,8 +236,8 @@ impl Scheduler for Threads {
         true
     }
 
-    /// Called from a job's step, this waits for the others' steps: whoever lets go of a directory then must have nobody write
-    /// to it any more.
+    /// Called from a job's step, this waits for the steps of all other jobs: whoever then gives up the lock
+    /// on a directory must have nobody write to it any more.
     ///
     /// In a forked child there is nobody to stop, and locks may be held by threads that are not there.
     fn stop(&self) {
@@ -271,7 +273,7 @@ impl Scheduler for Threads {
         }
         let workers = std::mem::take(&mut *self.workers.lock());
         for worker in workers {
-            // A worker catches every panic of a job; should it have died all the same, it is ended.
+            // A worker catches every panic of a job; if it has died all the same, it has ended, too.
             let _ = worker.join();
             process::worker_ended();
         }
@@ -301,7 +303,7 @@ impl Scheduler for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.stop();
-        // Only in a forked child are there some left, and there they name no thread.
+        // Some are left only in a forked child, and there they name no thread.
         std::mem::take(self.workers.get_mut()).into_iter().for_each(std::mem::forget);
     }
 }
