@@ -2,11 +2,11 @@
 //!
 //! 1. It is opened and removed as `tree_file` says: by the first read that needs it, and after the last.
 //! 2. Two handles never stand for the same live table: a move to another level carries the handle along.
-//! 3. A table ends before its blob files: when a handle goes, its reader is closed, and the table put on the garbage
-//!    list if it is obsolete, and only then are the handles of its blob files let go.
+//! 3. A table ends before its blob files: when a handle goes, its reader is closed and the table is put on
+//!    the garbage list, if it is obsolete; only then are the handles of its blob files let go.
 //!
-//! Threads: any. An open reader is one load away; a lock is taken only while a reader is being opened, by those who
-//! want the same table.
+//! Threads: any. An open reader is one load away; a lock is taken only while a reader is being opened, by
+//! those who want to read the same table.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,14 +1,15 @@
-//! A file of the tree that its first reader opens, and that is removed after its last: what a table and a blob file
-//! have in common.
+//! A file of the tree that is opened by its first reader and removed after its last: what a table and a
+//! blob file have in common.
 //!
-//! 1. It is opened by the first read that needs it and stays open as long as its handle lives: a version holds
-//!    handles, not readers, so opening a database opens no table and no blob file.
-//! 2. It is marked obsolete only after a commit that removes it is durable. When the last reference to an obsolete
-//!    handle goes, the reader is closed and then the file's name is put on the garbage list; from then on nobody can
-//!    read the file, and it may be removed.
+//! 1. It is opened by the first read that needs it, and stays open as long as its handle lives. A version
+//!    holds handles, not readers, so opening a database opens no table and no blob file.
+//! 2. It is marked obsolete only after a commit that removes it is durable. When the last reference to an
+//!    obsolete handle goes, the reader is closed, and then the file's name is put on the garbage list: from
+//!    then on nobody can read the file, and it may be removed.
 //!
-//! Threads: any. An open reader is one load away. The lock `opening` is taken only while the file is being opened, by
-//! those who want it; it is a leaf but for what opening a file takes. The lock of the garbage list is a leaf.
+//! Threads: any. An open reader is one load away. The lock `opening` is taken only while the file is being
+//! opened, by those who want to read it; it is a leaf but for the locks that opening a file takes. The lock
+//! of the garbage list is a leaf.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
