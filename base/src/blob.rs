@@ -70,7 +70,7 @@ pub struct BlobMeta {
     pub value_bytes: u64,
 }
 
-/// What the rows of one table refer to in one blob file: what of it is live, as far as that table goes.
+/// What the rows of one table refer to in one blob file: the part of the file that this table keeps live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobRef {
     /// The blob file.

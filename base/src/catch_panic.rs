@@ -1,10 +1,10 @@
-//! Calls of what is not this project's code, or may be: merge operators, listeners, jobs.
+//! Calls of code that is not, or need not be, this project's: merge operators, listeners, jobs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Call what may panic; a panic goes no further.
 ///
-/// What it leaves of the state that `call` shares with others is the affair of whoever wrote it.
+/// In what state a panic leaves what `call` shares with others is the business of whoever wrote it.
 ///
 /// # Errors
 /// A panic's text.

@@ -38,14 +38,14 @@ impl ChecksumSeed {
     }
 }
 
-/// Many small checksums of one file: how this processor computes them is looked up once.
+/// Makes many small checksums of one file: how this processor computes them is looked up once.
 #[derive(Clone, Debug)]
 pub struct Checksums {
     begun: crc32fast::Hasher,
 }
 
 impl Checksums {
-    /// Those of `seed`.
+    /// The checksums of the file with this `seed`.
     pub fn new(seed: ChecksumSeed) -> Self {
         Checksums { begun: crc32fast::Hasher::new_with_initial(seed.0) }
     }

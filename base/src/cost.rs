@@ -32,7 +32,8 @@ pub struct OpCost {
     pub filter_false_positives: u64,
     /// Blocks, and values of blob files, found in the cache or already verified in a mapping.
     pub blocks_from_cache: u64,
-    /// Blocks that had to be read from the file. Those that came along with one are not counted until they are looked at.
+    /// Blocks that had to be read from the file. Blocks that were read along with one are not counted until
+    /// they are looked at.
     pub blocks_from_disk: u64,
     /// Values of blob files that were looked at.
     pub blob_values: u64,

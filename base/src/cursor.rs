@@ -10,7 +10,8 @@
 //! 3. After its first error a cursor is invalid for ever and every later move returns that error.
 //! 4. `key` and `value` lend bytes that live until the next move; calling them while invalid is a
 //!    programmer's mistake and panics.
-//! 5. Direction may change at any step, and costs the same both ways up to a constant. (A merge alone wants a seek for that.)
+//! 5. Direction may change at any step, and costs the same both ways up to a constant. (Only a merge needs
+//!    a seek to turn round.)
 
 use crate::{InternalKey, Kind, OpCost, Result, SeqNo};
 
@@ -31,10 +32,11 @@ pub trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Step to the preceding entry.
     fn prev(&mut self) -> Result<()>;
-    /// Come nearer to where a [`seek`](Cursor::seek) to `target` will look, which has to be the next call: step `step` of
-    /// [`APPROACH_STEPS`], counted from 0. Each asks the processor for what the next will look at, so that the sources of a
-    /// merge, which take their steps in turns, do not wait for memory one after another. The cursor's position is lost.
-    /// What fails on the way, the seek tells.
+    /// Come nearer to where a [`seek`](Cursor::seek) to `target` will look, which has to be the next call:
+    /// step `step` of [`APPROACH_STEPS`], counted from 0. Each step has the processor load what the next
+    /// one will look at, so that the sources of a merge, which take their steps in turns, do not wait for
+    /// memory one after another. The cursor's position is lost. A failure on the way is returned by the
+    /// seek.
     #[inline]
     fn approach(&mut self, _target: InternalKey<'_>, _step: u8) {}
     /// The same for a [`seek_before`](Cursor::seek_before).
@@ -42,28 +44,29 @@ pub trait Cursor {
     fn approach_before(&mut self, target: InternalKey<'_>, step: u8) {
         self.approach(target, step);
     }
-    /// Step to the following entry; of those that follow with the same user key and a number above `seqno` any may be left
-    /// out. How many entries were stepped over, this one among them.
+    /// Step to the following entry. Of the entries that follow with the same user key and a number above
+    /// `seqno`, any may be left out. Returns how many entries were stepped over, this one among them.
     #[inline]
     fn next_older(&mut self, _seqno: SeqNo) -> Result<u64> {
         self.next().map(|()| 1)
     }
-    /// Step to the following user key's first entry if that is at hand and known to be it: no I/O, and it cannot fail. What
-    /// lies between, older versions of this key, counts with the cost. `None`, and nothing has moved, if not, or if this is
-    /// not known.
+    /// Step to the following user key's first entry if that entry is at hand and known to be that: no I/O,
+    /// and it cannot fail. The older versions of this key that lie between are counted in the cost. `None`,
+    /// and nothing has moved, if it is not at hand or this is not known.
     #[inline]
     fn next_distinct(&mut self) -> Option<Stepped<'_>> {
         None
     }
-    /// Step to the preceding entry, on the same terms, if it has another user key; it may be an older version of that than
-    /// the one before it.
+    /// Step to the preceding entry, on the same terms, if it has another user key; that entry may be an
+    /// older version of its key than the one before it.
     #[inline]
     fn prev_distinct(&mut self) -> Option<Stepped<'_>> {
         None
     }
-    /// For a walk backwards, to which a key's versions come oldest first: step to a newer version of this user key that is a put
-    /// with a number not above `seqno`, the newest that is at hand: no I/O, and it cannot fail. How many entries were passed,
-    /// all of them older than that put; none, and nothing has moved, if there is none or this is not known.
+    /// For a walk backwards, to which a key's versions come oldest first: step to a newer version of this
+    /// user key that is a put with a number not above `seqno`; of several that are at hand, to the newest.
+    /// No I/O, and it cannot fail. Returns how many entries were passed, all of them older than that put;
+    /// 0, and nothing has moved, if there is no such put or this is not known.
     #[inline]
     fn pass_overwritten(&mut self, _seqno: SeqNo) -> u64 {
         0
@@ -115,13 +118,14 @@ pub struct Stepped<'a> {
     pub key: &'a [u8],
     /// Its value or operand.
     pub value: &'a [u8],
-    /// The cursor knows that the scan it serves sees this entry and wants it: a put, not newer than the scan, and not beyond the end
-    /// of its bounds to which the step went; and that it has nothing newer of the same key. False where it does not know.
+    /// True if the cursor knows that this entry is a row of the scan it serves: it is a put, not newer than the scan's
+    /// number, not beyond the end of its bounds towards which the step went, and the newest version of its key that this
+    /// cursor has. False means that the cursor does not know, not that the entry is no row.
     pub is_row: bool,
 }
 
-/// Where the bytes of an entry lie that a cursor lends: a [`Stepped`] without its lifetime, for one who keeps it
-/// beside the cursor. They may be looked at until the cursor moves or goes.
+/// Where the bytes of an entry lie that a cursor lends: a [`Stepped`] without its lifetime, for a caller
+/// who keeps it beside the cursor. The bytes may be looked at until the cursor moves or is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lent {
     /// The user key.
@@ -140,9 +144,10 @@ impl From<Stepped<'_>> for Lent {
 /// How far one source's entries go before what another one holds next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below<'a> {
-    /// Those whose heads are below this one.
+    /// Entries whose heads are below this one.
     Head(u64),
-    /// Those whose keys are below this one: it has the same head as the entry from which they go on, and is larger.
+    /// Entries whose keys are below this one. It has the same head as the entry from which they go on, and
+    /// is larger.
     Key(&'a [u8]),
 }
 

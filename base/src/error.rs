@@ -171,8 +171,9 @@ pub enum Error {
         /// What it refused.
         why: String,
     },
-    /// A merge operator panicked. A read had no effect; as the cause of [`Error::InDoubt`] or [`Error::Poisoned`] it means
-    /// what they mean. A listener's panic is none: it is counted.
+    /// A merge operator panicked. A read had no effect; as the cause of [`Error::InDoubt`] or
+    /// [`Error::Poisoned`] it means what they mean. A panic of a listener is no such error: it is only
+    /// counted.
     #[error("{callback} panicked: {message}; mend that code, or report it if it is esker's")]
     CallbackPanicked {
         /// Which callback.
@@ -250,7 +251,8 @@ impl Error {
     }
 }
 
-/// What [`Error::Poisoned`] says: where nothing has failed, and the cause says what to do, that alone.
+/// What [`Error::Poisoned`] says. Where nothing has failed and the cause says what to do, it says the cause
+/// alone.
 fn stopped(cause: &Error) -> String {
     match cause {
         Error::Closed { why } => format!("this handle takes no writes: {why}"),

@@ -56,7 +56,7 @@ impl FileName {
             _ => {}
         }
         let (digits, kind) = name.split_once('.')?;
-        // As a number is written: `str::parse` takes a sign, and zeros in front.
+        // Only as a number is written here: `str::parse` takes a sign as well, and zeros in front.
         let long_enough = match digits.len().cmp(&FileNumber::DIGITS) {
             Ordering::Less => false,
             Ordering::Equal => true,

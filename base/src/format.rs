@@ -6,7 +6,7 @@
 
 /// First bytes of a log.
 pub const LOG_MAGIC: [u8; 8] = *b"eskerLOG";
-/// First bytes of a manifest's log header's place: a manifest is a log with this magic.
+/// First bytes of a manifest, which is a log with this magic number in its header.
 pub const MANIFEST_MAGIC: [u8; 8] = *b"eskerMAN";
 /// Last bytes of a table.
 pub const TABLE_MAGIC: [u8; 8] = *b"eskerSST";

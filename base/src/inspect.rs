@@ -8,7 +8,7 @@
 pub enum Verdict {
     /// A checksum covers it and agrees.
     Ok,
-    /// A checksum does not agree, or the bytes are none of the format's.
+    /// A checksum does not agree, or the format has no such bytes.
     Bad,
     /// It may be right or wrong: the checksum that covers it does not agree, or what says where it
     /// ends is bad.

@@ -201,7 +201,8 @@ pub fn strip_prefix<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     same.then_some(rest)
 }
 
-/// Whether two keys are the same. For keys that mostly are: of eight to sixteen bytes, compared here, not by a call.
+/// Whether two keys are the same. For keys that mostly are the same: keys of eight to sixteen bytes are
+/// compared here, not by a call.
 ///
 /// ```
 /// use esker_base::key::equal;

@@ -56,8 +56,8 @@ pub fn reserve(bytes: &mut Vec<u8>, more: usize, what: &'static str) -> Result<(
     grown.map_err(|_| refused(more, what))
 }
 
-/// Err if there is no room for `len` bytes at the moment, for `what`. It is not held: who asks takes it right
-/// after, where it cannot fail any more without ending the process.
+/// Err if there is no room at the moment for `len` bytes, for `what`. The room is not held: the caller
+/// takes it right after, in a way that can no longer fail without ending the process.
 #[inline]
 pub fn probe(len: usize, what: &'static str) -> Result<()> {
     if len <= SMALL_BYTES {
@@ -65,7 +65,7 @@ pub fn probe(len: usize, what: &'static str) -> Result<()> {
     }
     let mut room: Vec<u8> = Vec::new();
     let outcome = room.try_reserve_exact(len).map_err(|_| refused(len, what));
-    // Or the optimiser takes the allocation away.
+    // Without this the optimiser removes the allocation.
     std::hint::black_box(&mut room);
     outcome
 }

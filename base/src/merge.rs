@@ -5,9 +5,10 @@
 //! leading. A scan merges a handful of sources, whose entries lie in runs; a loser tree, which has fewer
 //! comparisons where many sources take turns, was measured against it (ARCHITECTURE.md, "Scans"). Invariants:
 //!
-//! 1. `order` holds each source once with the head of its current key, complemented when walking backwards, so
-//!    that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads decide
-//!    nothing: then ranks do (`ranks.rs`), then the whole internal key, then the source's index; who stands nowhere goes last.
+//! 1. `order` holds each source once with the head of its current key, complemented when walking backwards,
+//!    so that the smaller head always goes first; `u64::MAX` for a source that stands nowhere. Equal heads
+//!    decide nothing: then ranks do (`ranks.rs`), then the whole internal key, then the source's index; a
+//!    source that stands nowhere goes last.
 //! 2. While the merge is valid and walks forward, the leader, first in `order`, stands on the current entry and
 //!    every other source on its first entry after it, or on one with a larger user key
 //!    ([`Merge::pass_older`]), or nowhere; backwards, on its last entry before it, or nowhere.
@@ -46,7 +47,7 @@ struct Place {
     source: usize,
 }
 
-/// What a cheap step did.
+/// What came of a cheap step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunStep {
     /// The merge stands on the next user key's entry, which is in no other source.
@@ -146,8 +147,8 @@ impl<C: Cursor> Merge<C> {
         &mut self.sources[self.order[0].source]
     }
 
-    /// The source whose entry goes out next unless the leader's next one goes before it; where it stands nowhere,
-    /// no source but the leader stands anywhere.
+    /// The runner-up: the source whose entry goes out next unless the leader's next entry goes before it.
+    /// If it stands nowhere, no source but the leader stands anywhere.
     #[inline]
     pub fn second(&self) -> Option<&C> {
         self.order.get(1).map(|place| &self.sources[place.source])
@@ -174,8 +175,9 @@ impl<C: Cursor> Merge<C> {
         self.second().is_some_and(|second| second.valid() && self.leading().key() == second.key())
     }
 
-    /// Walking forward, move the other sources past what they hold of the current user key, so that the leader
-    /// leads alone; how many entries were passed. All of them are older than the current one, which stays.
+    /// Walking forward, move the other sources past what they hold of the current user key, so that the
+    /// leader leads alone. Returns how many entries were passed; all of them are older than the current
+    /// one, which stays.
     #[inline]
     pub fn pass_older(&mut self) -> Result<u64> {
         let mut passed = 0;
@@ -192,7 +194,8 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
-    /// The same as far as no step of it can fail; and whether the leader leads alone now.
+    /// The same, as far as it takes only steps that cannot fail. Returns also whether the leader leads
+    /// alone now.
     #[inline]
     pub fn pass_older_at_hand(&mut self) -> (u64, bool) {
         let mut passed = 0;
@@ -206,8 +209,9 @@ impl<C: Cursor> Merge<C> {
         (passed, true)
     }
 
-    /// Walking backwards, move the leader past those of its versions of the current user key that a put not above `seqno`
-    /// overwrites, as far as that is at hand; how many were passed. Others that the put overwrites may follow.
+    /// Walking backwards, move the leader past those of its versions of the current user key that a put not
+    /// above `seqno` overwrites, as far as they are at hand. Returns how many were passed. Other entries
+    /// that the put overwrites may follow.
     #[inline]
     pub fn pass_overwritten(&mut self, seqno: SeqNo) -> u64 {
         debug_assert!(self.direction == Direction::Backward, "forward, the newest version comes first");
@@ -290,8 +294,8 @@ impl<C: Cursor> Merge<C> {
         if self.goes_on(head) { RunStep::Leads { entry, is_row } } else { RunStep::Ended }
     }
 
-    /// The leader has moved to an entry whose head is `head` as invariant 1 wants it: put it in its place. Whether it leads
-    /// there, alone.
+    /// The leader has moved to an entry whose head is `head` as invariant 1 wants it: put it in its place.
+    /// Returns whether it still leads, alone.
     #[inline(always)]
     fn goes_on(&mut self, head: u64) -> bool {
         let second = self.second_head();
@@ -305,7 +309,7 @@ impl<C: Cursor> Merge<C> {
         head == second && self.leader() == Some(leader) && self.leads_alone()
     }
 
-    /// The head of the runner-up. Keys may have the one that stands for nobody, too.
+    /// The head of the runner-up. A key may have the head that stands for "nowhere", too.
     #[inline]
     fn second_head(&self) -> u64 {
         self.order.get(1).map_or(u64::MAX, |second| second.head)
@@ -355,7 +359,8 @@ impl<C: Cursor> Merge<C> {
         self.ranks.set(source, rank);
     }
 
-    /// Ranks have left too many comparisons open: choose others, from the first two keys that differ.
+    /// Ranks have left too many comparisons open: choose another prefix for them, by the first two keys
+    /// that differ.
     #[inline(never)]
     fn choose_ranks(&mut self) {
         let first =
@@ -409,7 +414,7 @@ impl<C: Cursor> Merge<C> {
                     };
                     // No rank tells versions of one key apart.
                     open += u32::from(!same && by_rank == Ordering::Equal);
-                    // Where it stops is known to be tied, or not, with the one before it or after it.
+                    // Where it stops, it is known whether it is tied with the source before it or after it.
                     tied = leads.then_some(same);
                     if order != Ordering::Less {
                         break;
@@ -428,7 +433,7 @@ impl<C: Cursor> Merge<C> {
         self.settle_end();
     }
 
-    /// Whether the merge stands on an entry: who stands nowhere goes last.
+    /// Whether the merge stands on an entry: sources that stand nowhere go last.
     #[inline]
     fn settle_end(&mut self) {
         self.valid =
@@ -445,7 +450,8 @@ impl<C: Cursor> Merge<C> {
     fn seek_all(&mut self, direction: Direction, seek: impl Fn(&mut C) -> Result<()>) -> Result<()> {
         self.check()?;
         self.direction = direction;
-        // The last first: it holds the most, so its entry is the likeliest to be looked at, and meanwhile on its way.
+        // The last source first: it holds the most, so its entry is the likeliest to be looked at, and it
+        // is loaded meanwhile.
         for source in (0..self.sources.len()).rev() {
             seek(&mut self.sources[source]).map_err(|error| self.fail(error))?;
         }

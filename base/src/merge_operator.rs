@@ -3,13 +3,15 @@
 /// Combines operands with a base value. Registered with the database under [`name`], which is stored
 /// with the keyspace and checked at open.
 ///
-/// It must not call the database: it is called in the middle of reads, flushes and compactions, and of a commit, which all
-/// writers wait for. Called on the engine's threads as well, of which a thread that is started from here would inherit on which processors it
-/// may run: see [`Listener`](crate::event::Listener).
+/// It must not call the database: it is called in the middle of reads, flushes and compactions, and of a
+/// commit, for which all writers wait. It is called on the engine's threads as well, and a thread that is
+/// started from here would inherit from them on which processors it may run: see
+/// [`Listener`](crate::event::Listener).
 ///
 /// [`name`]: MergeOperator::name
 pub trait MergeOperator: Send + Sync {
-    /// The operator's name, stored with every keyspace that uses it. Not empty, and none of the built-in ones'.
+    /// The operator's name, stored with every keyspace that uses it. Not empty, and not the name of a
+    /// built-in one.
     fn name(&self) -> &str;
 
     /// The value of `key` after `operands` (oldest first, at least one) are applied to `base`

@@ -7,7 +7,7 @@
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// A run takes it that nothing lies below its output: tombstones go too early.
+    /// A run assumes that nothing lies below its output: tombstones are dropped too early.
     EarlyTombstone,
     /// Without a log, a flush commits one keyspace's tables before the others'.
     LoneFlush,
@@ -35,7 +35,7 @@ pub enum Planted {
     UncheckedGroup,
     /// A failed sync of a log does not stop writes.
     SyncTriedAgain,
-    /// The manifest does not hear how far the log in use is durable.
+    /// The manifest is not told how far the log in use is durable.
     NoWitness,
     /// A log is made of the file of one that holds what is in no table yet.
     LiveLogReused,
@@ -67,7 +67,7 @@ pub enum Planted {
     ShownTwice,
     /// A sync makes durable, by its own account, what was written while it ran.
     SyncedMeanwhile,
-    /// Who waits for a sync is woken before the next may begin.
+    /// Those who wait for a sync are woken before the next one may begin.
     WokenEarly,
     /// Commits are taken while the database closes.
     CommitsWhileClosing,

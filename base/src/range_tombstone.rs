@@ -67,9 +67,9 @@ impl Fragments {
     }
 
     /// The same for readers that see the tombstones of one commit together or none of them: of those of one
-    /// commit that cover a fragment, it has the newest number alone. `first` says with which number the commit
-    /// begins that a number belongs to. So tombstones of few commits take memory in proportion to their number,
-    /// and time little more, however deep they lie within each other.
+    /// commit that cover a fragment, it has the newest number alone. `first` returns, for a number, the
+    /// first number of the commit to which it belongs. So tombstones of few commits take memory in
+    /// proportion to their number, and time little more, however deep they lie within each other.
     ///
     /// ```
     /// use esker_base::range_tombstone::{Fragments, RangeTombstone};
@@ -107,8 +107,8 @@ impl Fragments {
         Self::build_together(tombstones, |_| SeqNo::ZERO)
     }
 
-    /// These fragments without the numbers that nobody tells from a newer one, and how many those are: of two
-    /// neighbours (older, newer) in a fragment that are `together`, the newer stays.
+    /// These fragments without the numbers that no reader can tell from a newer one, and how many those
+    /// are: of two neighbours (older, newer) in a fragment that are `together`, the newer one stays.
     pub fn collapsed(&self, together: impl Fn(SeqNo, SeqNo) -> bool) -> (Fragments, u64) {
         let mut left_out = 0;
         let list = self.list.iter().map(|fragment| {
@@ -126,7 +126,8 @@ impl Fragments {
         (Fragments { list }, left_out)
     }
 
-    /// Cut `tombstones` at each other's bounds; `numbers` says what a fragment keeps of those over it.
+    /// Cut `tombstones` at each other's bounds; `numbers` says which numbers of the tombstones over it a
+    /// fragment keeps.
     fn sweep(
         tombstones: &[RangeTombstone],
         numbers: impl Fn(&BTreeSet<(SeqNo, usize)>) -> Vec<SeqNo>,
@@ -167,7 +168,7 @@ impl Fragments {
         (covers && behind).then(|| self.list.push(fragment))
     }
 
-    /// Give back the memory that was taken for more.
+    /// Give back the memory that was taken for more fragments.
     pub fn shrink_to_fit(&mut self) {
         self.list.shrink_to_fit();
     }

@@ -82,9 +82,9 @@ pub struct TableMeta {
     pub point_tombstones: u64,
     /// Merge operands among the entries.
     pub merge_operands: u64,
-    /// Entries that stand behind a newer put or delete of their key in the same table: once every reader sees
-    /// that, they are garbage. Not those behind merge operands alone. Zero in tables of format versions
-    /// before 4, whatever they hold.
+    /// Entries that stand behind a newer put or delete of their key in the same table: once every reader
+    /// sees that put or delete, they are garbage. Entries that stand behind merge operands alone are not
+    /// counted. Zero in tables of format versions before 4, whatever they hold.
     pub hidden_versions: u64,
     /// Range tombstones (one for each number of each fragment).
     pub range_tombstones: u64,

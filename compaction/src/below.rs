@@ -14,7 +14,7 @@ use crate::plan::Plan;
 /// The key ranges that tables below the output cover. Questions come in ascending key order.
 #[derive(Clone, Debug, Default)]
 pub struct Below {
-    /// One list a sorted run: ascending, not overlapping.
+    /// One list for each sorted run: ascending, not overlapping.
     runs: Vec<Run>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! 1. A put whose value is long enough goes to a blob file of the run, and its row gets a pointer: that is how a
 //!    flush writes it, and how a database from before there were blob files is converted.
-//! 2. A row with a pointer is passed on as it is; its value is not read. Unless its blob file is one to be
-//!    *collected* ([`collect`](crate::collect)): then its value is read and goes through rule 1 again.
+//! 2. A row with a pointer is passed on as it is, and its value is not read. But if its blob file is to be
+//!    *collected* ([`collect`](crate::collect)), the value is read and goes through rule 1 again.
 //! 3. A merge operand's base is read where it lies.
 //! 4. The blob files of a table hold its values and no others, are finished before it is, and are finished (so
 //!    synced) before anybody reads them back.
@@ -31,12 +31,12 @@ pub struct BlobRules {
     pub make: MakeBlobWriter,
     /// The blob files that the inputs refer to.
     pub sources: Vec<Arc<BlobHandle>>,
-    /// Those of them whose values are to be written anew, ascending.
+    /// Those of `inputs` whose values are to be written anew, ascending.
     pub collect: Arc<[FileNumber]>,
 }
 
 impl BlobRules {
-    /// Of a run whose inputs have no values in blob files and that writes none.
+    /// The rules of a run whose inputs have no values in blob files, and that writes none.
     pub fn none() -> BlobRules {
         BlobRules {
             bytes_min: None,
@@ -63,7 +63,7 @@ pub(crate) struct Blobs {
     finished: Vec<BlobMeta>,
     /// How many of `finished` belong to tables that are finished.
     settled: usize,
-    /// Bytes of values read and written since somebody asked.
+    /// Bytes of values read and written since somebody last asked.
     moved: u64,
     cost: OpCost,
 }
@@ -120,7 +120,7 @@ impl Blobs {
         })
     }
 
-    /// The value that `pointer` of `key` leads to, past the block cache: its file, or its row, is about to go.
+    /// The value that `pointer` of `key` leads to. It is not cached: its file, or its row, is about to go.
     pub(crate) fn read(&mut self, key: &[u8], pointer: &BlobPointer) -> Result<Bytes> {
         let (blob, _) = self.source(pointer)?;
         let reader = Arc::clone(blob.reader()?);
@@ -129,7 +129,7 @@ impl Blobs {
         Ok(memory::copied(value, "a value")?.into())
     }
 
-    /// Write a value; what its row has in its place.
+    /// Write a value; returns the pointer that its row has in its place.
     pub(crate) fn write(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
         if self.writer.as_ref().is_some_and(|writer| writer.bytes() >= self.file_bytes) {
             self.finish_file()?;
@@ -154,7 +154,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// The table under way is about to be finished: its blob files, finished.
+    /// The table under way is about to be finished: finish its blob files, and return them.
     pub(crate) fn finish_table(&mut self) -> Result<&[BlobMeta]> {
         self.finish_file()?;
         let of_table = self.finished.get(self.settled..).unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::plan::Plan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JobId(u64);
 
-/// The running jobs. Kept by whoever starts jobs, under that one's lock.
+/// The running jobs. Whoever starts jobs keeps this, under a lock of its own.
 ///
 /// ```
 /// use esker_compaction::Busy;

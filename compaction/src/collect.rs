@@ -1,21 +1,24 @@
 //! Which blob files are worth collecting: a pure function of a tree.
 //!
-//! A value dies when a merge drops the row that refers to it. A blob file dies by itself when its last value does;
-//! before that, the live values in it are in the way of the dead. So when more than a bound of all values of a
-//! keyspace are dead, the deadest files are *collected*: whatever compaction meets their values writes them anew, as
-//! many as a job may, and if none comes by itself the picker makes one for it ([`pick`](mod@crate::pick)).
+//! A value dies when a merge drops the row that refers to it. A blob file dies by itself when its last
+//! value does; before that, its live values keep the space of the dead ones. So when more than a certain
+//! share of all values of a keyspace is dead (the bound), the deadest files are *collected*: any compaction
+//! that meets their values writes them anew, as many as a job may, and if no compaction comes by itself the
+//! picker makes one for this ([`pick`](mod@crate::pick)).
 //!
-//! The bound is one over all files, not one for each. Let the files be `d` dead together. Writing the deadest anew
-//! costs `(1 − v) / v` bytes for each that it frees, where `v` is how dead they are; `v > d`, because they are the
-//! deadest. With keys overwritten evenly, and files dying as `e^-t`, `1 − d = v / −ln(1 − v)`: for a bound of 30 %
-//! files are 52 % dead when their turn comes, and each byte of the user's is written 1.9 times to blob files; for
-//! 25 %, 45 % and 2.2 times; for 40 %, 67 % and 1.5 times. Where some keys are overwritten more than others, files
-//! are deader still. A bound for each file would give the same disk use for the same writing in the even case, and
-//! would collect in the others although hardly anything is dead in all.
+//! There is one bound over all files, not one for each. Let `d` be the dead share of all files together.
+//! Writing the deadest anew costs `(1 − v) / v` bytes for each that it frees, where `v` is the dead share
+//! of those files; `v > d`, because they are the deadest. With keys overwritten evenly, and files dying as
+//! `e^-t`, `1 − d = v / −ln(1 − v)`: for a bound of 30 % files are 52 % dead when their turn comes, and
+//! each byte of the user's is written 1.9 times to blob files; for 25 %, 45 % and 2.2 times; for 40 %, 67 %
+//! and 1.5 times. Where some keys are overwritten more than others, files are deader still. A bound for
+//! each file would give the same disk use for the same writing in the even case, and would collect in the
+//! others although hardly anything is dead in all.
 //!
-//! Collecting a file takes writing the tables anew that refer to it, most of which refer to all files. That is
-//! little beside the values (a row of some fifty bytes for one of at least some thousand), but not nothing: so
-//! once the bound is passed, as many files are collected as it takes to be some way below it again.
+//! Collecting a file takes writing the tables anew that refer to it, most of which refer to all files. That
+//! is little beside the values (a row has some fifty bytes, its value at least a thousand or so), but not
+//! nothing: so once the bound is passed, as many files are collected as it takes to be some way below it
+//! again.
 
 use esker_base::FileNumber;
 use esker_manifest::{BlobUse, Tree};
@@ -38,7 +41,8 @@ pub fn to_collect(tree: &Tree, settings: &Settings) -> Vec<FileNumber> {
     if !beyond(dead, all, settings.blob_garbage_percent) {
         return Vec::new();
     }
-    // What holds nothing dead is never chosen; and what a manifest says holds no bytes at all would have no share.
+    // A file with nothing dead is never chosen; and for a file that has no bytes at all, by the manifest,
+    // there would be no share.
     let mut deadest: Vec<&BlobUse> = blobs.iter().filter(|blob| blob.dead_bytes() > 0).collect();
     let share = |one: &BlobUse, other: &BlobUse| {
         u128::from(one.dead_bytes()) * u128::from(other.handle.meta.value_bytes)

@@ -1,4 +1,4 @@
-//! Who still sees what: the rules by which a run drops entries and range tombstones.
+//! The rules by which a run drops entries and range tombstones: what does some reader still see?
 //!
 //! The snapshots cut sequence numbers into *stripes*: two numbers are in one stripe if every reader that
 //! sees the older sees the newer as well. Readers are the live snapshots and everybody who will read at
@@ -67,7 +67,7 @@ impl Stripes {
 #[derive(Debug)]
 pub struct RangeDeletes {
     fragments: Fragments,
-    /// Tombstones that no reader tells from a newer one over the same keys.
+    /// How many tombstones no reader can tell from a newer one over the same keys.
     left_out: u64,
     /// The first fragment that does not end before the last key asked for.
     at: usize,

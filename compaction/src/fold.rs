@@ -1,4 +1,4 @@
-//! Merge operands of one key and one stripe on their way to their base.
+//! Folding the merge operands of one key and one stripe together, and onto their base.
 //!
 //! Operands come newest first. If the base comes, in the same stripe (a put; or a tombstone, a range
 //! tombstone or the certainty that the key was never there, which all mean "no value"), they and the base
@@ -65,7 +65,8 @@ impl Operands {
         })
     }
 
-    /// The value of `key` after these operands on `base`, or `None` if the operator refuses them.
+    /// The value of `key` after these operands are applied to `base`, or `None` if the operator refuses
+    /// them.
     pub(crate) fn fold(
         &self,
         operator: &dyn MergeOperator,

@@ -3,9 +3,9 @@
 //! Every source lies wholly before the next, so no comparison between them is ever needed: the cursor
 //! stands on the entry its current source stands on. At most one source is valid.
 //!
-//! A compaction's: it is made of a cursor for each table, all open from the start, since a compaction reads every one of
-//! them. The engine's `RunCursor`, which scans walk over a level with, opens a table only when it comes there, moves one
-//! cursor from table to table, and knows the scan's bounds.
+//! It is for compactions: it is made of a cursor for each table, all open from the start, since a
+//! compaction reads every table. The engine's `RunCursor`, with which scans walk over a level, opens a
+//! table only when it comes to it, moves one cursor from table to table, and knows the scan's bounds.
 
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 

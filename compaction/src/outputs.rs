@@ -78,7 +78,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Outputs that will hold, beside entries, `fragments` (ascending, not overlapping).
+    /// Outputs that will hold `fragments` (ascending, not overlapping) besides entries.
     pub(crate) fn new(make: MakeWriter, cut: Cut, mut fragments: Vec<Fragment>, blobs: Blobs) -> Outputs {
         fragments.reverse();
         let mut outputs = Outputs {
@@ -253,7 +253,8 @@ impl Outputs {
             meta.blobs.iter().find(|part| !own.contains(&part.number) && !self.blobs.may_hold(part));
         let given = std::mem::take(&mut self.given);
         if let Some(part) = beyond {
-            // Rows with the same pointer, or with longer ones than there are values: of an input that was forged.
+            // An input was forged: several rows have the same pointer, or pointers are longer than the
+            // values are.
             let name = FileName::Blob(part.number).to_string();
             self.finished.push(meta);
             return Err(Error::corruption(name, 0, "rows refer to more values in it than it holds"));
@@ -316,7 +317,7 @@ impl Outputs {
         self.add(key, seqno, Kind::BlobPut, &pointer, hash)
     }
 
-    /// A put whose value lies in a blob file, and stays there unless that is to be collected.
+    /// A put whose value lies in a blob file, and stays there unless that file is to be collected.
     fn pass_on(&mut self, key: &[u8], seqno: SeqNo, pointer: &[u8], hash: u64) -> Result<()> {
         let decoded = decoded(pointer)?;
         if !self.blobs.collects(&decoded)? {
@@ -331,7 +332,7 @@ impl Outputs {
     }
 }
 
-/// A pointer whose length the run has looked at.
+/// A pointer whose length the run has checked.
 fn decoded(pointer: &[u8]) -> Result<BlobPointer> {
     BlobPointer::decode(pointer).map_err(|error| Error::invalid(error.what))
 }

@@ -3,13 +3,16 @@
 //! In order:
 //!
 //! 1. The level furthest beyond its target: level 0 into the base level (`level0`), or a part of a sorted
-//!    level into the next (`sorted`). Level 0 has no precedence. With it, under lasting load nothing would
-//!    ever leave the base level, and each merge of level 0 would rewrite a larger one than the last.
-//! 2. Garbage: tables dense with tombstones or hidden versions, although every level is in size (`garbage`). So an
-//!    idle database full of deleted data, or of what only a snapshot saw that is gone, cleans itself.
+//!    level into the next (`sorted`). Level 0 has no precedence: if it had, under lasting load nothing
+//!    would ever leave the base level, and each merge of level 0 would rewrite a larger base level than the
+//!    one before.
+//! 2. Garbage: tables dense with tombstones or hidden versions, although every level is in size
+//!    (`garbage`). So an idle database full of deleted data, or of data that only a dropped snapshot saw,
+//!    cleans itself.
 //! 3. Blob files full of dead values (`values`).
 //!
-//! Of several trees, a level beyond its target in any of them comes before what is merely worth cleaning up in another.
+//! With several trees, a level that is beyond its target in any of them comes before what is merely worth
+//! cleaning up in another.
 //!
 //! A candidate that would touch what a running job uses is passed over for the next best.
 //!
@@ -146,8 +149,9 @@ impl Picker<'_> {
         self.busy.allows(&plan).then(|| Plan { collect: self.collected_by(&plan), ..plan })
     }
 
-    /// Merge `upper` of `level` into `level + 1`, with whatever it overlaps there; more of `level` comes
-    /// along if that brings in no more of `level + 1`. A move if nothing is to be merged.
+    /// Merge `upper` of `level` into `level + 1`, with whatever it overlaps there. More tables of `level`
+    /// come along if they bring in no more of `level + 1`. The plan is a move if there is nothing to merge
+    /// with.
     pub(crate) fn push_down(&self, level: u8, upper: Tables, reason: Reason) -> Option<Plan> {
         let bounds = hull(&upper)?;
         let lower = self.overlapping(level + 1, &bounds);
@@ -173,9 +177,10 @@ impl Picker<'_> {
         (upper, lower)
     }
 
-    /// Whether `table`, which overlaps nothing in level `to`, may go there as it is. Not if it would take
-    /// tombstones to a place where there is nothing for them to hide: writing it anew drops them. Not if
-    /// it spans so much of the level below that moving it on would be dear: writing it anew cuts it.
+    /// Whether `table`, which overlaps nothing in level `to`, may go there as it is. It may not if its
+    /// tombstones would come to a place where there is nothing for them to hide: writing the table anew
+    /// drops them. It may not if it spans so much of the level below that moving it on from there would
+    /// cost much: writing it anew cuts it.
     pub(crate) fn may_move(&self, to: u8, table: &TableHandle) -> bool {
         let meta = &table.meta;
         let tombstones = meta.point_tombstones + meta.range_tombstones > 0;

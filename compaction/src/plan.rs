@@ -69,7 +69,7 @@ pub enum Reason {
         /// The level.
         level: u8,
     },
-    /// Tombstones take up space, and hide entries that do; or versions do that no reader sees.
+    /// Tombstones take up space, and so do the entries that they hide; or versions do that no reader sees.
     Garbage {
         /// Point tombstones in the table that was picked first.
         tombstones: u64,

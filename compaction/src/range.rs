@@ -30,13 +30,14 @@ pub struct RangeRequest {
     /// file number allocated when the request begins. It makes the request end even while snapshots pin
     /// garbage.
     pub before: FileNumber,
-    /// Such tables with a smaller number than this do not stay as they are if all they hold is at or before `oldest` and nothing
-    /// lies below them. 0 at first; a file number allocated when [`RangeStep::Done`] has come for the first time.
+    /// Of those new tables, the ones with a smaller number than this are written anew all the same if all
+    /// they hold is at or before `oldest` and nothing lies below them. 0 at first; a file number allocated
+    /// when [`RangeStep::Done`] has come for the first time.
     pub again: FileNumber,
     /// The oldest sequence number that anybody reads at when the request begins.
     pub oldest: SeqNo,
-    /// The newest sequence number when the request begins. What is written later need not be compacted, so that the
-    /// request ends beside somebody who writes into the range on and on.
+    /// The newest sequence number when the request begins. What is written later need not be compacted, so
+    /// that the request ends even while somebody goes on writing into the range.
     pub upto: SeqNo,
 }
 
@@ -83,7 +84,7 @@ pub fn plan_range(
     busy: &Busy,
     request: &RangeRequest,
 ) -> RangeStep {
-    // A caller's range does not wait for anything to rest.
+    // What a caller asked for does not wait until flushes pause.
     let load = Load::Rested;
     let score = score(tree, settings, load);
     let picker = Picker::new(tree, keyspace, settings, busy, load, &score);
@@ -97,7 +98,7 @@ pub fn plan_range(
     let is_asked_for = |level: u8, table: &Arc<TableHandle>| {
         request.asks_for(&table.meta, || tree.overlaps_below(level, &table.meta.bounds))
     };
-    // Neighbours alone: what lies between those of one job is its work too.
+    // Neighbours only: what lies between two tables of one job is work for that job too.
     let first_asked_for = |level: u8| -> Vec<Arc<TableHandle>> {
         let tables = overlapping(level).into_iter().skip_while(|table| !is_asked_for(level, table));
         tables.take_while(|table| level == 0 || is_asked_for(level, table)).collect()

@@ -18,8 +18,8 @@ use esker_base::table_meta::TableMeta;
 use esker_base::{Cursor, Error, Kind, OpCost, Result, SeqNo};
 use esker_sstable::{BlobReader, BlobWalk, CursorOptions, TableContext, TableCursor, TableReader};
 
-/// How many keys pass between asking for a filter's line and looking at it: the memory's latency in the time that
-/// an entry takes, and some.
+/// How many keys pass between asking for a filter's line and looking at it: as many as are read in the time
+/// that memory takes to answer, and some more.
 const EXPECTED_MAX: usize = 8;
 
 const DENIED: &str = "its filter denies a key it holds";
@@ -33,7 +33,7 @@ struct Expected {
 }
 
 impl Expected {
-    /// Ask for the line of a key; whether the filter knows the one that was asked for longest ago.
+    /// Ask for the line of a key. Returns whether the filter knows the key that was asked for longest ago.
     #[inline]
     fn pass(&mut self, reader: &TableReader, hash: u64) -> bool {
         reader.prefetch_filter(hash);

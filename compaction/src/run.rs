@@ -94,7 +94,7 @@ impl<C: Cursor> RunSource<C> {
 
 /// What a run is told.
 pub struct RunInput<C> {
-    /// What to merge. Sources that stand first win nothing: order is by sequence number alone.
+    /// What to merge. The order of sources does not matter: entries are ordered by sequence number alone.
     pub sources: Vec<RunSource<C>>,
     /// The numbers of the live snapshots, taken when the run begins, and the newest visible number. Not
     /// empty. Snapshots taken later are at least as new as that.
@@ -115,8 +115,9 @@ pub struct RunInput<C> {
     pub blobs: BlobRules,
     /// Where the outputs lie, to read them back.
     pub context: TableContext,
-    /// Removes a file of the run's when the run is given up: only the directory's owner knows whether the file of that
-    /// name there is the run's still. Best effort: what is left is removed when the database is opened again.
+    /// Removes a file that the run has written when the run is given up: only the directory's owner knows
+    /// whether the file with that name is still the run's. Best effort: what is left is removed when the
+    /// database is opened again.
     pub remove: RemoveFile,
 }
 
@@ -226,9 +227,9 @@ impl<C: Cursor> MergeRun<C> {
         MergeRun::finish_parts(vec![self])
     }
 
-    /// Hand the tables of runs out that were told the same but for their parts, which ascend and hold every
-    /// key between them. Errs if they, together, were not given what an input's description promises.
-    /// Panics unless each is done.
+    /// Hand out the tables of runs that were told the same except for their parts, which ascend and
+    /// together hold every key. Errs if they, together, were not given what an input's description
+    /// promises. Panics unless each is done.
     pub fn finish_parts(mut runs: Vec<Self>) -> Result<RunOutput> {
         assert!(runs.iter().all(|run| run.phase == Phase::Done), "a run is finished before it is done");
         MergeRun::prove(&runs)?;
@@ -286,7 +287,7 @@ impl<C: Cursor> MergeRun<C> {
         Ok(())
     }
 
-    /// Believe another description of a source's tables.
+    /// Take another description of a source's tables for true.
     #[cfg(test)]
     pub(crate) fn describe_anew(&mut self, source: usize, tables: Vec<TableMeta>) {
         self.promised[source] = tables;
@@ -403,7 +404,7 @@ impl<C: Cursor> MergeRun<C> {
 
 impl<C: Cursor> Drop for MergeRun<C> {
     fn drop(&mut self) {
-        // Closed before they are removed.
+        // Files are closed before they are removed.
         self.readback = None;
         for file in self.outputs.give_up() {
             (self.remove)(file);

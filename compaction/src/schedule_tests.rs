@@ -27,7 +27,7 @@ const KEYS: u16 = 120;
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// So many writes, chosen by the seed.
+    /// As many writes as the first number says, chosen by the seed, which is the second.
     Write(u8, u64),
     DeleteRange(u16, u16),
     Flush,

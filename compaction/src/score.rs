@@ -2,12 +2,12 @@
 //!
 //! The last level has no target: it is as large as the data. Every level above is to be `fanout` times
 //! smaller than the next, so that all of them together add about 1/(`fanout` − 1) to the space the data
-//! takes. The *base level*, which level 0 is compacted into, is the highest that this gives a size worth
-//! having: while the data is small, that is the last level itself, and everything above it stays empty.
-//! This is RocksDB's `level_compaction_dynamic_level_bytes`, but for what is worth having: there, a level
-//! opens as soon as the one below is larger than the base level may be; here, when its own target has
-//! grown to `base_bytes`. A level smaller than what level 0 hands down would be written at once to the
-//! next, and readers would have one more to look into.
+//! takes. The *base level*, into which level 0 is compacted, is the highest level to which this gives a
+//! size worth having: while the data is small, that is the last level itself, and everything above it stays
+//! empty. This is RocksDB's `level_compaction_dynamic_level_bytes`, except for which size is worth having:
+//! there, a level opens as soon as the one below is larger than the base level may be; here, when its own
+//! target has grown to `base_bytes`. A level smaller than what level 0 hands down would be written on to
+//! the next one at once, and readers would have one more level to look into.
 
 use esker_manifest::{LEVELS, Tree};
 
@@ -77,14 +77,15 @@ pub fn base_level(tree: &Tree, settings: &Settings) -> u8 {
     targets(tree, settings).0
 }
 
-/// Depth decides. Tables that overlap little never get deep, so their number and bytes count a little.
+/// The score of level 0. Its depth decides; but tables that overlap little never get deep, so their number
+/// and bytes count a little, too.
 fn l0_score(depth: usize, tables: usize, bytes: u64, settings: &Settings, load: Load) -> f64 {
     let trigger = settings.l0_trigger(load) as f64;
     let by_depth = depth as f64 / trigger;
     let by_count = tables as f64 / (16.0 * trigger);
     let by_bytes = bytes as f64 / (trigger * settings.memtable_bytes as f64);
     let score = by_depth.max(by_count).max(by_bytes);
-    // Due, and no more urgent than it was.
+    // Level 0 is due then, but no more urgent than it was.
     if load == Load::Read && depth > 0 { score.max(1.0) } else { score }
 }
 

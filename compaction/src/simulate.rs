@@ -146,7 +146,7 @@ struct Simulation<'a, F> {
     observe: F,
 }
 
-/// Without a flush for so long, level 0 rests.
+/// When this long has passed without a flush, level 0 rests.
 const REST_SECONDS: f64 = 5.0;
 
 struct Running {

@@ -5,12 +5,13 @@
 //! 2. Every part is told the same snapshots, the same tables below, and the same range tombstones. These are
 //!    judged whole, as one run would judge them; what is kept of them is then clipped to the part, and what is
 //!    dropped is counted by the first part alone.
-//! 3. No part can prove what an input gave, because it reads a piece of it. The proof is over the sum of all
-//!    parts ([`MergeRun::finish_parts`](crate::run::MergeRun::finish_parts)), and so an entry that a cut had
-//!    lost or doubled would be found like one that the disk had.
+//! 3. No part can prove what an input gave, because it reads only a piece of the input. The proof is over
+//!    the sum of all parts ([`MergeRun::finish_parts`](crate::run::MergeRun::finish_parts)), and so an
+//!    entry that a cut had lost or doubled would be found like one that the disk had.
 //!
-//! A part ends with a table that may be small. So there are no more parts than one run would fill tables, or begin one: two parts of
-//! 29 MiB come to as many tables of up to 32 as a run over both does.
+//! A part ends with a table that may be small. So there are at most as many parts as one run would make
+//! tables, the last of which need not be full: two parts of 29 MiB make as many tables of up to 32 MiB as
+//! one run over both does.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use crate::plan::Plan;
 #[cfg(test)]
 mod tests;
 
-/// How many places for a cut are looked at in each table.
+/// How many places for a cut are considered in each table.
 const SAMPLES: usize = 32;
 
 /// User keys from one key on and before another.
@@ -97,7 +98,8 @@ pub fn cuts(tables: &[Arc<TableReader>], parts: usize) -> Vec<Vec<u8>> {
     cuts.into_iter().map(|at| std::mem::take(&mut keys[at])).collect()
 }
 
-/// The fewest separators of a memtable's index for each part of its flush: what fewer part is not worth sharing.
+/// The fewest separators of a memtable's index for each part of its flush: a part with fewer is not worth
+/// sharing.
 const PART_SEPARATORS: usize = 4;
 
 /// Keys that cut a flush into `parts` parts, by `separators`, which ascend and have about as much of the memtable between

@@ -106,7 +106,8 @@ pub fn flush_cut(tree: &Tree, settings: &Settings) -> Cut {
     let mut before = Vec::new();
     let mut since: u64 = 0;
     for slab in floor {
-        // As near as whole tables allow; and what is left for the last column is worth one.
+        // A column is cut as near to its size as whole tables allow, and only if what is left for the last
+        // one is worth a column.
         let near = since > 0 && since + slab.bytes / 2 >= column;
         if near && ahead >= column / 2 {
             before.push(slab.start.to_vec());
@@ -121,7 +122,7 @@ pub fn flush_cut(tree: &Tree, settings: &Settings) -> Cut {
 /// A piece of what columns stand on, up to where the next begins.
 struct Slab<'a> {
     start: &'a [u8],
-    /// Of all tables that begin in it, in level 0 and below.
+    /// Bytes of all tables that begin in it, in level 0 and below.
     bytes: u64,
 }
 

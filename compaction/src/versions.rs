@@ -66,7 +66,7 @@ impl Dropped {
         self.folded += other.folded;
     }
 
-    /// All of them.
+    /// The sum of all.
     pub fn total(&self) -> u64 {
         self.hidden + self.range_deleted + self.tombstones + self.folded
     }
@@ -213,7 +213,7 @@ impl Versions {
         Ok(())
     }
 
-    /// Something older than the tombstones held back survives: they are needed.
+    /// Something older than the tombstones that are held back survives: they are needed.
     fn emit_deletes(&mut self, out: &mut impl Emit) -> Result<()> {
         for seqno in std::mem::take(&mut self.held_deletes) {
             self.emit(seqno, Kind::Delete, &[], out)?;

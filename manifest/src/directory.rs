@@ -9,13 +9,13 @@ use esker_vfs::fs::{DirEntry, EntryKind, Fs};
 
 use crate::limits::may_be_ours;
 
-/// The files of a database's making in one directory. Every other name is left alone, and so are numbers
-/// that no database reaches.
+/// The files of a database's making in one directory. Files with other names are left alone, and so are
+/// files with numbers that no database reaches.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// Whether `CURRENT` is there.
     pub(crate) has_current: bool,
-    /// Tables: whether it is a regular file, and its length in bytes.
+    /// Tables: for each, whether it is a regular file, and its length in bytes.
     pub(crate) tables: BTreeMap<FileNumber, (EntryKind, u64)>,
     /// Blob files, likewise.
     pub(crate) blobs: BTreeMap<FileNumber, (EntryKind, u64)>,
@@ -73,8 +73,9 @@ impl Directory {
         }
     }
 
-    /// Whether these are at most the remains of a creation that a crash cut short: nothing in them was ever
-    /// in force, because the first manifest is `first` and `CURRENT` comes before any log or table.
+    /// Whether these files are at most what is left of a creation that a crash cut short. Nothing in such
+    /// files was ever in force, because the first manifest is `first`, and `CURRENT` comes before any log
+    /// or table.
     pub(crate) fn is_unborn(&self, first: FileNumber) -> bool {
         self.tables.is_empty()
             && self.blobs.is_empty()

@@ -32,10 +32,10 @@ pub enum Edit {
         id: KeyspaceId,
         /// Its name, 1 to 255 bytes, which no other keyspace has.
         name: String,
-        /// What the engine wants to know of it later.
+        /// What the engine stores with it, to be told it later.
         options: Vec<u8>,
     },
-    /// A table leaves a level. With an [`Edit::AddTable`] of the same number beside it: it moves.
+    /// A table leaves a level. With an [`Edit::AddTable`] of the same number beside it, the table moves.
     RemoveTable {
         /// The keyspace it is in.
         keyspace: KeyspaceId,
@@ -81,7 +81,8 @@ pub enum Edit {
         /// Its length in bytes, all of it synced.
         len: u64,
     },
-    /// A log that may still take records is durable up to a length, its name included: nobody may miss it.
+    /// A log that may still take records is durable up to a length, its name included: from now on it must
+    /// not be missing.
     DurableLog {
         /// The log, the newest of which anything is durable.
         number: FileNumber,

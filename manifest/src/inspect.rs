@@ -1,8 +1,8 @@
 //! Shows a manifest, or `CURRENT`, to a person: every field with its place, its value and whether it checks.
 //!
-//! Of a manifest the log's fields are shown as `esker-wal` shows them, with each payload taken apart into its
-//! edits. Nothing is judged against the state: what does not fit is shown like what does. Memory is bounded
-//! by the longest record; any bytes will do.
+//! The fields of a manifest's log are shown as `esker-wal` shows them, with each payload taken apart into
+//! its edits. Nothing is checked against the state: an edit that does not fit is shown like one that does.
+//! Memory is bounded by the longest record; any bytes will do.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -21,7 +21,7 @@ mod tests;
 #[derive(Clone, Debug)]
 pub struct Level {
     tables: Arc<[Arc<TableHandle>]>,
-    /// The same tables. Of a sorted level one run, none if it is empty.
+    /// The same tables as runs. A sorted level has one run, or none if it is empty.
     runs: Arc<[SortedRun]>,
     /// Sum of the tables' sizes.
     bytes: u64,
@@ -88,8 +88,8 @@ impl Level {
         self.bytes
     }
 
-    /// The most tables that cover one key: what the level costs who reads one, at worst. It is counted once, when the
-    /// level is made.
+    /// The most tables that cover one key: at worst, a read of one key looks into this many. It is counted
+    /// once, when the level is made.
     #[inline]
     pub fn depth(&self) -> usize {
         self.depth
@@ -101,8 +101,8 @@ impl Level {
         self.sorted
     }
 
-    /// The tables as runs without overlap. Of two tables that overlap the newer one stands in an earlier run:
-    /// who looks for a key's newest version asks one run after the other.
+    /// The tables as runs without overlap. Of two tables that overlap, the newer one stands in an earlier
+    /// run: a lookup of a key's newest version asks one run after the other.
     #[inline]
     pub fn runs(&self) -> &[SortedRun] {
         &self.runs
@@ -132,7 +132,7 @@ impl Level {
 
 /// The most of these tables that cover one key. Takes memory in proportion to their number, however they overlap.
 fn depth_of(tables: &[Arc<TableHandle>]) -> usize {
-    // Where tables begin and end: before a key, or right behind it.
+    // The places at which tables begin and end: before a key, or right behind it.
     let bounds = || tables.iter().map(|table| &table.meta.bounds);
     let mut starts: Vec<_> = bounds().map(|bounds| (&bounds.smallest, false)).collect();
     let mut ends: Vec<_> = bounds().map(|bounds| (&bounds.largest, !bounds.largest_exclusive)).collect();

@@ -7,8 +7,9 @@
 //! | file | concept |
 //! |---|---|
 //! | [`edit`] | a change, and its bytes |
-//! | [`blob_handle`] | a blob file that tables refer to, likewise |
 //! | [`table_handle`] | a table somebody may read: opened late, removed when nobody can |
+//! | [`blob_handle`] | a blob file that tables refer to, likewise |
+//! | `tree_file` | what both have in common: their file is opened late, and removed after its last reader |
 //! | [`sorted_run`], [`level`], [`tree`], [`version`] | tables in the order a lookup wants them |
 //! | `state` | the rules: which edit fits which state |
 //! | [`current_file`], `manifest_file` | the two kinds of file, written |
@@ -40,6 +41,7 @@ pub mod table_handle;
 #[cfg(test)]
 mod testing;
 pub mod tree;
+mod tree_file;
 pub mod version;
 pub mod version_set;
 

@@ -9,8 +9,8 @@ use esker_base::{FileNumber, SeqNo};
 pub const LEVELS: usize = 7;
 /// File numbers stay below this.
 pub const FILE_NUMBER_END: u64 = 1 << 48;
-/// Whether a file of this number in the directory may be the database's own: a number that no handle comes to is somebody else's,
-/// and is passed over.
+/// Whether a file of this number in the directory may be the database's own. A number that no handle ever
+/// comes to belongs to somebody else's file, which is passed over.
 pub fn may_be_ours(number: FileNumber) -> bool {
     number.0 < FILE_NUMBER_END / LEFT_AT_OPEN
 }

@@ -45,7 +45,7 @@ pub(crate) enum AppendFailure {
 }
 
 impl ManifestFile {
-    /// Who the manifest `number` is.
+    /// The identity of manifest `number`.
     pub(crate) fn identity(database: DatabaseId, number: FileNumber) -> LogIdentity {
         LogIdentity { database, number, kind: LogKind::Manifest }
     }
@@ -124,7 +124,7 @@ impl ManifestFile {
         Ok(())
     }
 
-    /// Say behind the last record that it is durable.
+    /// Write a seal behind the last record: it says that the record is durable.
     fn seal(&mut self) {
         self.log.stage(self.records, &[]);
         match self.log.write() {

@@ -1,6 +1,6 @@
 //! From the files in a directory to a version set.
 //!
-//! 1. Everything that is needed and not as it was written is an error that names the file: `CURRENT` that is
+//! 1. Whatever is needed and is not as it was written is an error that names the file: `CURRENT` that is
 //!    gone while other files are there, a manifest that is gone or damaged, edits that do not fit, a table
 //!    that is gone or of another size. Tables are checked by one listing; none is opened.
 //! 2. A writable open writes what it has read into a new manifest before it returns: what was read may have
@@ -28,7 +28,7 @@ use crate::edit;
 use crate::limits::{FILE_NUMBER_END, KEYSPACE_ID_END, LEFT_AT_OPEN, SEQNO_END};
 use crate::manifest_file::ManifestFile;
 use crate::state::State;
-use crate::table_handle::TableFiles;
+use crate::tree_file::TreeFiles;
 use crate::version::Version;
 use crate::version_set::{FIRST_MANIFEST, VersionSet};
 
@@ -86,7 +86,7 @@ impl VersionSet {
             });
         }
         let current = current_file::read(&**fs, dir)?;
-        let files = TableFiles::new(context(current.database));
+        let files = TreeFiles::new(context(current.database));
         let mut replay = Replay::new(dir, &current, State::new(Arc::clone(&files)));
         replay.read(&**fs, &directory)?;
         check_files(dir, &replay.state, &directory)?;
@@ -201,7 +201,7 @@ impl Replay {
     }
 }
 
-/// Every live table, and every blob file that one refers to, is there, as long as it was.
+/// Check that every live table, and every blob file that one refers to, is there and has its length.
 fn check_files(dir: &Path, state: &State, directory: &Directory) -> Result<()> {
     for table in state.tables() {
         let found = directory.tables.get(&table.number());

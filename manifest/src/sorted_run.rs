@@ -1,10 +1,10 @@
-//! Tables that stand by smallest key, no key in the bounds of two: what a lookup asks for the one table of a
-//! key, and what a scan walks as one source. A level below level 0 is one such run; level 0 is taken apart
-//! into as few as keep the newest first.
+//! A sorted run: tables in the order of their smallest keys, whose bounds do not overlap. A lookup asks it
+//! for the one table that may hold a key, and a scan walks it as one source. A level below level 0 is one
+//! such run; level 0 is divided into as few runs as keep the newest first.
 //!
 //! Keys of one run often begin alike: what all smallest keys share is compared once, and the eight bytes
 //! behind it, of every smallest key, stand in one flat array. So a lookup compares words that lie side by
-//! side, and follows a pointer only to the one table it ends at, and where words are equal.
+//! side. It follows a pointer only to the one table at which it ends, and where words are equal.
 //!
 //! A run is immutable.
 
@@ -142,7 +142,7 @@ impl SortedRun {
 fn heads_of(tables: &[Arc<TableHandle>]) -> (Box<[u8]>, Box<[u64]>) {
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Default::default() };
     let first = first.meta.bounds.smallest.as_slice();
-    // In order: what the first and the last key share, all share.
+    // The keys are in order: what the first and the last share, all share.
     let (prefix, _) = first.split_at(shared_prefix(first, &last.meta.bounds.smallest));
     let head_of = |table: &Arc<TableHandle>| table.meta.bounds.smallest.get(prefix.len()..).map_or(0, head);
     (prefix.into(), tables.iter().map(head_of).collect())

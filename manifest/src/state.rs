@@ -1,10 +1,10 @@
-//! The state that edits lead to, and the rules for which edit fits: the one place that knows them, but for those of
-//! the marks, which the marks know.
+//! The state that edits lead to, and the rules for which edit fits. All rules are here, except for those of
+//! the marks, which are with the marks.
 //!
 //! 1. [`State::apply`] takes one edit, checks it against everything here, and changes the state or leaves it
 //!    as it was. Recovery applies what it reads; a commit applies what it is about to write.
-//! 2. Every change since [`State::begin`] can be taken back with [`State::undo`]: a commit that cannot be
-//!    written leaves no trace.
+//! 2. [`State::undo`] takes back every change since [`State::begin`]: a commit that cannot be written
+//!    leaves no trace.
 //! 3. Each edit costs the logarithm of the number of tables, whatever the level: replaying a manifest of a
 //!    hundred thousand edits is not quadratic. The flat arrays that lookups want are made by
 //!    [`State::publish`], for the touched levels alone.
@@ -27,8 +27,9 @@ use esker_base::{FileNumber, KeyspaceId};
 use crate::blob_handle::BlobHandle;
 use crate::edit::Edit;
 use crate::limits::KEYSPACES_MAX;
-use crate::table_handle::{TableFiles, TableHandle};
+use crate::table_handle::TableHandle;
 use crate::tree::Tree;
+use crate::tree_file::TreeFiles;
 use crate::version::{KeyspaceState, Marks, Version};
 
 use keyspace::Keyspace;
@@ -38,7 +39,7 @@ pub(crate) type Misfit = String;
 
 /// The state that edits lead to. See the module.
 pub(crate) struct State {
-    files: Arc<TableFiles>,
+    files: Arc<TreeFiles>,
     keyspaces: BTreeMap<KeyspaceId, Keyspace>,
     /// The id behind each name.
     names: BTreeMap<Arc<str>, KeyspaceId>,
@@ -86,7 +87,7 @@ pub(crate) struct Departed {
 
 impl State {
     /// The state of a database without a past. Handles report their end to `files`.
-    pub(crate) fn new(files: Arc<TableFiles>) -> State {
+    pub(crate) fn new(files: Arc<TreeFiles>) -> State {
         State {
             files,
             keyspaces: BTreeMap::new(),
@@ -151,7 +152,7 @@ impl State {
         self.marks.begin();
     }
 
-    /// The record stands. What it removed for good.
+    /// The record stands. Returns what it has removed for good.
     pub(crate) fn settle(&mut self) -> Departed {
         self.undo.clear();
         let live = &self.tables;

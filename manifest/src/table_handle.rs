@@ -1,74 +1,36 @@
-//! A table that some version of the tree holds: its description, its reader, and its end.
+//! A table that some version of the tree holds: its description, its reader, its blob files, and its end.
 //!
-//! 1. The reader is opened by the first read that needs it and stays open as long as the handle lives: a
-//!    version holds handles, not readers, so opening a database opens no table.
+//! 1. It is opened and removed as `tree_file` says: by the first read that needs it, and after the last.
 //! 2. Two handles never stand for the same live table: a move to another level carries the handle along.
-//! 3. A handle is marked obsolete only after a commit that removes its table is durable. When the last
-//!    reference to an obsolete handle goes, its reader is closed and then its number is put on the garbage
-//!    list; from then on nobody can read the file, and it may be removed.
+//! 3. A table ends before its blob files: when a handle goes, its reader is closed and the table is put on
+//!    the garbage list, if it is obsolete; only then are the handles of its blob files let go.
 //!
-//! Threads: any. An open reader is one load away; the lock is taken only while a reader is being opened,
-//! by those who want the same table; it is a leaf but for what opening a file takes.
+//! Threads: any. An open reader is one load away; a lock is taken only while a reader is being opened, by
+//! those who want to read the same table.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use esker_base::blob::BlobPointer;
 use esker_base::filename::FileName;
-use esker_base::sync::Mutex;
-use esker_base::sync::atomic::{AtomicBool, Ordering};
 use esker_base::table_meta::TableMeta;
 use esker_base::{Error, FileNumber, Result};
-use esker_sstable::{BlobReader, TableContext, TableReader};
+use esker_sstable::{BlobReader, TableReader};
 
 use crate::blob_handle::BlobHandle;
+use crate::tree_file::{TreeFile, TreeFiles};
 
 #[cfg(test)]
 mod tests;
-
-/// What all handles of one database share, those of blob files too.
-pub(crate) struct TableFiles {
-    /// How tables are opened.
-    context: TableContext,
-    /// Files that were obsolete when their last reference went.
-    garbage: Mutex<Vec<FileName>>,
-}
-
-impl TableFiles {
-    pub(crate) fn new(context: TableContext) -> Arc<TableFiles> {
-        Arc::new(TableFiles { context, garbage: Mutex::default() })
-    }
-
-    /// Take the list of files that nobody can read any more.
-    pub(crate) fn take_garbage(&self) -> Vec<FileName> {
-        std::mem::take(&mut self.garbage.lock())
-    }
-
-    /// How tables and blob files are opened.
-    pub(crate) fn context(&self) -> &TableContext {
-        &self.context
-    }
-
-    /// Nobody can read this file any more.
-    pub(crate) fn discard(&self, name: FileName) {
-        self.garbage.lock().push(name);
-    }
-}
 
 /// A table of the tree. Shared as `Arc<TableHandle>`; see the module for its life.
 pub struct TableHandle {
     /// The table's description.
     pub meta: TableMeta,
+    /// Before `blobs`, since fields are dropped in this order: see 3 above.
+    file: TreeFile<TableReader>,
     /// The blob files that it refers to, as in its description.
     blobs: Vec<Arc<BlobHandle>>,
-    /// `None` for a table that stands in no directory.
-    files: Option<Arc<TableFiles>>,
-    /// The open table, from the first read on.
-    reader: OnceLock<Arc<TableReader>>,
-    /// Held while the table is being opened.
-    opening: Mutex<()>,
-    /// A durable commit has removed the table.
-    obsolete: AtomicBool,
 }
 
 impl TableHandle {
@@ -76,9 +38,10 @@ impl TableHandle {
     pub(crate) fn new(
         meta: TableMeta,
         blobs: Vec<Arc<BlobHandle>>,
-        files: &Arc<TableFiles>,
+        files: &Arc<TreeFiles>,
     ) -> Arc<TableHandle> {
-        Arc::new(TableHandle::build(meta, blobs, Some(Arc::clone(files))))
+        let file = TreeFile::new(FileName::Table(meta.number), files);
+        Arc::new(TableHandle { meta, file, blobs })
     }
 
     /// A handle of a table that stands in no directory: for simulations and tests of whatever decides by
@@ -89,12 +52,8 @@ impl TableHandle {
 
     /// The same of a table that refers to these blob files, in the order of its description.
     pub fn detached_with(meta: TableMeta, blobs: Vec<Arc<BlobHandle>>) -> Arc<TableHandle> {
-        Arc::new(TableHandle::build(meta, blobs, None))
-    }
-
-    fn build(meta: TableMeta, blobs: Vec<Arc<BlobHandle>>, files: Option<Arc<TableFiles>>) -> TableHandle {
-        let (reader, opening) = (OnceLock::new(), Mutex::new(()));
-        TableHandle { meta, blobs, files, reader, opening, obsolete: AtomicBool::new(false) }
+        let file = TreeFile::detached(FileName::Table(meta.number));
+        Arc::new(TableHandle { meta, file, blobs })
     }
 
     /// The open table; the first call opens it, once, and others who want the same table wait. After an
@@ -104,30 +63,13 @@ impl TableHandle {
     /// As [`TableReader::open`]; [`Error::InvalidArgument`] for a detached handle.
     #[inline]
     pub fn reader(&self) -> Result<&Arc<TableReader>> {
-        match self.reader.get() {
-            Some(reader) => Ok(reader),
-            None => self.open(),
-        }
-    }
-
-    #[cold]
-    fn open(&self) -> Result<&Arc<TableReader>> {
-        let number = self.meta.number;
-        let files = self.files.as_ref();
-        let files =
-            files.ok_or_else(|| Error::invalid(format!("table {number} stands in no directory")))?;
-        let _turn = self.opening.lock();
-        if let Some(reader) = self.reader.get() {
-            return Ok(reader);
-        }
-        let reader = Arc::new(TableReader::open(&files.context, &self.meta)?);
-        Ok(self.reader.get_or_init(|| reader))
+        self.file.reader(|context| TableReader::open(context, &self.meta))
     }
 
     /// The table, if it was opened before: nothing is read.
     #[inline]
     pub fn opened(&self) -> Option<&Arc<TableReader>> {
-        self.reader.get()
+        self.file.opened()
     }
 
     /// The blob files that its rows refer to, ascending by number.
@@ -150,11 +92,8 @@ impl TableHandle {
     #[cold]
     fn stray(&self, pointer: &BlobPointer) -> Error {
         let what = format!("a row refers to blob file {}, its description does not", pointer.number);
-        match &self.files {
-            Some(files) => {
-                let name = FileName::Table(self.meta.number).to_string();
-                Error::corruption(files.context.dir.join(name), 0, what)
-            }
+        match self.file.path() {
+            Some(path) => Error::corruption(path, 0, what),
             None => Error::invalid(what),
         }
     }
@@ -167,21 +106,12 @@ impl TableHandle {
 
     /// Whether a durable commit has removed the table; older versions may still read it.
     pub fn is_obsolete(&self) -> bool {
-        self.obsolete.load(Ordering::Acquire)
+        self.file.is_obsolete()
     }
 
     /// A durable commit has removed the table.
     pub(crate) fn mark_obsolete(&self) {
-        self.obsolete.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for TableHandle {
-    fn drop(&mut self) {
-        if let (true, Some(files)) = (*self.obsolete.get_mut(), &self.files) {
-            drop(self.reader.take());
-            files.discard(FileName::Table(self.meta.number));
-        }
+        self.file.mark_obsolete();
     }
 }
 

@@ -22,7 +22,7 @@ mod tests;
 pub struct Tree {
     /// Level 0 first.
     pub levels: [Level; LEVELS],
-    /// What is live in each blob file, once somebody has asked.
+    /// What is live in each blob file; worked out at the first call that asks for it.
     blobs: OnceLock<Box<[BlobUse]>>,
 }
 

@@ -67,8 +67,8 @@ impl Marks {
         self.clean_close = None;
     }
 
-    /// Apply one edit, or say why it does not fit and change nothing. Edits of keyspaces, tables and blob files are
-    /// none of the marks' business and fit: who creates a keyspace sees to `next_keyspace`.
+    /// Apply one edit, or say why it does not fit and change nothing. Edits of keyspaces, tables and blob
+    /// files do not concern the marks, and fit: whoever creates a keyspace takes care of `next_keyspace`.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), String> {
         match *edit {
             Edit::ClosedLog { number, len } => self.close_log(number, len),

@@ -37,7 +37,7 @@
 //!
 //! **Threads and locks**: any thread. `committer` is held through a commit, I/O included; it serialises
 //! commits and nothing else. `current` is a pointer that is swapped; readers never wait. The lock in
-//! `TableFiles` is a leaf.
+//! `TreeFiles` is a leaf.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ use crate::edit::{self, Edit};
 use crate::limits::KEYSPACES_MAX;
 use crate::manifest_file::{AppendFailure, ManifestFile};
 use crate::state::State;
-use crate::table_handle::TableFiles;
+use crate::tree_file::TreeFiles;
 use crate::version::Version;
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ pub struct VersionSet {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     database: DatabaseId,
-    files: Arc<TableFiles>,
+    files: Arc<TreeFiles>,
     current: ArcSwap<Version>,
     /// The next file number.
     next_file: AtomicU64,
@@ -137,8 +137,8 @@ impl Failure {
 }
 
 impl VersionSet {
-    /// Make a new database in `dir`, which exists and is locked: its first manifest, and `CURRENT`. What a
-    /// creation that a crash cut short has left behind is replaced.
+    /// Make a new database in `dir`, which exists and is locked: its first manifest, and `CURRENT`. What is
+    /// left of a creation that a crash cut short is replaced.
     ///
     /// `context` says how tables are opened; its directory and database are these.
     ///
@@ -161,7 +161,7 @@ impl VersionSet {
         if !directory.manifests.is_empty() {
             fs.remove(&dir.join(FileName::Manifest(FIRST_MANIFEST).to_string()))?;
         }
-        let files = TableFiles::new(context);
+        let files = TreeFiles::new(context);
         let mut state = State::new(Arc::clone(&files));
         let first_free = FileNumber(FIRST_MANIFEST.0.max(directory.greatest) + 1);
         let reserved = FileNumber(first_free.0 + NUMBERS_RESERVED);
@@ -179,7 +179,7 @@ impl VersionSet {
         fs: &Arc<dyn Fs>,
         dir: &Path,
         database: DatabaseId,
-        files: Arc<TableFiles>,
+        files: Arc<TreeFiles>,
         version: Version,
         first_free: FileNumber,
         committer: Option<Committer>,
@@ -203,7 +203,7 @@ impl VersionSet {
         fs: &Arc<dyn Fs>,
         dir: &Path,
         (current, len): (Current, u64),
-        files: Arc<TableFiles>,
+        files: Arc<TreeFiles>,
         (state, version): (State, Version),
         first_free: FileNumber,
         read_only: bool,
@@ -250,7 +250,7 @@ impl VersionSet {
         {
             let mut committer = committer.lock();
             if committer.poisoned.is_none() && number >= self.reserved.load(Ordering::SeqCst) {
-                // If this fails, the number is as good as the directory's names: see rule 3.
+                // If this fails, the number is protected only by the names in the directory: see rule 3.
                 let _ = self.commit_edits(&mut committer, Vec::new());
             }
         }
@@ -293,8 +293,8 @@ impl VersionSet {
         Ok(self.current())
     }
 
-    /// Read `CURRENT` and the manifest in force again, up to the end of its last record, and check that they
-    /// say what they said. How many bytes that were.
+    /// Read `CURRENT` and the manifest in force again, up to the end of its last record, and check that
+    /// they say what they said. Returns how many bytes that were.
     ///
     /// # Errors
     /// [`Error::Corruption`] and [`Error::MissingFile`] naming the file; [`Error::Io`].
@@ -378,8 +378,9 @@ impl VersionSet {
     /// Where the mark of numbers is to be after a commit of `edits`, if elsewhere than it is.
     fn next_mark(&self, edits: &[Edit]) -> Option<Edit> {
         if edits.iter().any(|edit| matches!(edit, Edit::CleanClose { .. })) {
-            // Nothing is handed out after a clean close: nothing need be skipped at the next open. Whoever
-            // does ask for a number from here on waits for this commit and moves the mark again.
+            // Nothing is handed out after a clean close, so nothing need be skipped at the next open.
+            // Whoever asks for a number from here on all the same waits for this commit, and moves the mark
+            // again.
             self.reserved.store(0, Ordering::SeqCst);
             return Some(Edit::NextFile(FileNumber(self.next_file.load(Ordering::SeqCst))));
         }
@@ -507,7 +508,7 @@ impl VersionSet {
     }
 }
 
-/// How many keyspaces there may be is the one rule that a user meets, not a programmer.
+/// The number of keyspaces is the one rule that a user can break; all others only a programmer can.
 fn check_keyspace_count(now: usize, edits: &[Edit]) -> Result<()> {
     let created = edits.iter().filter(|edit| matches!(edit, Edit::CreateKeyspace { .. })).count();
     let dropped = edits.iter().filter(|edit| matches!(edit, Edit::DropKeyspace { .. })).count();

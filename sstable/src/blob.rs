@@ -1,12 +1,12 @@
 //! Values in files of their own. See FORMAT.md, "Blob files".
 //!
-//! A blob file is written once, front to back, by the run that writes the rows which refer to its values, and is
-//! synced before their table is. It is never changed; of its values those die whose rows are dropped, and the
-//! file goes when no table refers to it.
+//! A blob file is written once, front to back, by the run that writes the rows which refer to its values,
+//! and is synced before their table is. It is never changed. A value in it dies when its row is dropped,
+//! and the file is removed when no table refers to it.
 //!
 //! Invariants:
-//! 1. No value is handed out whose record does not check, or is not the one that its row refers to: the record's
-//!    checksum covers the key as well, and the row knows it.
+//! 1. A value is handed out only if its record checks and is the one that the row refers to: the record's
+//!    checksum covers the key as well, which the row knows.
 //! 2. Every length and offset, of a pointer or in the file, is compared with the file's length before it is used.
 
 mod cached;

@@ -205,7 +205,7 @@ fn word_at(bytes: &[u8], at: u32) -> u64 {
 
 #[inline]
 fn row_at(bytes: &[u8], layout: &Layout, row: u32) -> Row {
-    // Starts of a forged block may lie anywhere: who looks at what they lead to looks whether it is there.
+    // Starts of a forged block may lie anywhere: whoever reads what they lead to checks that it is there.
     let key = |start: u32| layout.keys.wrapping_add(start);
     let value = |start: u32| layout.values.wrapping_add(start);
     if !layout.wide {
@@ -258,7 +258,7 @@ fn kind_at(bytes: &[u8], layout: &Layout, row: u32) -> Kind {
     Kind::from_byte(byte).unwrap_or(Kind::Put)
 }
 
-/// What is known of a block beside its bytes: how to read them, and what cursors may rely on.
+/// What is known of a block besides its bytes: how to read them, and what cursors may rely on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BlockMeta {
     layout: Layout,
@@ -276,7 +276,7 @@ impl BlockMeta {
         Ok(BlockMeta::of_validated(layout))
     }
 
-    /// That of bytes that were validated before, with the layout parsed from them.
+    /// What is known of bytes that were validated before, with the layout parsed from them.
     pub(crate) fn of_validated(layout: Layout) -> BlockMeta {
         if layout.seqno_width == 0 {
             // No two entries share key and sequence number.
@@ -285,9 +285,10 @@ impl BlockMeta {
         BlockMeta { layout, distinct: false, newest: SeqNo::MAX }
     }
 
-    /// Find out what `bytes` say of versions and numbers, for cursors: worth it for a block that stays.
+    /// Find out, for cursors, what `bytes` say of versions and numbers: worth the time for a block that
+    /// stays in memory.
     pub(crate) fn look_for_versions(&mut self, bytes: &[u8]) {
-        // Of a block with one number both are known.
+        // For a block whose rows all have one number, both are known.
         if self.layout.seqno_width > 0 {
             let view = View { bytes, layout: &self.layout };
             (self.distinct, self.newest) = (view.is_distinct(), view.newest());
@@ -339,7 +340,8 @@ impl Block {
         }
     }
 
-    /// Where its memory starts, without a look at it: all cached blocks' bytes lie equally far from there.
+    /// Where its memory starts; none of it is read. The bytes of all cached blocks lie equally far behind
+    /// that.
     #[inline]
     pub(crate) fn start(&self) -> *const u8 {
         match self {

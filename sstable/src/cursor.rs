@@ -2,36 +2,26 @@
 //!
 //! A cursor holds the block it stands in, so neither eviction nor other cursors disturb it. Blocks
 //! already cached are used; whether others are cached is the caller's choice. Runs of blocks in file
-//! order that are not cached are read in growing pieces.
+//! order that are not cached are read in growing pieces (`cursor/read_ahead.rs`).
 
+mod read_ahead;
 #[cfg(test)]
 pub(crate) mod tests;
 mod walk;
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use esker_base::bounds::Bounds;
 use esker_base::cursor::{Below, EntryView, Stepped};
 use esker_base::{Cursor, Error, InternalKey, Kind, OpCost, Result, SeqNo};
 use esker_vfs::os::memory::prefetch;
-use esker_vfs::os::pages::Pages;
 
-use self::walk::Walk;
+use self::read_ahead::ReadAhead;
+use self::walk::WalkLength;
 use crate::block::{Block, BlockCursor, Known, RowRun};
 use crate::cache::Fill;
-use crate::index::Index;
 use crate::reader::TableReader;
-use crate::source::Source;
 use crate::stored::TRAILER_BYTES;
-
-/// The largest piece read ahead, in bytes.
-const PIECE_BYTES_MAX: u64 = 256 << 10;
-/// Each piece of a cursor that reads ahead from the first block on: a compaction has one for each of its sources, twenty or so.
-const PIECE_BYTES_EAGER: usize = 128 << 10;
-/// The first piece read ahead by a cursor that only looks sequential.
-const PIECE_BYTES_MIN: u64 = 16 << 10;
 
 /// More cache lines are not prefetched at once: the processor keeps some tens under way, and blocks may be long.
 const LINES_AT_ONCE: usize = 48;
@@ -58,7 +48,7 @@ pub struct TableCursor {
     at: BlockCursor,
     /// The block that `at` walks over.
     block: Option<usize>,
-    walk: Walk,
+    walk: WalkLength,
     /// The block that a seek will need, which was approached.
     aim: Option<usize>,
     table: Arc<TableReader>,
@@ -67,26 +57,9 @@ pub struct TableCursor {
     keeps: bool,
     /// See [`TableCursor::serving`].
     scan: Option<(Arc<Bounds>, SeqNo)>,
-    ahead: Ahead,
+    read_ahead: ReadAhead,
     error: Option<Error>,
     cost: OpCost,
-}
-
-/// Blocks read but not yet walked over.
-#[derive(Default)]
-struct Ahead {
-    /// Blocks from `first` on, before `end`, lie in `bytes`.
-    first: usize,
-    end: usize,
-    bytes: Bytes,
-    /// What the bytes were read into.
-    memory: Option<Arc<Pages>>,
-    /// The block read last, and how many neighbours in a row were read before it.
-    last: Option<usize>,
-    run: u32,
-    /// Whether the last read went backwards.
-    back: bool,
-    piece: u64,
 }
 
 impl TableCursor {
@@ -94,30 +67,31 @@ impl TableCursor {
         TableCursor {
             at: BlockCursor::default(),
             block: None,
-            walk: Walk::default(),
+            walk: WalkLength::default(),
             aim: None,
             table,
             options,
             keeps: true,
             scan: None,
-            ahead: Ahead::default(),
+            read_ahead: ReadAhead::default(),
             error: None,
             cost: OpCost::default(),
         }
     }
 
-    /// The same cursor for a scan of `bounds` that sees writes up to `upto`: it knows of whole blocks that they end, or begin, inside
-    /// and hold only what that scan sees, so that the scan need not look at each of their entries
-    /// ([`Stepped::is_row`]). What it does not want is walked over as before. Of the bounds a step looks at the end to which it
-    /// goes; the scan does not seek beyond the other.
+    /// The same cursor for a scan of `bounds` that sees writes up to `upto`. It knows of whole blocks that
+    /// they end, or begin, within the bounds and hold only what that scan sees, so that the scan need not
+    /// look at each of their entries ([`Stepped::is_row`]). Entries that the scan does not want are walked
+    /// over as before. A step looks only at that end of the bounds towards which it goes; the scan does not
+    /// seek beyond the other.
     #[must_use]
     pub fn serving(mut self, bounds: &Arc<Bounds>, upto: SeqNo) -> TableCursor {
         self.scan = Some((Arc::clone(bounds), upto));
         self
     }
 
-    /// Whether blocks that have to be read from now on are kept as the options say (the default), or not at all: what is
-    /// only passed, because it is dead, nobody will look for again.
+    /// Whether blocks that have to be read from now on are kept as the options say (the default), or not at
+    /// all: nobody will look again for what is only passed because it is dead.
     pub fn keep(&mut self, keeps: bool) {
         self.keeps = keeps;
     }
@@ -134,7 +108,7 @@ impl TableCursor {
         self.at.invalidate();
         self.block = None;
         self.aim = None;
-        self.ahead = Ahead::default();
+        self.read_ahead = ReadAhead::default();
         if !Arc::ptr_eq(&self.table, table) {
             self.table = Arc::clone(table);
         }
@@ -148,20 +122,22 @@ impl TableCursor {
         self.at.begin_run(below, run)
     }
 
-    /// End `run`, which began here, and stand on the row taken last; its head. Nothing has moved this since the run began.
+    /// End `run`, which began here, and stand on the row taken last; returns that row's head. Nothing has
+    /// moved this cursor since the run began.
     #[inline]
     pub fn end_run(&mut self, run: &mut RowRun) -> u64 {
         self.at.end_run(run)
     }
 
-    /// End `run`, which began here and has no row left below its bound, by the cheap step to the row that follows
-    /// ([`Cursor::next_distinct`]). `None` if it takes another: then this stands on the row taken last.
+    /// End `run`, which began here and has no row left below its bound, by the cheap step to the row that
+    /// follows ([`Cursor::next_distinct`]). `None` if another step is needed: then this cursor stands on
+    /// the row taken last.
     #[inline]
     pub fn step_off_run(&mut self, run: &mut RowRun) -> Option<Stepped<'_>> {
         if run.is_bounded() {
             return Some(self.at.step_off_run(run));
         }
-        // What has come of this block's key does not matter in the next.
+        // The key's buffer, which the run has changed, does not matter in the next block.
         if !run.goes_on() && self.cross_distinct() {
             return Some(self.at.entered());
         }
@@ -203,7 +179,7 @@ impl TableCursor {
         // Until the block is there the cursor is in none: an error must not leave it in the old one.
         self.block = None;
         self.at.invalidate();
-        // In place, since what is at hand is entered often and a block is large to be moved.
+        // In place, since blocks at hand are entered often, and a block is large to be moved.
         if !self.table.take_at_hand(block, self.options.fill_cache, &mut self.cost, self.at.block_mut())? {
             *self.at.block_mut() = self.load(block)?;
         }
@@ -222,12 +198,13 @@ impl TableCursor {
         self.block = Some(block);
     }
 
-    /// Whether blocks that have to be read are cached. A long walk takes what room there is and pushes nothing out:
-    /// it would push out all there is, and what it has just read it needs last.
+    /// Whether blocks that have to be read are cached. A long walk takes the room that there is and pushes
+    /// nothing out: it would push out everything else, and the blocks that it has just read are those that
+    /// it needs again last.
     fn fill(&self) -> Fill {
         match self.options.fill_cache && self.keeps {
             false => Fill::No,
-            true if self.ahead.piece == PIECE_BYTES_MAX => Fill::Room,
+            true if self.read_ahead.is_longest() => Fill::Room,
             true => Fill::Yes,
         }
     }
@@ -242,34 +219,26 @@ impl TableCursor {
 
     /// Block `block`, which is not at hand.
     fn load(&mut self, block: usize) -> Result<Block> {
-        if let Some(stored) = self.ahead.stored(&self.table, block) {
+        if let Some(stored) = self.read_ahead.stored(&self.table, block) {
             return self.table.open_slice(block, &stored, self.fill(), &mut self.cost);
         }
-        let (first, end) = self.ahead.plan(&self.table, block, self.options.readahead);
+        let eager = self.options.readahead;
+        let blocks = self.read_ahead.plan(&self.table, block, eager);
         let fill = self.fill();
-        if end - first == 1 {
+        if blocks.len() == 1 {
             return self.table.read_block(block, fill, &mut self.cost);
         }
-        let index = self.table.index();
-        let len = usize::try_from(index.offset(end) - index.offset(first)).unwrap_or_default();
         // The block that was walked over lies in the piece before, whose memory is wanted for this one.
         self.at = BlockCursor::default();
-        let eager = self.options.readahead;
-        let bytes = self.ahead.read(self.table.source(), index.offset(first), len, eager)?;
-        let further = self.ahead.further(index, first, end);
-        self.table.source().prefetch_bytes(further.start, further.end - further.start);
-        self.cost.bytes_from_disk += len as u64;
-        self.ahead.first = first;
-        self.ahead.end = end;
-        self.ahead.bytes = bytes;
-        let stored = self.ahead.stored(&self.table, block).unwrap_or_default();
+        self.cost.bytes_from_disk += self.read_ahead.read(&self.table, blocks, eager)?;
+        let stored = self.read_ahead.stored(&self.table, block).unwrap_or_default();
         self.table.open_slice(block, &stored, fill, &mut self.cost)
     }
 
     /// Stand on row `row` of block `block`, or on the next block's first entry if there is no such row.
     fn stand(&mut self, block: usize, row: u32) -> Result<()> {
         if row < self.at.rows() {
-            self.at.stand_sought(row);
+            self.at.stand(row);
             return Ok(());
         }
         self.stand_first(block + 1)
@@ -295,18 +264,18 @@ impl TableCursor {
         Ok(())
     }
 
-    /// All entries were walked over. Who reads ahead from the first block on mostly does that once, and is one of many, as a
-    /// compaction's cursors are: it holds no piece for another time.
+    /// All entries were walked over. A cursor that reads ahead from the first block on mostly walks once,
+    /// and is one of many, as a compaction's are: it keeps no piece for another walk.
     fn stand_nowhere(&mut self) {
         self.at.invalidate();
         if self.options.readahead {
             self.at = BlockCursor::default();
             self.block = None;
-            self.ahead = Ahead::default();
+            self.read_ahead = ReadAhead::default();
         }
     }
 
-    /// The block that holds the first entry at or after `target`, or precedes it.
+    /// The block that holds the first entry at or after `target`, or the block before it.
     fn find(&mut self, target: InternalKey<'_>) -> usize {
         let index = self.table.index();
         match self.block {
@@ -337,7 +306,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// A seek has come to where this stands now, if anywhere.
+    /// A seek has come to where this cursor stands now, if anywhere.
     fn begin_walk(&mut self) {
         if self.at.valid() {
             self.walk.begin();
@@ -361,8 +330,8 @@ impl TableCursor {
         }
     }
 
-    /// The walk has come into this block from the one beside it, and likely goes on to the one at the other side: prefetch what it
-    /// will look at there.
+    /// The walk has come into this block from the one beside it, and likely goes on to the one on the other
+    /// side: prefetch what it will look at there.
     #[inline]
     fn look_on(&mut self, back: bool) {
         self.walk.cross();
@@ -381,7 +350,7 @@ impl TableCursor {
         }
     }
 
-    /// The block to which a walk comes from this one; forward there may be none with that number.
+    /// The block to which a walk comes from this one. Forward there may be no block with that number.
     fn beside(&self, back: bool) -> Option<usize> {
         let block = self.block?;
         if back { block.checked_sub(1) } else { Some(block + 1) }
@@ -400,7 +369,8 @@ impl TableCursor {
             return;
         }
         let Some(start) = self.table.prefetch_block(block, columns) else { return };
-        // Of a block that is compressed in the file the end is not known, and others are prefetched.
+        // Where the block is compressed in the file, its end in memory is not known, and other lines are
+        // prefetched.
         let len = self.table.index().stored_len(block).saturating_sub(TRAILER_BYTES);
         let end = start.wrapping_add(self.at.bytes_before() + len);
         for line in 0..=values {
@@ -410,8 +380,9 @@ impl TableCursor {
 
     /// Step from the last row of a block to the next block's first, if that is in memory and has another key; whether it was done.
     ///
-    /// [`next_block`](Self::next_block) would do it as well; but a merge and a scan that hear that the next row is here, as within
-    /// a block, need not ask anew who leads and what of each key is seen: full scans took 1.3 times as long.
+    /// [`next_block`](Self::next_block) would do it as well. But a merge and a scan that are told that the
+    /// next row is here, as within a block, need not find out anew which source leads and what of each key
+    /// is seen: without this, full scans took 1.3 times as long.
     #[inline(never)]
     fn cross_distinct(&mut self) -> bool {
         let Some(block) = self.block else { return false };
@@ -420,9 +391,10 @@ impl TableCursor {
         if next >= index.blocks() || index.seqno(block) != SeqNo::ZERO {
             return false;
         }
-        // This or a run has passed them.
+        // The rows from where the walk was put to the end of this block: this cursor, or a run, has passed
+        // them.
         let passed = self.at.rows_behind_start();
-        // A failure is met again, and told, by the step that is then taken.
+        // The step that is then taken meets the failure again, and returns it.
         let fill = self.options.fill_cache;
         if !self.table.take_at_hand(next, fill, &mut self.cost, self.at.block_mut()).unwrap_or(false) {
             return false;
@@ -440,65 +412,6 @@ impl TableCursor {
         match &self.error {
             Some(error) => Err(error.clone()),
             None => panic!("{step}() on a cursor that stands nowhere"),
-        }
-    }
-}
-
-impl Ahead {
-    /// The stored bytes of block `block`, if they were read already.
-    fn stored(&self, table: &TableReader, block: usize) -> Option<Bytes> {
-        if !(self.first..self.end).contains(&block) {
-            return None;
-        }
-        let index = table.index();
-        let start = usize::try_from(index.offset(block) - index.offset(self.first)).ok()?;
-        let end = start + index.stored_len(block);
-        (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
-    }
-
-    /// Read a piece into the memory of the one before it. A compaction's come from the system, as many as it has sources; those of
-    /// scans, which may be short and many, from the program's allocator.
-    fn read(&mut self, source: &Source, offset: u64, len: usize, eager: bool) -> Result<Bytes> {
-        self.end = self.first;
-        self.bytes = Bytes::new();
-        let new = || if eager { Pages::new(PIECE_BYTES_EAGER.max(len)) } else { Pages::of_program(len) };
-        source.read_over(offset, len, &mut self.memory, new)
-    }
-
-    /// Which blocks to read now that `block` is needed: it, and those after it (or before it, when
-    /// walking back) that fit the piece.
-    fn plan(&mut self, table: &TableReader, block: usize, eager: bool) -> (usize, usize) {
-        let back = self.last == Some(block + 1) || self.end > 0 && self.first == block + 1;
-        let onward = block > 0 && (self.last == Some(block - 1) || self.end == block);
-        self.run = if back || onward { self.run + 1 } else { 0 };
-        self.last = Some(block);
-        self.back = back;
-        self.piece = if eager {
-            PIECE_BYTES_EAGER as u64
-        } else if self.run < 2 {
-            0
-        } else {
-            (self.piece * 2).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
-        };
-        let index = table.index();
-        let (mut first, mut end) = (block, block + 1);
-        if back {
-            while first > 0 && index.offset(end) - index.offset(first - 1) <= self.piece {
-                first -= 1;
-            }
-        } else {
-            end = index.end_within(first, self.piece);
-        }
-        (first, end)
-    }
-
-    /// Where in the file the piece lies that will follow the one of the blocks `first..end`.
-    fn further(&self, index: &Index, first: usize, end: usize) -> Range<u64> {
-        let (start, stop) = (index.offset(first), index.offset(end));
-        if self.back {
-            start.saturating_sub(self.piece)..start
-        } else {
-            stop..stop.saturating_add(self.piece).min(index.offset(index.blocks()))
         }
     }
 }
@@ -544,7 +457,7 @@ impl Cursor for TableCursor {
                 row = cursor.at.lower_bound(target).checked_sub(1);
             }
             match row {
-                Some(row) => cursor.at.stand_sought(row),
+                Some(row) => cursor.at.stand(row),
                 None => cursor.stand_last(block.checked_sub(1))?,
             }
             cursor.begin_walk();
@@ -580,7 +493,8 @@ impl Cursor for TableCursor {
         self.prev_block()
     }
 
-    /// Which block, the same both ways; its memory; the block.
+    /// Step 0 finds the block, the same for both kinds of seek; step 1 prefetches its memory; step 2 enters
+    /// it.
     fn approach(&mut self, target: InternalKey<'_>, step: u8) {
         match (step, self.aim) {
             (0, _) => {
@@ -591,7 +505,7 @@ impl Cursor for TableCursor {
                 self.table.prefetch_block(block, 0);
             }
             (2, Some(block)) if block < self.table.index().blocks() => {
-                // A failure is kept, and the seek tells it.
+                // A failure is kept, and the seek returns it.
                 let _kept = self.guarded(|cursor| {
                     cursor.at.invalidate();
                     cursor.enter(block)

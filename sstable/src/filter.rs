@@ -19,7 +19,7 @@ const PROBES_MAX: u8 = 16;
 #[repr(align(64))]
 struct Line([u64; 8]);
 
-/// Hashes to a chunk of [`KeyHashes`].
+/// Hashes in a chunk of [`KeyHashes`].
 const CHUNK_HASHES: usize = 128 << 10;
 
 /// The hashes of distinct keys, gathered for a filter: some MiB, for as long as the table is written.
@@ -51,7 +51,7 @@ impl KeyHashes {
         self.len
     }
 
-    /// Bytes of memory held, but for what is left of the last page.
+    /// Bytes of memory held, without what is unused of the last page.
     pub(crate) fn memory(&self) -> usize {
         self.len * size_of::<u64>()
     }
@@ -131,8 +131,9 @@ impl Filter {
         if planted::is(Planted::FilterDenies) && hash.is_multiple_of(64) {
             return false;
         }
-        // All of them, though the first bit that is not set decides. At which that is the processor cannot foresee, but the
-        // answer it mostly can, and goes on past it before the line has come.
+        // All probes are made, though the first bit that is not set decides. The processor cannot foresee
+        // at which probe that is; but it can mostly foresee the answer, and goes on past it before the line
+        // has come.
         let is_set = |(word, bit): (usize, u64)| line.0.get(word).is_some_and(|word| word & bit != 0);
         bits_of(hash, self.probes).map(is_set).fold(true, std::ops::BitAnd::bitand)
     }

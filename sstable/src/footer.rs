@@ -20,7 +20,7 @@ const TAIL_BYTES: usize = 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockHandle {
     pub(crate) offset: u64,
-    /// Stored length, trailer included (that of LevelDB and RocksDB leaves it out).
+    /// Stored length, trailer included (LevelDB's and RocksDB's leave the trailer out).
     pub(crate) len: u32,
 }
 
@@ -33,7 +33,7 @@ impl BlockHandle {
 /// The footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
-    /// That of the format, 1 to [`TABLE_VERSION`].
+    /// The format's version, 1 to [`TABLE_VERSION`].
     pub(crate) version: u32,
     pub(crate) identity: TableIdentity,
     pub(crate) file_bytes: u64,

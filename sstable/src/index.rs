@@ -22,10 +22,10 @@ pub use heads::Near;
 
 const FLAG_SEQNOS: u8 = 1;
 
-/// Bytes of a stored block: more than none, and no more than the longest raw one has.
+/// Bytes of a stored block: at least one, and no more than the longest raw block has.
 const STORED_BYTES: RangeInclusive<usize> = TRAILER_BYTES + 1..=RAW_BYTES_MAX + TRAILER_BYTES;
 
-/// Blocks that a miss may bring together.
+/// How many blocks a miss may read together.
 const READ_GROUP: usize = 16;
 
 /// Where data blocks lie and what lies in them. See FORMAT.md, "Index".
@@ -164,14 +164,15 @@ impl Index {
         self.heads.prefetch_root();
     }
 
-    /// The search for `key` but for its last step, which [`arrive`](Self::arrive) takes. It ends among [`NEAR_BLOCKS`] blocks
-    /// from [`Near::first`] on, so that what says where these lie can be prefetched.
+    /// All of the search for `key` but its last step, which [`arrive`](Self::arrive) takes. The search ends
+    /// at one of the [`NEAR_BLOCKS`] blocks from [`Near::first`] on, so that what says where these lie can
+    /// be prefetched.
     #[inline]
     pub(crate) fn approach(&self, key: &[u8]) -> Near {
         strip_prefix(key, &self.prefix).map(|rest| self.heads.approach(head(rest))).unwrap_or_default()
     }
 
-    /// What `find` finds, from where the search for the same key has come to.
+    /// What `find` finds, from where `approach` has come to with the same key.
     #[inline]
     pub(crate) fn arrive(&self, near: Near, target: InternalKey<'_>) -> usize {
         let Some(rest) = strip_prefix(target.user, &self.prefix) else {
@@ -204,7 +205,8 @@ impl Index {
         low
     }
 
-    /// The end of as many blocks from `first` on as lie in `bytes` bytes of the file, or of `first` alone if it has more.
+    /// The end of the blocks from `first` on that lie in `bytes` bytes of the file together, or of `first`
+    /// alone if it has more.
     pub(crate) fn end_within(&self, first: usize, bytes: u64) -> usize {
         let mut end = first + 1;
         while end < self.blocks() && self.offset(end + 1) - self.offset(first) <= bytes {
@@ -351,7 +353,8 @@ impl IndexBuilder {
 /// Append a short key that is at or after `last` and before `next`.
 fn push_separator(out: &mut Vec<u8>, last: &[u8], next: &[u8]) {
     let shared = shared_prefix(last, next);
-    // One byte more of `next` lies after `last`, and before `next` if `next` is longer still.
+    // The shared part with one byte more of `next` lies after `last`, and before `next` if `next` is longer
+    // still.
     if let Some(longer) = next.get(..=shared)
         && longer.len() < next.len()
     {

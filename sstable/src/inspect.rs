@@ -22,7 +22,7 @@ use crate::filter::Filter;
 use crate::footer::{BlockHandle, FOOTER_BYTES, Footer};
 use crate::index::Index;
 use crate::properties::Properties;
-use crate::source::Source;
+use crate::source::TableFile;
 use crate::stored::{Location, TRAILER_BYTES, check, check_plain};
 use crate::tombstones;
 
@@ -39,12 +39,12 @@ pub use esker_base::inspect::{Field, Verdict};
 /// # Ok(()) }
 /// ```
 pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
-    let source = Source::new(fs.open(path)?);
-    let file_bytes = source.len()?;
+    let file = TableFile::new(fs.open(path)?);
+    let file_bytes = file.len()?;
     let tail_bytes = file_bytes.min(4096);
-    let tail = source.read(file_bytes - tail_bytes, usize::try_from(tail_bytes).unwrap_or_default())?;
+    let tail = file.read(file_bytes - tail_bytes, usize::try_from(tail_bytes).unwrap_or_default())?;
     let mut inspection = Inspection {
-        source,
+        file,
         footer: None,
         index: Index::default(),
         block: 0,
@@ -79,7 +79,7 @@ pub fn inspect(fs: &dyn Fs, path: &Path) -> Result<Inspection> {
 
 /// An iterator over the fields of a table. Made by [`inspect`].
 pub struct Inspection {
-    source: Source,
+    file: TableFile,
     footer: Option<Footer>,
     index: Index,
     /// The next data block.
@@ -123,7 +123,7 @@ impl Inspection {
     }
 
     fn read_part(&self, part: BlockHandle) -> Result<Vec<u8>> {
-        self.source.read(part.offset, part.len as usize)
+        self.file.read(part.offset, part.len as usize)
     }
 
     /// Decode an uncompressed part.
@@ -136,14 +136,14 @@ impl Inspection {
     ) -> Result<T> {
         let seed = self.footer.map(|footer| footer.seed());
         let Some(seed) = seed else { return Err(Error::invalid("a part is decoded behind its footer")) };
-        let location = Location { path: self.source.path(), seed, offset: part.offset };
+        let location = Location { path: self.file.path(), seed, offset: part.offset };
         decode(check_plain(location, name, stored)?).map_err(|e| location.undecodable(name, e))
     }
 
     fn data_block(&mut self, footer: &Footer) -> Result<()> {
         let offset = self.index.offset(self.block);
-        let stored = self.source.read(offset, self.index.stored_len(self.block))?;
-        let location = Location { path: self.source.path(), seed: footer.seed(), offset };
+        let stored = self.file.read(offset, self.index.stored_len(self.block))?;
+        let location = Location { path: self.file.path(), seed: footer.seed(), offset };
         let opened = check(location, "block", &stored).and_then(|checked| {
             let raw = decompress(location, checked)?;
             let block = Block::new(raw.into()).map_err(|e| location.undecodable("block", e))?;

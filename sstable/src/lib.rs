@@ -1,9 +1,9 @@
 //! Floor 2 of the `esker` storage engine: sorted entries in a file.
 //!
 //! A table is written once, front to back ([`TableWriter`]), and never changed. It is read through
-//! [`TableReader`]: single keys with [`TableReader::get`], runs of keys with a [`TableCursor`]. Blocks
-//! come from a [`BlockCache`] or from a mapping of the file ([`TableSource`]). The bytes are described
-//! in [the format](mod@format).
+//! [`TableReader`]: single keys with [`TableReader::get_with`], runs of keys with a [`TableCursor`]. Blocks
+//! come from a [`BlockCache`] or from a mapping of the file ([`TableSource`]). The bytes are described in
+//! [the format](mod@format).
 //!
 //! | file | holds |
 //! |---|---|

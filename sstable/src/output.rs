@@ -10,8 +10,9 @@ use esker_vfs::os::pages::Pages;
 /// Bytes collected before they are written.
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
 
-/// The system is told to begin with so many bytes at once. Each time costs an interrupt, and with some filesystems a turn of
-/// another thread that notes what is on the device: both take the processor from whoever runs there.
+/// Each time that this many bytes were written, the system is told to begin writing them to the device.
+/// Each time costs an interrupt, and with some filesystems a turn of another thread that notes what is on
+/// the device: both take the processor from whoever runs there.
 const WRITEBACK_BYTES: u64 = 4 << 20;
 
 /// The file and what is not in it yet.
@@ -44,7 +45,7 @@ impl Output {
     pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         while self.filled + bytes.len() >= PIECE_BYTES {
             if self.filled == 0 {
-                // What is huge is not copied once more.
+                // A huge piece is not copied once more.
                 let (whole, rest) = bytes.split_at(bytes.len() / PIECE_BYTES * PIECE_BYTES);
                 write(&*self.file, whole, &mut self.written)?;
                 bytes = rest;
@@ -59,7 +60,7 @@ impl Output {
         Ok(())
     }
 
-    /// Put into the piece what has room there.
+    /// Put as much into the piece as it has room for.
     #[inline]
     fn fill(&mut self, bytes: &[u8]) {
         let end = self.filled + bytes.len();

@@ -7,7 +7,8 @@ const PAGE_BYTES: usize = 4096;
 /// A block is padded with a sixteenth of its length at most.
 const PADDING_SHARE: usize = 16;
 
-/// A block may be longer by an eighth of what is wanted, to end with a page again where one before could not be padded.
+/// A block may be longer than wanted by an eighth, so that it ends with a page again where the block before
+/// could not be padded.
 const STRETCH_SHARE: usize = 8;
 
 /// Bytes from `offset` to where a page starts.

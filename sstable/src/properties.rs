@@ -139,7 +139,7 @@ pub(crate) fn counts_hidden(footer: &Footer) -> bool {
     footer.version >= VERSION_OF_HIDDEN
 }
 
-/// What the rows refer to; ascending by file, and each with a value at least.
+/// What the rows refer to in blob files: ascending by file, and at least one value in each.
 fn take_blobs(input: &mut Decoder<'_>) -> Result<Vec<BlobRef>, DecodeError> {
     let count = input.varint("blob files")?;
     let mut blobs: Vec<BlobRef> = Vec::new();

@@ -35,12 +35,13 @@ use crate::footer::{BlockHandle, Footer};
 use crate::index::{Index, Near};
 use crate::options::TableIdentity;
 use crate::properties::Properties;
-use crate::source::{Source, TableSource};
+use crate::source::{TableFile, TableSource};
 use crate::stored::{Location, check_plain};
 use crate::tombstones;
 use crate::totals::disagreement;
 
-/// Read from the end at once when a table is opened: footers of all versions, small indexes too.
+/// How many bytes are read from the end when a table is opened: they hold the footer of any version, and
+/// small indexes too.
 const TAIL_BYTES: u64 = 4096;
 
 /// What all tables of a database share.
@@ -65,7 +66,7 @@ pub struct TableReader {
     properties: Properties,
     footer: Footer,
     seed: ChecksumSeed,
-    source: Source,
+    file: TableFile,
     index: Index,
     filter: Filter,
     tombstones: Arc<Fragments>,
@@ -107,21 +108,21 @@ impl TableReader {
     pub fn open(context: &TableContext, meta: &TableMeta) -> Result<TableReader> {
         let path = context.dir.join(FileName::Table(meta.number).to_string());
         let expected = Some((context.database, meta.number));
-        let source = Source::new(context.files.open(&path)?);
-        let len = source.len()?;
+        let file = TableFile::new(context.files.open(&path)?);
+        let len = file.len()?;
         if len != meta.file_bytes {
             let what = format!("the table has {len} bytes, the manifest recorded {}", meta.file_bytes);
             return Err(Error::corruption(&path, len.min(meta.file_bytes), what));
         }
-        let reader = Self::load(context, source, expected)?;
+        let reader = Self::load(context, file, expected)?;
         if let Some(what) = disagreement(&reader.properties.meta, meta, "the manifest") {
             return Err(Error::corruption(&path, reader.footer.properties.offset, what));
         }
         Ok(reader)
     }
 
-    /// Open a table that no manifest describes, as salvage and inspection do: the file's own word is
-    /// taken for whose it is.
+    /// Open a table that no manifest describes, as salvage and inspection do: whose table it is, is taken
+    /// from the file itself.
     pub fn open_unlisted(files: &Arc<OpenFiles>, path: &Path) -> Result<TableReader> {
         let ledger = Arc::new(Ledger::default());
         let context = TableContext {
@@ -132,22 +133,22 @@ impl TableReader {
             ledger,
             source: TableSource::Buffered,
         };
-        Self::load(&context, Source::new(files.open(path)?), None)
+        Self::load(&context, TableFile::new(files.open(path)?), None)
     }
 
     fn load(
         context: &TableContext,
-        mut source: Source,
+        mut file: TableFile,
         expected: Option<(DatabaseId, FileNumber)>,
     ) -> Result<TableReader> {
-        let parts = Parts::read(&source, expected)?;
+        let parts = Parts::read(&file, expected)?;
         let Parts { footer, properties, index, filter, tombstones } = parts;
         if context.source == TableSource::Mapped || planted::is(Planted::MappedTables) {
-            source.map(&context.files, index.blocks())?;
-            let mapped = source.mapping().map_or(0, |mapping| mapping.bytes.len() as u64);
+            file.map(&context.files, index.blocks())?;
+            let mapped = file.mapping().map_or(0, |mapping| mapping.bytes.len() as u64);
             if mapped != footer.file_bytes {
                 let what = format!("the file has {mapped} bytes, {} were written", footer.file_bytes);
-                return Err(Error::corruption(source.path(), mapped.min(footer.file_bytes), what));
+                return Err(Error::corruption(file.path(), mapped.min(footer.file_bytes), what));
             }
         }
         let slots = index.blocks() as u64 * 8;
@@ -157,7 +158,7 @@ impl TableReader {
             properties,
             seed: footer.seed(),
             footer,
-            source,
+            file,
             cached,
             warming: AtomicBool::new(false),
             index,
@@ -167,7 +168,8 @@ impl TableReader {
         })
     }
 
-    /// The newest entry of `key` not after `upper`. `hash` is `checksum::key_hash(key)`.
+    /// The newest entry of `key` not after `upper`, copied: for tests and tools. `hash` is
+    /// `checksum::key_hash(key)`.
     ///
     /// Counts the table, its filter's answer and the block in `cost`.
     #[inline]
@@ -185,8 +187,8 @@ impl TableReader {
         })
     }
 
-    /// The same, with the entry lent to `read`: nothing is copied. `near` is what [`approach`](Self::approach) said of the key,
-    /// if it was asked.
+    /// The same, with the entry lent to `read`: nothing is copied. `near` is what
+    /// [`approach`](Self::approach) returned for the key, if it was called.
     #[inline]
     pub fn get_with<R>(
         &self,
@@ -226,8 +228,8 @@ impl TableReader {
         }
     }
 
-    /// Look for `key` in the index, but for the last step, whether or not the filter thinks that the table has it. What that step
-    /// will look at is then on its way, and what says where the block is cached.
+    /// All of the index search for `key` but its last step. The filter is not asked. What the last step
+    /// reads, and the cache's slots of the blocks at which it may end, are prefetched.
     #[inline]
     pub fn approach(&self, key: &[u8]) -> Near {
         let near = self.index.approach(key);
@@ -305,7 +307,7 @@ impl TableReader {
 
     /// The file's path, for messages.
     pub fn path(&self) -> &Path {
-        self.source.path()
+        self.file.path()
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -324,8 +326,8 @@ impl TableReader {
         &self.cached
     }
 
-    pub(crate) fn source(&self) -> &Source {
-        &self.source
+    pub(crate) fn file(&self) -> &TableFile {
+        &self.file
     }
 }
 
@@ -346,12 +348,12 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Read and check them.
-    pub(crate) fn read(source: &Source, expected: Option<(DatabaseId, FileNumber)>) -> Result<Parts> {
-        let path = source.path();
-        let len = source.len()?;
+    pub(crate) fn read(file: &TableFile, expected: Option<(DatabaseId, FileNumber)>) -> Result<Parts> {
+        let path = file.path();
+        let len = file.len()?;
         let tail_len = len.min(TAIL_BYTES);
         let tail_at = len - tail_len;
-        let tail = source.read(tail_at, usize::try_from(tail_len).unwrap_or_default())?;
+        let tail = file.read(tail_at, usize::try_from(tail_len).unwrap_or_default())?;
         let footer = Footer::decode(path, &tail, len, expected)?;
         let seed = footer.seed();
         let location = |part: BlockHandle| Location { path, seed, offset: part.offset };
@@ -361,7 +363,7 @@ impl Parts {
             let start = part.offset.checked_sub(tail_at).and_then(|at| usize::try_from(at).ok());
             match start.and_then(|start| tail.get(start..start + len)) {
                 Some(bytes) => Ok(bytes.to_vec()),
-                None => source.read(part.offset, len),
+                None => file.read(part.offset, len),
             }
         };
 

@@ -12,8 +12,8 @@ impl TableReader {
         self.index().blocks()
     }
 
-    /// A user key that no key of data block `block` is after, whether the block is readable or not. `None`
-    /// if there is no such block.
+    /// A user key that is at or after every key of data block `block`, whether the block is readable or
+    /// not. `None` if there is no such block.
     pub fn block_end(&self, block: usize) -> Option<Vec<u8>> {
         (block < self.index().blocks()).then(|| self.index().separator(block))
     }

@@ -24,7 +24,7 @@ pub enum TableSource {
 }
 
 /// An open table file.
-pub(crate) struct Source {
+pub(crate) struct TableFile {
     file: Arc<dyn File>,
     mapping: Option<Mapping>,
 }
@@ -55,19 +55,19 @@ impl Mapping {
 }
 
 /// Pages that are read from as long as somebody holds them.
-struct Lent(Arc<Pages>);
+struct SharedPages(Arc<Pages>);
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for SharedPages {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Source {
-    pub(crate) fn new(file: Arc<dyn File>) -> Source {
-        // A get wants one block. What reads more in a row calls `prefetch_bytes`.
+impl TableFile {
+    pub(crate) fn new(file: Arc<dyn File>) -> TableFile {
+        // A get wants one block. A reader of several in a row calls `prefetch_bytes`.
         file.advise_random();
-        Source { file, mapping: None }
+        TableFile { file, mapping: None }
     }
 
     /// Have the system begin to read `len` bytes at `offset`, which will be read soon.
@@ -75,7 +75,7 @@ impl Source {
         self.file.advise_willneed(offset, len);
     }
 
-    /// Map the file too, which has `blocks` data blocks.
+    /// Map the file, which has `blocks` data blocks, besides.
     pub(crate) fn map(&mut self, files: &OpenFiles, blocks: usize) -> Result<()> {
         let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         self.mapping = Some(Mapping { bytes: files.map(self.file.path())?, checked });
@@ -114,7 +114,7 @@ impl Source {
         let mut pages = old.unwrap_or_else(new);
         self.read_into(offset, pages.get_mut(..len).unwrap_or_default())?;
         let pages = memory.insert(Arc::new(pages));
-        Ok(Bytes::from_owner(Lent(Arc::clone(pages))).slice(..len))
+        Ok(Bytes::from_owner(SharedPages(Arc::clone(pages))).slice(..len))
     }
 
     /// Read as many bytes at `offset` as fit `buffer`.

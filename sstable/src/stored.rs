@@ -2,7 +2,7 @@
 //! blocks".
 //!
 //! Invariant: nothing of a payload is looked at before its checksum was compared, and no length is
-//! allocated before it was compared with what can be.
+//! allocated before it was compared with the largest that is possible.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ pub(crate) fn encode(fragments: &[Fragment]) -> Vec<u8> {
     out
 }
 
-/// Room that is made for a fragment's numbers by their count alone: few have more.
+/// For at most this many numbers of a fragment room is made by their count alone: few fragments have more.
 const NUMBERS_AHEAD: usize = 8;
 
 /// Decode a payload. Memory grows with what was found right so far, not with what a count claims.

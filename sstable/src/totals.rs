@@ -1,5 +1,5 @@
-//! What is summed up over a table's content: by the writer to describe it, by verification to check
-//! the description.
+//! Sums over a table's content: the writer makes them to describe the table, verification to check the
+//! description.
 
 use std::collections::BTreeMap;
 

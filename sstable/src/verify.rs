@@ -22,7 +22,7 @@ impl TableReader {
     /// The first thing found wrong is [`Error::Corruption`](esker_base::Error::Corruption).
     pub fn verify(&self, cost: &mut OpCost) -> Result<()> {
         let identity = self.identity();
-        let parts = Parts::read(self.source(), Some((identity.database, identity.number)))?;
+        let parts = Parts::read(self.file(), Some((identity.database, identity.number)))?;
         cost.bytes_from_disk += parts.footer.file_bytes - parts.footer.data_bytes();
         let properties_at = parts.footer.properties.offset;
         let wrong = |what: String| esker_base::Error::corruption(self.path(), properties_at, what);
@@ -44,10 +44,10 @@ impl TableReader {
             let end = index.end_within(block, PIECE_BYTES);
             let start = index.offset(block);
             let len = usize::try_from(index.offset(end) - start).unwrap_or_default();
-            let piece = bytes::Bytes::from(self.source().read(start, len)?);
+            let piece = bytes::Bytes::from(self.file().read(start, len)?);
             cost.bytes_from_disk += len as u64;
             // The device reads the next piece while this one is checked.
-            self.source().prefetch_bytes(
+            self.file().prefetch_bytes(
                 index.offset(end),
                 PIECE_BYTES.min(index.offset(index.blocks()) - index.offset(end)),
             );
@@ -119,7 +119,8 @@ impl Walk<'_> {
                 }
                 same_key = user == key.user;
             }
-            // Separators ascend and so do rows: what holds for the outer rows holds for those between.
+            // Separators ascend and so do rows: what holds for the first and the last row holds for those
+            // between.
             let outer = row == 0 || row + 1 == cursor.rows();
             if outer && self.parts.index.find(key) != block {
                 return Err(wrong("the index does not lead to it"));

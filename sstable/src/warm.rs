@@ -40,13 +40,13 @@ impl TableReader {
     pub fn warm(&self, from: usize, cost: &mut OpCost) -> Result<Option<usize>> {
         let index = self.index();
         let blocks = index.blocks();
-        if from >= blocks || self.source().mapping().is_some() || !self.has_room(from) {
+        if from >= blocks || self.file().mapping().is_some() || !self.has_room(from) {
             self.warming.store(false, Ordering::Relaxed);
             return Ok(None);
         }
         let (start, end) = (index.offset(from), index.end_within(from, PIECE_BYTES));
         let len = usize::try_from(index.offset(end) - start).unwrap_or_default();
-        let piece = Bytes::from(self.source().read(start, len)?);
+        let piece = Bytes::from(self.file().read(start, len)?);
         cost.bytes_from_disk += len as u64;
         for block in (from..end).filter(|&block| !self.cached().holds(block)) {
             let at = usize::try_from(index.offset(block) - start).unwrap_or_default();

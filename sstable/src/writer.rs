@@ -50,7 +50,7 @@ pub struct TableWriter {
     /// The encoded block but its values; with compression, all of it.
     encoded: Vec<u8>,
     index: IndexBuilder,
-    /// The last block written that the index does not know yet: it waits for the next key.
+    /// The block written last, which the index does not have yet: its separator depends on the next key.
     unindexed: Option<u32>,
     last_key: Vec<u8>,
     last_seqno: SeqNo,
@@ -131,9 +131,9 @@ impl TableWriter {
         self.add_hashed(key, seqno, kind, value, entry_hash(key, seqno.0, kind as u8, value))
     }
 
-    /// [`add`](Self::add) for who knows the entry's content hash: who has read it somewhere else. The
-    /// description takes the hash over, so that a table that is read back and agrees with its description holds
-    /// what was read there, whatever happened in between.
+    /// [`add`](Self::add) for a caller who knows the entry's content hash, because the entry was read
+    /// somewhere else. The description takes the hash over, so that a table that is read back and agrees
+    /// with its description holds what was read there, whatever happened in between.
     #[inline]
     pub fn add_hashed(
         &mut self,

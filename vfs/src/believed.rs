@@ -1,11 +1,11 @@
 //! A filesystem that believes no sync of one directory after the first that failed.
 //!
-//! After a sync that failed the system may have forgotten what was to be written, and says Ok to the next: that
-//! one proves nothing about the names before it. Several threads sync one directory, and only one of them hears
-//! of the failure; from then on the others must not hear an Ok. So the outcome is remembered here, below all of
-//! them, until the database is opened again ([`Believed`] is made anew for each open, and what an open finds it
-//! writes again). Other directories, a checkpoint's perhaps, are none of its business: what is made there is made
-//! anew after a failure.
+//! After a sync that failed the system may have forgotten what was to be written, and says Ok to the next:
+//! that one proves nothing about the names before it. Several threads sync one directory, and only one of
+//! them hears of the failure; from then on the others must not hear an Ok. So the outcome is remembered
+//! here, below all of them, until the database is opened again ([`Believed`] is made anew for each open,
+//! and what an open finds it writes again). It does not concern itself with other directories, such as a
+//! checkpoint's: what is made there is made anew after a failure.
 //!
 //! The directory stays open from its first sync on, which an open makes: a process that has no descriptor left
 //! later can still sync the names it has made, and need not take the lack for a sync that failed.
@@ -28,17 +28,17 @@ pub struct Believed {
     state: Mutex<State>,
 }
 
-/// How `dir` stands.
+/// What is known of `dir`.
 #[derive(Default)]
 struct State {
-    /// It, from its first sync on.
+    /// The open directory, from its first sync on.
     open: Option<Box<dyn Dir>>,
-    /// Its first failed sync.
+    /// The error of its first failed sync.
     failed: Option<Error>,
 }
 
 impl Believed {
-    /// `inner`, where no sync of `dir` has failed yet.
+    /// `inner`, with no sync of `dir` failed yet.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -167,7 +167,7 @@ impl Control {
     fn run<T>(&self, operation: Operation, path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
         let verdict = self.decide(operation, path);
         let disk = self.disk.as_ref().filter(|_| operation.syncs());
-        // A sync that is to succeed must not meet the failure armed for another.
+        // A sync that is to succeed must not meet the failure that was armed for another one.
         let _turn = disk.map(|_| self.failing_sync.lock());
         let Verdict::Fail { fault, cause, effect } = verdict else { return call() };
         match (effect, disk) {

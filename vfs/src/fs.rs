@@ -51,16 +51,17 @@ pub trait Fs: Send + Sync {
     fn open(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// Open an existing regular file for reading and writing.
     fn open_writable(&self, path: &Path) -> Result<Arc<dyn File>>;
-    /// The whole of an existing file as bytes that live as long as the result, mapped where the
-    /// system can. A mapping answers what a call answers with an error with a signal that ends the process: a device that
-    /// fails, a file that somebody cuts short. Whoever opens a database decides on that, by `TableSource::Mapped`.
+    /// The whole of an existing file as bytes that live as long as the result, mapped where the system can.
+    /// Where a call would return an error, because a device fails or somebody cuts the file short, a
+    /// mapping ends the process by a signal. Whoever opens a database decides whether to take that risk, by
+    /// `TableSource::Mapped`.
     fn map(&self, path: &Path) -> Result<Bytes>;
     /// Give `from` the name `to`, replacing a file of that name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Remove a file's name.
     fn remove(&self, path: &Path) -> Result<()>;
-    /// Give the file `from` a second name `to`, which must not exist. Across filesystems, or where
-    /// links are not to be had, this errs and the caller copies.
+    /// Give the file `from` a second name `to`, which must not exist. Across filesystems, or where there
+    /// are no links, this errs and the caller copies.
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Create a directory; Ok if it exists.
     fn create_dir(&self, path: &Path) -> Result<()>;
@@ -114,8 +115,8 @@ impl FileLock for Arc<dyn FileLock> {
     }
 }
 
-/// What tells a file from others of its filesystem, whatever their names, as long as it is there: with Unix the device's number and the
-/// inode's.
+/// What tells a file from all others, whatever their names, as long as it exists: on Unix the numbers of
+/// the device and of the inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(pub u64, pub u64);
 
@@ -144,8 +145,9 @@ pub trait File: Send + Sync {
     }
     /// Read up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
-    /// Read up to `len` bytes at `offset` onto the end of `buffer`, which need not be written to before, as it is here; fewer
-    /// only at the end of the file. How many.
+    /// Read up to `len` bytes at `offset` onto the end of `buffer`; fewer only at the end of the file.
+    /// Returns how many. An implementation need not write to that part of the buffer first, as this default
+    /// does.
     fn read_onto(&self, buffer: &mut Vec<u8>, len: usize, offset: u64) -> Result<usize> {
         let start = buffer.len();
         buffer.resize(start + len, 0);
@@ -167,8 +169,8 @@ pub trait File: Send + Sync {
         let _ = len;
         Ok(false)
     }
-    /// A word to the system: what was written at `offset`, `len` bytes, will be synced before long and may go to
-    /// the device at once. Promises nothing, and what fails is for the sync to tell.
+    /// Tell the system that the `len` bytes written at `offset` will be synced before long and may go to
+    /// the device at once. Promises nothing; a failure is for the sync to report.
     fn start_writeback(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
@@ -188,15 +190,16 @@ pub trait File: Send + Sync {
 /// How a [`MappedRange`] is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeWrites {
-    /// The system copies, by a call: about half as long as [`File::write_at`] takes. What fails is an error.
+    /// The system copies, by a call that takes about half as long as [`File::write_at`]. A failure is an
+    /// error.
     Called,
-    /// This program stores. The hazards: if the device fails under it, or another program cuts the file, the process
-    /// ends with a signal where a call would have had an error.
+    /// This program stores. The hazard: if the device fails, or another program cuts the file, the process
+    /// ends by a signal where a call would have returned an error.
     Stored,
 }
 
-/// A part of a file as memory to write to: a write brings bytes into memory instead of a file, and is otherwise what
-/// [`File::write_at`] is. It lasts as long as its file is not cut.
+/// A part of a file as memory to write to: a write brings bytes into that memory, and is otherwise the same
+/// as [`File::write_at`]. It is good as long as its file is not cut.
 pub trait MappedRange: Send {
     /// Write all of `bytes` at `offset` of the file. Panics unless they lie within the range.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()>;

@@ -11,8 +11,9 @@
 //! | time, [`clock`] | [`clock::OsClock`] | [`clock::SimClock`]: moves when told |
 //! | background work, [`scheduler`] | [`scheduler::threads::Threads`]: a few threads, no polling | [`scheduler::steps::Steps`]: the caller runs steps, picked by seed |
 //!
-//! Beside them stand [`mem::MemFs::new`], files in memory that are simply durable, [`fault::FaultFs`], which
-//! makes any filesystem fail as planned, and [`believed::Believed`], through which an open database sees its own.
+//! Beside them stand [`mem::MemFs::new`], files in memory that are simply durable, [`fault::FaultFs`],
+//! which makes any filesystem fail as planned, and [`believed::Believed`], through which an open database
+//! sees its own directory.
 //!
 //! # Which seam answers which question
 //!

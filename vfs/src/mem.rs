@@ -5,10 +5,10 @@
 //! the trace makes the disks that a crash at that moment could leave ([`CrashPoint`]). A workload runs
 //! once; its crashes are then functions of the trace, a [`Policy`] and a seed.
 //!
-//! What is modelled: files are pages of 4 KiB, shared until written; sectors of 512 bytes reach the
-//! disk whole or not at all, in any order, each as it stood after one of the writes to it; lengths
-//! and names reach it by themselves, a rename whole; a sync settles what it promises; freed blocks keep
-//! their bytes. Space may be bounded, syncs may fail or lie. Renaming a directory is not supported.
+//! What is modelled: files are pages of 4 KiB, shared until written; sectors of 512 bytes reach the disk
+//! whole or not at all, in any order, each as it stood after one of the writes to it; each length and each
+//! name reaches it independently, a rename whole; a sync settles what it promises; freed blocks keep their
+//! bytes. Space may be bounded, syncs may fail or lie. Renaming a directory is not supported.
 //!
 //! Paths are looked up from one root: `/`, `.` and the empty path are it, and `a/b` is `/a/b`.
 //!
@@ -126,7 +126,7 @@ impl MemFs {
         self.disk.live.write().capacity = bytes;
     }
 
-    /// From now on syncs return Ok and do nothing (or do what they say again).
+    /// From now on syncs return Ok and do nothing; or, if `lies` is false, do again what they say.
     pub fn set_sync_lies(&self, lies: bool) {
         self.disk.live.write().sync_lies = lies;
     }

@@ -1,4 +1,4 @@
-//! Files for reading, of which only so many are open at once.
+//! Files for reading, of which only a limited number is open at once.
 //!
 //! A database has as many tables as its rows need, a process as many descriptors as its system grants. So a file
 //! stays open until others want its place, and is opened again by its next read. Which one goes is chosen as pages
@@ -9,8 +9,9 @@
 //! 1. A file stands in the clock exactly while its slot holds it open.
 //! 2. At most `limit` files stand in the clock; a file that was closed under a read stays open until that read ends.
 //!
-//! Whoever opens files here leaves them under their names, with the bytes they have, as long as it reads them. Where another file
-//! has come in the place of one that was closed, a database in a directory of the same name perhaps, a read errs.
+//! Whoever opens files here leaves them under their names, with the bytes they have, as long as they are
+//! read. If another file has taken the place of one that was closed, for example because a directory was
+//! replaced by another of the same name, a read errs.
 //!
 //! Threads: any. A read of an open file takes no lock. Opening holds the file's own lock, then the clock's, which is
 //! a leaf; nothing is opened or closed under the clock's.
@@ -47,9 +48,9 @@ struct Clock {
 struct Slot {
     path: PathBuf,
     open: ArcSwapOption<Handle>,
-    /// Somebody is opening it.
+    /// Held while somebody is opening it.
     opening: Mutex<()>,
-    /// It was read since the hand came by.
+    /// Whether it was read since the hand last came by.
     read: AtomicBool,
     /// See [`File::advise_random`]: a file that is opened again is advised again.
     random: AtomicBool,
@@ -124,18 +125,20 @@ impl OpenFiles {
         self.giving_up(|| self.fs.map(path))
     }
 
-    /// Do `open`; where there is no descriptor for it, after files have given up theirs, until there is none to give.
+    /// Do `open`. Where there is no descriptor left for it, close files, and try again until none is left
+    /// that could be closed.
     fn giving_up<T>(&self, open: impl Fn() -> Result<T>) -> Result<T> {
         loop {
             match open() {
-                // One that is being read gives up nothing yet.
+                // Closing a file that is being read frees no descriptor yet.
                 Err(error) if error.is_no_descriptors() && self.give_up(1) > 0 => {}
                 opened => return opened,
             }
         }
     }
 
-    /// Close up to `count` files, those first that were not read lately: somebody needs descriptors. How many.
+    /// Close up to `count` files, first those that were not read lately, because somebody needs
+    /// descriptors. Returns how many.
     pub fn give_up(&self, count: usize) -> usize {
         let mut clock = self.clock.lock();
         let closed: Vec<_> = (0..count).map_while(|_| clock.close_one()).collect();
@@ -146,13 +149,15 @@ impl OpenFiles {
 
 impl Clock {
     fn add(&mut self, slot: &Arc<Slot>) {
-        // Not for the read that it was opened for: one that is read once goes before those that are read again and again.
+        // The read for which the file was opened does not count: a file that is read once goes before those
+        // that are read again and again.
         slot.read.store(false, Ordering::Relaxed);
         slot.at.store(self.slots.len(), Ordering::Relaxed);
         self.slots.push(Arc::clone(slot));
     }
 
-    /// Take the slot at `at` out: its file, for the caller to drop when the lock is free again.
+    /// Take the slot at `at` out of the clock. Returns its file, for the caller to drop when the lock is
+    /// free again.
     fn take(&mut self, at: usize) -> Option<Arc<Handle>> {
         let slot = self.slots.swap_remove(at);
         if let Some(moved) = self.slots.get(at) {
@@ -186,9 +191,10 @@ struct KeptFile {
 }
 
 impl KeptFile {
-    /// Let `work` have the file, opened if it is not.
+    /// Call `work` with the file, which is opened first if it is not open.
     fn with<T>(&self, work: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
-        // Stored once a round of the hand, not once a read: others read the same line.
+        // Stored once for each round of the hand, not for each read: other threads read the same cache
+        // line.
         if !self.slot.read.load(Ordering::Relaxed) {
             self.slot.read.store(true, Ordering::Relaxed);
         }
@@ -253,7 +259,7 @@ impl File for KeptFile {
         }
     }
     fn advise_willneed(&self, offset: u64, len: u64) {
-        // What fails here is for the read to tell.
+        // A failure here is for the read to report.
         let _ = self.with(|file| {
             file.advise_willneed(offset, len);
             Ok(())

@@ -107,12 +107,12 @@ fn not_a_file() -> io::Error {
 /// Open `path` without following a link, and make sure that a regular file was opened.
 fn open_regular(path: &Path, options: &mut OpenOptions, creates: bool) -> io::Result<fs::File> {
     if !creates && kind_of(&fs::symlink_metadata(path)?) != EntryKind::File {
-        // Before the open, because merely opening some devices has effects.
+        // Checked before the open, because merely opening some devices has effects.
         return Err(not_a_file());
     }
     sys::harden(options);
     let file = sys::above_stdio(options.open(path)?)?;
-    // After the open, because the name may have changed hands in between.
+    // Checked after the open, because another file may have taken the name in between.
     if kind_of(&file.metadata()?) == EntryKind::File { Ok(file) } else { Err(not_a_file()) }
 }
 

@@ -1,9 +1,9 @@
 //! The first 64 bytes of a log: what it is, whose it is, and which log came before it.
 //!
 //! The layout is frozen for all versions, so that an older build can tell "newer" from "damaged". The
-//! header's checksum is seeded with the identity written in the header itself: a header that checks is
-//! to be believed about whose it is, and one of another database or of another number is refused by
-//! name instead of being taken for a torn one.
+//! header's checksum is seeded with the identity written in the header itself. So a header that checks can
+//! be believed about whose it is, and a header of another database or another number is refused as that,
+//! instead of being taken for a torn one.
 
 use std::path::Path;
 
@@ -115,7 +115,7 @@ impl LogIdentity {
     }
 }
 
-/// The log before this one, as its header records it: with it, a missing or cut log shows.
+/// The log before this one, as this one's header records it: it shows when a log is missing or was cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Predecessor {
     /// Its number.

@@ -58,8 +58,8 @@ pub struct Inspection {
     seed: Option<ChecksumSeed>,
     /// How headers of records may be laid out.
     layouts: &'static [Layout],
-    /// How many more bytes of payloads are read in vain, in all as many as the file has: whoever forges headers is not to have
-    /// them read again and again.
+    /// How many more bytes of payloads may be read in vain: in all as many as the file has, so that forged
+    /// headers do not make them be read again and again.
     in_vain_left: u64,
     /// Whose it is, if it may have been written over an older log.
     reusable: Option<(DatabaseId, FileNumber)>,
@@ -156,7 +156,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// Hand out a checksum; `expected` is what it ought to be, if that is known.
+    /// Hand out a checksum as a field; `expected` is what it ought to be, if that is known.
     fn checksum(&mut self, name: &'static str, found: u32, expected: Option<u32>) {
         let (value, verdict) = match expected {
             None => (format!("{found:08x}"), Verdict::Unchecked),

@@ -9,10 +9,10 @@
 //!
 //! What a record holds is its owner's business: to this floor it is a 64-bit tag and bytes.
 //!
-//! The way of a record: [`writer`] → [`record`] → file (by a write, or by a copy into mapped memory; the space for both is reserved ahead by [`preallocate`]) →
-//! [`syncer`]; back: [`reader`] over a window of
-//! the file → [`record`]. [`header`] is the start of every log, [`mod@inspect`] shows a log to a person.
-//! FORMAT.md, below, is the format.
+//! The way of a record into the log: [`writer`] → [`record`] → file (by a write, or by a copy into mapped
+//! memory; the space for both is reserved ahead by [`preallocate`]) → [`syncer`]. The way back: [`reader`],
+//! over a window of the file → [`record`]. [`header`] is the start of every log, [`mod@inspect`] shows a
+//! log to a person. FORMAT.md, below, is the format.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 #![doc = include_str!("../FORMAT.md")]

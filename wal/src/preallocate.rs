@@ -1,20 +1,22 @@
 //! Preallocation at the end of a log: space of its file is reserved ahead of the writer and, where that pays, mapped to memory
 //! too, so that a group is copied into the mapping instead of going through `write(2)`.
 //!
-//! A log takes space up to what its owner expects it to need, but one *extent* at a time, so that a log with little in it is
-//! short on the disk too. A [`PreallocateTask`] makes the next extent ready on another thread, because reserving and mapping may
-//! wait for the filesystem's journal. Where extents are only reserved, the next is when less than half an extent is left ahead of
-//! the writer. Where they are mapped, and their pages faulted in, the next is made ready from when the writer comes to one.
+//! A log takes space up to what its owner expects it to need, but one *extent* at a time, so that a log
+//! with little in it is short on the disk too. A [`PreallocateTask`] makes the next extent ready on another
+//! thread, because reserving and mapping may wait for the filesystem's journal. Where extents are only
+//! reserved, the next one is reserved when less than half an extent is left ahead of the writer. Where they
+//! are mapped, and their pages faulted in, work on the next one begins when the writer comes to an extent.
 //!
-//! An extent is cleared, by writes of zeros, before it is mapped; it reads as before. A long write has the system allocate memory
-//! for many pages at a time, and faulting these in takes a sixth of what faulting in pages one by one takes. The writer's own
-//! `write(2)` calls may go to the part that is being cleared; so the writer notes under a lock how far its calls go, and the task
-//! clears each piece under that lock.
+//! An extent is cleared, by writes of zeros, before it is mapped; it reads as before. For a long write the
+//! system allocates memory for many pages at a time, and faulting these in takes a sixth of the time of
+//! faulting in pages one by one. The writer's own `write(2)` calls may go to the part that is being
+//! cleared; so the writer notes under a lock how far its calls go, and the task clears each piece under
+//! that lock.
 //!
-//! Mapping does not always pay. Where a log is synced again before an extent is full, each sync writes the mapped pages
-//! that are not used yet too, and then each has to be made writable anew. Large groups are faster by `write(2)`, in which the
-//! system faults in many pages at a time. So an extent is reserved only, not mapped, if a sync came during the one before, or
-//! groups were of more than 16 KiB on the average.
+//! Mapping does not always pay. Where a log is synced before an extent is full, the sync writes the mapped
+//! pages that are not used yet too, and then each of these has to be made writable anew. Large groups are
+//! faster by `write(2)`, in which the system faults in many pages at a time. So an extent is only reserved,
+//! not mapped, if a sync came during the one before, or if groups had more than 16 KiB on the average.
 //!
 //! Invariants:
 //! 1. The writer itself never reserves, maps, faults in or unmaps while its log is in use. A group for which no space is reserved
@@ -23,10 +25,12 @@
 //!    a sync cannot tell them apart.
 //! 2. At most one task that maps is under way.
 //! 3. What is mapped was reserved, and none of it is used after a failed write, whose undoing may have cut the file.
-//! 4. What a `write(2)` of the writer has written, or may be writing, is not cleared. One that comes while a piece is cleared
-//!    waits for the end of that one write, as it would in the system, where writes to one file take turns.
+//! 4. What a `write(2)` of the writer has written, or may be writing, is not cleared. A `write(2)` that
+//!    comes while a piece is cleared waits for the end of that one write, as it would in the system, where
+//!    writes to one file take turns.
 
 use std::ops::Range;
+// A file comes by std's `Arc`, as `esker_vfs` hands it out; under loom the `Arc` of `esker_base::sync` is loom's.
 use std::sync::Arc as StdArc;
 
 use esker_base::sync::{Arc, Mutex};
@@ -37,18 +41,18 @@ use crate::writer::ZEROS;
 /// The longest extent, in bytes: some 28,000 small records. Where one MiB was reserved at a time, random fills took 2 %
 /// longer.
 const EXTENT_BYTES_MAX: u64 = 4 << 20;
-/// The first that is mapped, in bytes: nothing is mapped when a log begins, and groups go by `write(2)` until this is. Each is
-/// twice as long as the one before.
+/// The length of the first extent that is mapped, in bytes: nothing is mapped when a log begins, and groups
+/// go by `write(2)` until this one is. Each extent is twice as long as the one before.
 const MAPPED_BYTES_MIN: u64 = 256 << 10;
-/// The longest that is mapped, in bytes: some 14,000 small records, 14 ms of a busy writer, before whose end the next has
-/// to be ready. Two are mapped at a time.
+/// The length of the longest extent that is mapped, in bytes: some 14,000 small records, or 14 ms of a busy
+/// writer, in which the next one has to become ready. Two are mapped at a time.
 const MAPPED_BYTES_MAX: u64 = 2 << 20;
 /// An extent is cleared in pieces of this many bytes.
 const CLEAR_BYTES: u64 = ZEROS.len() as u64;
 /// Groups of this many bytes take about as much of the processors either way: 7 to 8 µs by `write(2)`, 2 µs into memory that
 /// took 4 µs to fault in.
 const GROUP_BYTES_MAX: u64 = 16 << 10;
-/// A small log has as many extents as this, so that it meets every way of going from one to the next.
+/// A small log has this many extents, so that it meets every way of going from one to the next.
 const EXTENTS: u64 = 8;
 
 /// How much of a log that is expected to be `expected_bytes` long is reserved at a time, in bytes: not 0.
@@ -119,10 +123,10 @@ enum Next {
 #[derive(Default)]
 struct Handover {
     answer: Option<Answer>,
-    /// Written to their ends. The next task unmaps them, so that no writer has to.
+    /// Extents that were written to their ends. The next task unmaps them, so that no writer has to.
     spent: Vec<MappedExtent>,
-    /// What lies before this offset, in bytes, may have been written by `write(2)`: it is not to be cleared.
-    called: u64,
+    /// The bytes before this offset may have been written by `write(2)`: they are not to be cleared.
+    written_by_calls: u64,
 }
 
 enum Answer {
@@ -183,7 +187,7 @@ impl Preallocator {
     #[cold]
     fn advance(&mut self, end: u64) {
         let mut handover = self.handover.lock();
-        handover.called = end;
+        handover.written_by_calls = end;
         handover.spent.extend(self.current.take());
         match handover.answer.take() {
             None => {}
@@ -203,9 +207,10 @@ impl Preallocator {
         }
     }
 
-    /// Called after each group: the task that makes the extent ready which follows the current one, or else `written`. `None`
-    /// while that is not needed yet, while such a task is under way, and where all is ready. `durable` is the end of what is
-    /// known to be durable.
+    /// Called after each group. Returns the task that makes the next extent ready: the one behind the
+    /// current extent, or behind `written` if there is none. `None` while that is not needed yet, while
+    /// such a task is under way, and where all is ready. `durable` is the end of what is known to be
+    /// durable.
     #[inline]
     pub(crate) fn task(
         &mut self,
@@ -244,8 +249,8 @@ impl Preallocator {
         Some(PreallocateTask { file: StdArc::clone(file), range, mapped })
     }
 
-    /// Whether groups go by `write(2)` in a log that ends at `written`, judged by the average over the whole log and not by its
-    /// last extent.
+    /// Whether groups go by `write(2)` in a log that ends at `written`, by the average over the whole log
+    /// and not only over its last extent.
     pub(crate) fn goes_by_calls(&self, written: u64) -> bool {
         let groups = self.groups_before + self.groups;
         self.mapped.is_none() || written > groups.saturating_mul(GROUP_BYTES_MAX)
@@ -264,11 +269,12 @@ impl Preallocator {
 }
 
 impl PreallocateTask {
-    /// Do it: about as much work as a few hundred writes, and now and then a wait for the filesystem.
+    /// Make the extent ready: about as much work as a few hundred writes, and now and then a wait for the
+    /// filesystem.
     pub fn run(self) {
         let PreallocateTask { file, range, mapped } = self;
         if let Some((_, handover)) = &mapped {
-            // Unmapped when the lock, which the writer takes, is free again.
+            // They are unmapped only when the lock, which the writer takes, is free again.
             let spent = std::mem::take(&mut handover.lock().spent);
             drop(spent);
         }
@@ -289,7 +295,7 @@ fn clear(file: &dyn File, range: &Range<u64>, handover: &Mutex<Handover>) -> boo
     loop {
         // Held while the piece is written: see invariant 4.
         let handover = handover.lock();
-        at = at.max(handover.called);
+        at = at.max(handover.written_by_calls);
         if at >= range.end {
             return true;
         }
@@ -304,8 +310,8 @@ fn clear(file: &dyn File, range: &Range<u64>, handover: &Mutex<Handover>) -> boo
 }
 
 impl Drop for Preallocator {
-    /// From here on the writer does not note what it writes: nothing more is to be cleared.
+    /// From here on the writer does not note how far it writes: nothing more may be cleared.
     fn drop(&mut self) {
-        self.handover.lock().called = u64::MAX;
+        self.handover.lock().written_by_calls = u64::MAX;
     }
 }

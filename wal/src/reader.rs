@@ -15,9 +15,9 @@
 //! stands after its end: no record of it checks under this log's number, so it looks like a torn tail, and
 //! proves nothing.
 //!
-//! What that cannot see: damage after the last offset that some record says is durable looks torn.
-//! A caller that knows better passes `closed_len`, the final length that was recorded once the whole log was
-//! durable; then every end short of it is damage.
+//! What this cannot tell: damage after the last offset that some record says is durable looks like a torn
+//! tail. A caller that knows better passes `closed_len`, the final length that was recorded once the whole
+//! log was durable; then every end before that length is damage.
 //!
 //! Invariants:
 //! 1. Nothing is handed out that has not been checked, header and payload.
@@ -45,7 +45,8 @@ use crate::window::Window;
 pub struct LogReader {
     window: Window,
     seed: ChecksumSeed,
-    /// How its records' headers may be laid out: as its version says, or, where its own header does not check, in any way.
+    /// How the headers of its records may be laid out: as its version says or, if its own header does not
+    /// check, in any known way.
     layouts: &'static [Layout],
     predecessor: Option<Predecessor>,
     closed_len: Option<u64>,
@@ -82,8 +83,8 @@ pub struct Tail {
     /// Length of the log up to the end of its last good record, in bytes; 0 if not even its header is
     /// good.
     pub valid_len: u64,
-    /// Whether something other than zeros stands after that, or the header is not good: an append that
-    /// was under way when the power went, or an older log of whose file this one was made.
+    /// Whether something other than zeros stands after that, or the header is not good: an append was under
+    /// way when the power went, or this log was made of the file of an older one.
     pub torn: bool,
     /// The largest durable-up-to that a good record carries, in bytes; 0 if none does.
     pub durable_seen: u64,
@@ -139,9 +140,10 @@ impl LogReader {
         LogReader::open_recycled(fs, path, identity, closed_len, FileNumber(0))
     }
 
-    /// The same for a log that may have been made of the recycled file of a log before `forgotten`. That those are not needed
-    /// was durable before the first of their files was recycled. If the file has the header of one of them, this log's own was
-    /// never durable, and the log is blank unless there is proof that it was not.
+    /// The same for a log that may have been made of the recycled file of a log before `forgotten`. That
+    /// those are not needed was durable before the first of their files was recycled. If the file has the
+    /// header of one of those logs, this log's own header was never durable, and the log is blank unless
+    /// something proves that it was not.
     pub fn open_recycled(
         fs: &dyn Fs,
         path: &Path,
@@ -250,7 +252,7 @@ impl LogReader {
         }
     }
 
-    /// Put the record together whose first fragment, at `offset`, has been checked.
+    /// Put together the record whose first fragment, at `offset`, has been checked.
     fn assemble(&mut self, offset: u64, first: Fragment) -> Result<Option<Found>> {
         self.assembled.clear();
         let RecordHeader { tag, durable, .. } = first.header;
@@ -280,7 +282,7 @@ impl LogReader {
         }
     }
 
-    /// Check the fragment at `at`, payload and all: it, or what is wrong with it.
+    /// Check the fragment at `at`, payload and all. Returns it, or what is wrong with it.
     #[inline]
     fn fragment(&mut self, at: u64) -> Result<Result<Fragment, &'static str>> {
         let bytes = self.window.bytes(at, RECORD_HEADER_LEN_MAX)?;

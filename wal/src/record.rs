@@ -4,12 +4,13 @@
 //! [`FRAGMENT_BYTES_MAX`], a [`FragmentKind::First`], any number of [`FragmentKind::Middle`] and a
 //! [`FragmentKind::Last`], one right after the other and all with the record's tag.
 //!
-//! Header and payload have a checksum each. A header can so be believed, its length above all, before
-//! a byte of payload is read; and a header whose payload is damaged still bears witness to what was
-//! durable when it was written.
+//! Header and payload have a checksum each. So a header can be believed, its length above all, before a
+//! byte of the payload is read; and a header whose payload is damaged still proves what was durable when it
+//! was written.
 //!
-//! A header is written in the layout of the newest version, and read in that of its log's. In the newest a tag below 2³²
-//! takes four bytes, a durable-up-to of 0 none: most headers have 16 bytes, which were 29 in the first.
+//! A header is written in the layout of the newest version, and read in the layout of its log's version. In
+//! the newest, a tag below 2³² takes four bytes and a durable-up-to of 0 takes none: most headers have 16
+//! bytes, where they had 29 in the first version.
 
 use esker_base::checksum::{ChecksumSeed, Checksums};
 use esker_base::coding::Decoder;
@@ -22,9 +23,9 @@ pub const RECORD_HEADER_LEN_MAX: usize = WIDE_LEN;
 
 /// The longest payload of one fragment, in bytes: 16 MiB but for one byte.
 ///
-/// A reader has to hold a fragment to check it, and has to believe its length before that. So this
-/// bounds what a reader holds of bytes not yet checked; longer records grow from fragments that
-/// checked. Larger than nearly every record, so that nearly every record is read without a copy.
+/// A reader has to hold a fragment to check it, and has to believe its length before that. So this bounds
+/// how many bytes a reader holds that were not checked yet; longer records are put together from fragments
+/// that checked. It is larger than nearly every record, so that nearly every record is read without a copy.
 pub const FRAGMENT_BYTES_MAX: usize = LEN_MASK as usize;
 
 /// The part of a word that is a length; the byte above it is the control byte.
@@ -39,7 +40,8 @@ const WIDE_LEN: usize = 29;
 /// Length of an offset in front of what its checksum covers.
 pub(crate) const PLACE_BYTES: usize = 8;
 
-/// Of a control byte: the tag takes eight bytes; a durable-up-to follows it. What is left is the kind.
+/// Bits of a control byte: the tag takes eight bytes; a durable-up-to follows the tag. The other bits are
+/// the kind.
 const WIDE_TAG: u8 = 8;
 const HAS_DURABLE: u8 = 16;
 
@@ -167,7 +169,7 @@ impl RecordHeader {
             out.split_first_chunk_mut::<RECORD_HEADER_LEN_MIN>().expect("as long as any header");
         front[..4].copy_from_slice(&checksum.to_le_bytes());
         front[4..].copy_from_slice(&placed[8..20]);
-        // Mostly there is none: to copy what is known to be nothing is left out.
+        // Mostly there is none, and then the copy is left out.
         if !rest.is_empty() {
             let (_, fields) = covered.split_at(20);
             rest.copy_from_slice(fields);

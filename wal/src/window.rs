@@ -1,8 +1,8 @@
 //! A window sliding over a file, for reading and searching it in order with bounded memory.
 //!
-//! It holds one piece of the file, of at least [`CHUNK_BYTES`] where the file has them, more only
-//! while its caller needs a longer one. That is only after a header that checks has said so, and never more than
-//! the file has.
+//! It holds one piece of the file: [`CHUNK_BYTES`] at least where the file has them, and more only while
+//! its caller needs a longer piece. A caller needs one only after a header that checks has said so, and
+//! never more than the file has.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use esker_base::memory::reserve;
 use esker_base::{Error, Result};
 use esker_vfs::fs::{File, Fs};
 
-/// Bytes read at once: enough that the call costs nothing beside checking them, little enough to stay
-/// in a second-level cache.
+/// Bytes read at once: enough for the call to cost nothing beside checking them, few enough to stay in a
+/// second-level cache.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// See the [module](crate::window).

@@ -1,9 +1,9 @@
 //! Appends records to a log.
 //!
 //! Records are staged in memory and written as one group with one positional write, or with one copy into a
-//! [mapped extent](crate::preallocate) of the file. The payload of a long record may be lent instead, which then takes a
-//! write of its own behind what is staged: that costs less than to copy it. Which bytes of a group survive a power loss is up to the device; the
-//! checksums and the reader's tail rule sort that out.
+//! [mapped extent](crate::preallocate) of the file. The payload of a long record may be lent instead. It
+//! then takes a write of its own, behind what is staged; that costs less than copying it. Which bytes of a
+//! group survive a power loss is up to the device; the checksums and the reader's tail rule sort that out.
 //!
 //! Invariants:
 //! 1. `written` is the end of the last good record; nothing before it is ever written again.
@@ -13,12 +13,12 @@
 //! 3. A staged record carries the offset it will stand at, so the buffer is written at `written` or not
 //!    at all.
 //!
-//! **A write that fails** at offset *o* may have left any part of its group in the file. It is undone: all of
-//! the group's range that lies inside the file is overwritten with zeros (or, if even that fails, the
-//! file is cut at *o*), and the file is synced. If that succeeds the answer is
-//! [`WriteFailure::Undone`], otherwise the log is stopped and the answer is [`WriteFailure::Unknown`].
-//! Zeroing the group's first header alone would not do: another group, written at *o* next, might end
-//! exactly where a left-over record of the failed one begins, and that one checks.
+//! **A write that fails** at offset *o* may have left any part of its group in the file. It is undone: all
+//! of the group's range that lies inside the file is overwritten with zeros (or, if even that fails, the
+//! file is cut at *o*), and the file is synced. If that succeeds the answer is [`WriteFailure::Undone`],
+//! otherwise the log is stopped and the answer is [`WriteFailure::Unknown`]. Zeroing the group's first
+//! header alone would not do: another group, written at *o* next, might end exactly where a left-over
+//! record of the failed group begins, and that record checks.
 //!
 //! What a power loss leaves, by its moment:
 //! - before the sync of the zeros returned: any mix of old bytes, the group, and zeros. Nobody has had
@@ -32,11 +32,12 @@
 //! A process kill, as opposed to a power loss, leaves what the system had been handed: the same list
 //! with fewer possibilities.
 //!
-//! Threads and locks: one owner; `write` takes no lock but that of [`crate::preallocate`], where a mapped extent cannot take
-//! the group, and that is held for a write of 64 KiB at most; undoing one takes the syncers' `sync_lock`. Syncers
-//! run beside it, see [`crate::syncer`].
+//! Threads and locks: one owner. `write` takes no lock but that of [`crate::preallocate`], and that only
+//! where a mapped extent cannot take the group; others hold it for a write of 64 KiB at most. Undoing a
+//! write takes the syncers' `sync_lock`. Syncers run beside it, see [`crate::syncer`].
 
 use std::path::Path;
+// A file comes by std's `Arc`, as `esker_vfs` hands it out; under loom the `Arc` of `esker_base::sync` is loom's.
 use std::sync::Arc as StdArc;
 
 use esker_base::checksum::Checksums;
@@ -51,8 +52,8 @@ use crate::record::{
 };
 use crate::syncer::{LogSyncer, Shared};
 
-/// What the staging buffer may keep, in bytes, once its group is written: one huge batch is not to hold
-/// its memory for the life of the log.
+/// How much memory the staging buffer may keep, in bytes, once its group is written: the memory of one huge
+/// batch is not to be held for the life of the log.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// Zeros are written in pieces of this many bytes.
@@ -173,7 +174,7 @@ impl LogWriter {
         Ok(LogWriter::behind_header(file, &identity, allocated))
     }
 
-    /// A writer to `file`, which has the header of `identity` and so much reserved space.
+    /// A writer to `file`, which has the header of `identity` and `allocated` bytes of reserved space.
     fn behind_header(file: StdArc<dyn File>, identity: &LogIdentity, allocated: u64) -> LogWriter {
         let written = HEADER_LEN as u64;
         LogWriter {
@@ -216,7 +217,8 @@ impl LogWriter {
         self.preallocator.as_mut()?.task(&self.shared.file, self.written, self.shared.durable())
     }
 
-    /// Whether groups go by `write(2)`, because they are large on the average or nothing is mapped, as where each is synced.
+    /// Whether groups go by `write(2)`: because they are large on the average, or because nothing is
+    /// mapped, as where each group is synced.
     pub fn goes_by_calls(&self) -> bool {
         self.preallocator.as_ref().is_some_and(|preallocator| preallocator.goes_by_calls(self.written))
     }
@@ -248,7 +250,8 @@ impl LogWriter {
         let start = self.buffer.len();
         let durable = self.shared.durable();
         let head = header_len(tag, durable);
-        // The longest, cut to the right length: a length that is known beforehand costs 25 instructions less.
+        // Room for the longest header, cut to the right length afterwards: a length that is known
+        // beforehand costs 25 instructions less.
         self.buffer.extend_from_slice(&[0; RECORD_HEADER_LEN_MAX]);
         self.buffer.truncate(start + head);
         encode(&mut self.buffer);
@@ -267,7 +270,7 @@ impl LogWriter {
         let len = self.buffer.len() - start - head;
         let fragments = len.div_ceil(self.fragment_bytes_max);
         self.buffer.resize(self.buffer.len() + (fragments - 1) * head, 0);
-        // From the last on, so that nothing is written over before it has moved.
+        // From the last fragment to the first, so that nothing is written over before it has moved.
         for fragment in (1..fragments).rev() {
             let from = start + head + fragment * self.fragment_bytes_max;
             let to = start + fragment * longest + head;
@@ -287,8 +290,8 @@ impl LogWriter {
 
     /// Fill in the header of the fragment that is staged from `start` to `end`, of at most the maximum length.
     ///
-    /// The payload's checksum is of its offset and then of itself. So the offset is put in front of it, where the
-    /// header will end, and both are read in one run.
+    /// The payload's checksum is of its offset and then of itself. So the offset is put right before the
+    /// payload, where the header will end, and both are read in one run.
     #[inline]
     fn seal(&mut self, start: usize, end: usize, kind: FragmentKind, tag: u64, durable: u64) {
         let offset = self.written + start as u64;
@@ -306,8 +309,8 @@ impl LogWriter {
         header.encode(&self.checksums, offset, front);
     }
 
-    /// [`LogWriter::write`], with one record more at the end of the group: `tag` and `payload`, which is written from where it lies, unless it is
-    /// longer than one fragment may be.
+    /// [`LogWriter::write`], with one more record at the end of the group: `tag` and `payload`. The payload
+    /// is written from where it lies, unless it is longer than one fragment may be.
     pub fn write_lending(&mut self, tag: u64, payload: &[u8]) -> Result<u64, WriteFailure> {
         let Some(len) =
             u32::try_from(payload.len()).ok().filter(|_| payload.len() <= self.fragment_bytes_max)
@@ -361,7 +364,7 @@ impl LogWriter {
         Ok(end)
     }
 
-    /// Bring the staged group and what is `lent` to it into the file, where it ends at `end`.
+    /// Bring the staged group, and what is `lent` to it, into the file, where the group ends at `end`.
     #[inline]
     fn write_group(&mut self, lent: &[u8], end: u64) -> Result<()> {
         let group = self.written..end;

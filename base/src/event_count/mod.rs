@@ -21,8 +21,9 @@ const WAITERS: u64 = (1 << EPOCH_SHIFT) - 1;
 /// See the module.
 #[derive(Debug)]
 pub struct EventCount {
-    /// Epoch, then [`EPOCH_SHIFT`] bits of waiters: `notify_all` skips the lock when there are none. The epoch
-    /// wraps after 2^44 notifications, which only a wait that lasts exactly so many could mistake.
+    /// Epoch, then [`EPOCH_SHIFT`] bits of waiters: `notify_all` skips the lock when there are none. The
+    /// epoch wraps after 2^44 notifications: only a wait that lasts for exactly as many could miss one by
+    /// that.
     word: AtomicU64,
     lock: Mutex<()>,
     notified: Condvar,
@@ -51,7 +52,8 @@ impl EventCount {
     pub fn notify_all(&self) {
         let before = self.word.fetch_add(1 << EPOCH_SHIFT, Ordering::AcqRel);
         if before & WAITERS > 0 {
-            // A waiter between its look at the epoch and its sleep holds the lock: let it fall asleep.
+            // A waiter holds the lock between its look at the epoch and its sleep: taking the lock lets it
+            // fall asleep first.
             drop(self.lock.lock());
             self.notified.notify_all();
         }

@@ -1,8 +1,8 @@
 //! Passing a run of entries with what they hide: tombstones over the rows that they deleted.
 //!
-//! The sources behind the leader are not kept in order meanwhile: of each it is only asked whether it has
-//! reached the leader's key, and then it steps past that. So a run costs a step an entry, and a comparison of
-//! keys for each that is hidden; the order is found anew at its end.
+//! The sources behind the leader are not kept in order meanwhile: each is only asked whether it has reached
+//! the leader's key, and if so it steps past that. So a run costs one step for each entry, and one
+//! comparison of keys for each entry that is hidden; the order is found anew at its end.
 
 use std::cmp::Ordering;
 
@@ -20,9 +20,9 @@ pub struct Passed {
 }
 
 impl<C: Cursor> Merge<C> {
-    /// Walking forward, pass up to `max` entries of the leader that are `such`, and with each what other sources
-    /// have of its user key, for as long as the leader's next entry is at hand and goes out next. The merge then stands
-    /// on the entry that follows.
+    /// Walking forward, pass up to `max` entries of the leader for which `such` is true, and with each what
+    /// other sources have of its user key, for as long as the leader's next entry is at hand and goes out
+    /// next. The merge then stands on the entry that follows.
     pub fn pass_hiding(&mut self, max: u32, such: impl Fn(&C) -> bool) -> Result<Passed> {
         debug_assert!(self.direction == Direction::Forward, "what is hidden goes out behind what hides it");
         let mut passed = Passed::default();
@@ -37,7 +37,7 @@ impl<C: Cursor> Merge<C> {
     }
 }
 
-/// [`Merge::pass_hiding`], but for the order.
+/// [`Merge::pass_hiding`], without finding the order anew.
 fn pass<C: Cursor>(
     leader: &mut C,
     followers: &mut [Follower<'_, C>],
@@ -67,7 +67,7 @@ fn pass<C: Cursor>(
 
 /// A source behind the leader.
 struct Follower<'a, C> {
-    /// That of its key; `None` if it stands nowhere.
+    /// The head of its key; `None` if it stands nowhere.
     head: Option<u64>,
     source: &'a mut C,
 }

@@ -1,16 +1,17 @@
 //! What decides between keys whose heads are equal: the bytes that follow what they have in common.
 //!
-//! Text, URLs and keys that begin with a tenant's name have equal heads, and to compare two of them whole asks two sources where
-//! they stand. So each key has a rank, sixteen bytes as a number: those that follow a prefix, chosen where keys were lately
-//! found to differ. A prefix that does not suit decides little, and nothing wrong; then another is chosen.
+//! Text, URLs and keys that begin with a tenant's name have equal heads, and to compare two of them whole,
+//! two sources have to be asked where they stand. So each key has a rank: the sixteen bytes that follow a
+//! prefix, as a number. The prefix is chosen where keys were lately found to differ. A prefix that does not
+//! suit decides little, and nothing wrongly; then another one is chosen.
 
 use std::cmp::Ordering;
 
 use crate::key::shared_prefix;
 
-/// Comparisons that are left open until a prefix is chosen: a short scan makes fewer.
+/// How many comparisons are left open before a prefix is chosen: a short scan makes fewer.
 const OPEN_FIRST: u32 = if cfg!(test) { 2 } else { 32 };
-/// The same until another one is chosen.
+/// The same before another one is chosen.
 const OPEN_THEN: u32 = if cfg!(test) { 2 } else { 8 };
 /// Bytes of a rank before the place where two keys were found to differ: their neighbours may differ sooner.
 const BEFORE: usize = 8;
@@ -22,7 +23,7 @@ pub(super) struct Ranks {
     /// The rank of each source's current key, complemented as its head is; of the leader it may be an earlier entry's, since that
     /// moves most often and nobody asks. Empty until a prefix is chosen.
     current: Vec<u128>,
-    /// Comparisons left open since a prefix was last to be chosen, or since the walk began.
+    /// Comparisons left open since it was last time to choose a prefix, or since the walk began.
     open: u32,
 }
 
@@ -68,13 +69,14 @@ impl Ranks {
         self.open += more;
         let is_time = self.open >= if self.are_chosen() { OPEN_THEN } else { OPEN_FIRST };
         if is_time {
-            // Also where no two keys differ by which one could be chosen.
+            // Counting starts anew also where no two keys differ, so that no prefix could be chosen.
             self.open = 0;
         }
         is_time
     }
 
-    /// Choose the prefix that these two keys suggest. The rank of each of so many sources is to be [`set`](Ranks::set).
+    /// Choose the prefix that these two keys suggest. After that the rank of each source, `sources` of
+    /// them, has to be [`set`](Ranks::set).
     pub(super) fn choose(&mut self, a: &[u8], b: &[u8], sources: usize) {
         let prefix = shared_prefix(a, b).saturating_sub(BEFORE);
         self.prefix.clear();
@@ -113,7 +115,8 @@ mod tests {
                 let order = ranks.of(a).cmp(&ranks.of(b));
                 prop_assert!(order.is_eq() || order == a.cmp(b), "{:?} {:?}", a, b);
             }
-            // What it was chosen by it decides, but where one goes on with zeros.
+            // It decides between the two keys by which it was chosen, unless one of them goes on with
+            // zeros.
             let is_start = one.starts_with(other) || other.starts_with(one);
             prop_assert!(is_start || ranks.of(one) != ranks.of(other));
         }

@@ -1,9 +1,9 @@
 //! arc-swap's cells as model checkers can run them: before each access there is a place where threads may switch,
 //! and what arc-swap does inside is one step.
 //!
-//! That place is a change of an atomic beside the cell, so that loom tries all orders of the accesses and sees
-//! that a look comes after the change it finds. It does not try that a look may find what was there before:
-//! arc-swap's own tests are there for its inside.
+//! That place is a change of an atomic beside the cell, so that loom tries all orders of the accesses and
+//! sees that a load comes after the store whose value it finds. It does not try loads that still find an
+//! older value: what arc-swap does inside is for its own tests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,7 +54,8 @@ impl<T: RefCnt> ArcSwapAny<T> {
         self.before_access().swap(value)
     }
 
-    /// Put in its place what `change` makes of it; asked again if somebody else was faster.
+    /// Replace the content by what `change` makes of it; `change` is called again if somebody else was
+    /// faster.
     pub fn rcu<R: Into<T>>(&self, change: impl FnMut(&T) -> R) -> T {
         self.before_access().rcu(change)
     }

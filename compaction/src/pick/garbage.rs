@@ -42,7 +42,7 @@ impl Picker<'_> {
                 candidates.push((ratio, level, index));
             }
         }
-        // Of equals, the deepest first: what is above may fall on top of it.
+        // Of equal ones the deepest comes first: what lies above may come down onto it later.
         candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)).then(a.2.cmp(&b.2)));
         candidates.into_iter().find_map(|(_, level, index)| self.clean(level, index, &is_candidate))
     }

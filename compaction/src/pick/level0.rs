@@ -16,7 +16,7 @@ impl Picker<'_> {
             return Some(plan);
         }
         let sublevels = Sublevels::new(&self.tree.levels[0]);
-        // A low stack is not worth a job while a higher one is being worked on.
+        // A low stack is not worth a job while a higher stack is being merged.
         let worth = match self.load {
             Load::Read => 1,
             Load::Rested | Load::Flushing => self.score.l0_depth.min(self.settings.l0_trigger(self.load)),
@@ -27,7 +27,7 @@ impl Picker<'_> {
     fn level0_reason(&self) -> Reason {
         let (depth, tables) = (self.score.l0_depth, self.score.l0_tables);
         match self.load {
-            // Due for its depth alone it is needed, and has to be tried again.
+            // If level 0 is due for its depth, the merge is needed, and has to be tried again.
             Load::Read if depth < self.settings.l0_trigger(Load::Rested) => Reason::Read { depth, tables },
             Load::Read | Load::Rested | Load::Flushing => {
                 Reason::Level0 { depth, tables, trigger: self.settings.l0_trigger(self.load) }
@@ -70,7 +70,7 @@ impl Picker<'_> {
             if let Some(plan) = self.plan(vec![(from, tables.clone())], to, reason) {
                 return Some(plan.into_move());
             }
-            // Some job works in between: fewer tables span less.
+            // A running job works in between: fewer tables span less.
             tables.truncate(tables.len() / 2);
         }
         None

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::described;
 use esker_base::table_meta::TableMeta;
 
-/// A table from a to z of `keyspace`, of whose ten entries so many are tombstones.
+/// A table of `keyspace` from a to z with ten entries, `point_tombstones` of which are tombstones.
 fn table(number: u64, keyspace: KeyspaceId, point_tombstones: u64) -> Arc<TableHandle> {
     TableHandle::detached(TableMeta {
         keyspace,

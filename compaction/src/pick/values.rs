@@ -15,9 +15,10 @@ use super::{Picker, Tables, bytes};
 use crate::plan::{Plan, Reason};
 
 impl Picker<'_> {
-    /// Whose values `plan` writes anew, ascending by number: of the blob files to be collected the deadest, and then
-    /// the small ones that its tables refer to, so that flushes with a few long values each leave no file each behind
-    /// for ever. As many of both as have no more live bytes there than a job may have.
+    /// The blob files whose values `plan` writes anew, ascending by number: of those to be collected the
+    /// deadest, and then the small ones that its tables refer to, so that flushes with a few long values
+    /// each do not leave a file each behind for ever. As many of both are taken as have no more live bytes
+    /// in these tables than a job may have.
     pub(super) fn collected_by(&self, plan: &Plan) -> Arc<[FileNumber]> {
         let mut live: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for part in plan.tables().flat_map(|(_, table)| &table.meta.blobs) {
@@ -28,7 +29,7 @@ impl Picker<'_> {
         let mut chosen = Vec::new();
         for number in &self.collect {
             let Some(bytes) = live.remove(number) else { continue };
-            // A plan that is made for their sake collects one at least.
+            // A plan that is made for the sake of blob files collects at least one.
             let needed = chosen.is_empty() && matches!(plan.reason, Reason::Values { .. });
             match room.checked_sub(bytes) {
                 Some(left) => room = left,
@@ -63,7 +64,7 @@ impl Picker<'_> {
             let refers = |table: &TableHandle| {
                 table.meta.blobs.binary_search_by_key(&number, |part| part.number).is_ok()
             };
-            // Deep levels first: what is above may fall on top of it.
+            // Deep levels first: what lies above may come down onto them later.
             let deepest = self.tree.deepest().unwrap_or(0);
             (1..=deepest).rev().find_map(|level| {
                 let tables = self.level_tables(level);
@@ -100,7 +101,7 @@ impl Picker<'_> {
     }
 }
 
-/// A blob file is small that is shorter than a table divided by this.
+/// A blob file is small if it is shorter than a table's size divided by this.
 const SMALL_PARTS: u64 = 16;
 
 /// How many tables of a level are tried that running jobs may be in the way of.

@@ -9,7 +9,7 @@ use crate::testing::described;
 
 const MIB: u64 = 1 << 20;
 
-/// One table of so many MiB in each level, all over the same keys.
+/// One table in each level, of the given size in MiB, all over the same keys.
 fn tree(levels: &[(u8, u64)]) -> Tree {
     Tree::build(levels.iter().enumerate().map(|(number, &(level, mib))| {
         let number = number as u64 + 1;

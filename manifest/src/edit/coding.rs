@@ -191,7 +191,7 @@ fn take(from: &mut Decoder<'_>) -> Result<Edit, DecodeError> {
             let (level, mut meta) = (from.u8("level")?, take_meta(from)?);
             let at = from.position();
             meta.blobs = take_refs(from)?;
-            // Without any, the table would be added by the other kind.
+            // A table without any would be added by the other kind of edit.
             if meta.blobs.is_empty() {
                 return Err(DecodeError { what: "count of blob files", at });
             }

@@ -60,7 +60,8 @@ impl Keyspace {
         self.changed |= 1 << level;
     }
 
-    /// A table of a sorted level whose bounds overlap those of `meta`. In level 0, none counts.
+    /// A table of a sorted level whose bounds overlap those of `meta`. In level 0 tables may overlap, and
+    /// none is returned.
     pub(super) fn overlapping(&self, level: u8, meta: &TableMeta) -> Option<&Arc<TableHandle>> {
         let sorted = self.sorted_level(level)?;
         let smallest = meta.bounds.smallest.as_slice();

@@ -5,12 +5,12 @@ use esker_base::{FileNumber, KeyspaceId, SeqNo};
 
 use super::State;
 use crate::Edit;
-use crate::table_handle::TableFiles;
 use crate::testing::disk::Disk;
 use crate::testing::{DATABASE, Picture, context, dir, meta};
+use crate::tree_file::TreeFiles;
 
 fn state() -> State {
-    let mut state = State::new(TableFiles::new(context(&Disk::default().fs(), dir(), DATABASE)));
+    let mut state = State::new(TreeFiles::new(context(&Disk::default().fs(), dir(), DATABASE)));
     record(&mut state, [create(1, "one"), create(2, "two")]).expect("keyspaces");
     state
 }

@@ -6,9 +6,10 @@ use esker_base::filename::FileName;
 use esker_base::{Error, FileNumber, Kind, OpCost, SeqNo};
 use esker_sstable::{TableIdentity, TableOptions, TableWriter};
 
-use super::{TableFiles, TableHandle};
+use super::TableHandle;
 use crate::testing::disk::{Disk, Effect, Fault};
 use crate::testing::{DATABASE, context, dir, table};
+use crate::tree_file::TreeFiles;
 
 /// A real table on `disk` with one entry.
 fn real_table(disk: &Disk, number: u64) -> esker_base::table_meta::TableMeta {
@@ -23,8 +24,8 @@ fn real_table(disk: &Disk, number: u64) -> esker_base::table_meta::TableMeta {
     writer.finish().expect("its end")
 }
 
-fn files(disk: &Disk) -> Arc<TableFiles> {
-    TableFiles::new(context(&disk.fs(), dir(), DATABASE))
+fn files(disk: &Disk) -> Arc<TreeFiles> {
+    TreeFiles::new(context(&disk.fs(), dir(), DATABASE))
 }
 
 #[test]

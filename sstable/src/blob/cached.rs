@@ -1,8 +1,9 @@
 //! Records of a blob file in the block cache.
 //!
-//! A cached record was checked when it was read, as a cached block was. Slots are found by where in the file a record
-//! lies, in steps of half a record of average length: records that are about equally long have slots of their own, and
-//! of two that share one the last to be read has it. So before each stands where in the file it lies.
+//! A cached record was checked when it was read, as a cached block was. A record's slot is found by its
+//! offset in the file, in steps of half the average length of a record. Records of about equal length have
+//! a slot each; where two share one, it holds the one that was read last. So each cached record has its
+//! offset in the file before it, which tells the two apart.
 
 use std::ops::Range;
 
@@ -17,10 +18,10 @@ use crate::block::BlockMeta;
 use crate::cache::{BlockBuf, CachedBlock, CachedTable, Fill};
 use crate::reader::TableContext;
 
-/// A record that takes more than this share of the cache is not cached: what it pushes out is too much.
+/// A record that takes more than this share of the cache is not cached: it would push out too much.
 const CACHE_SHARE: u64 = 16;
 
-/// Shorter steps would have slots take more than 0.4 % of what they are for.
+/// With shorter steps the slots would take more than 0.4 % of the bytes that they are for.
 const STEP_BYTES_MIN: u64 = 2 << 10;
 
 /// Cache lines of a record that are prefetched before anything in it is read. By the time they are read, the processor's own

@@ -1,8 +1,9 @@
 //! Reading a blob file: single values, and all of it.
 //!
-//! Threads: many at once; no locks but those of the block cache. A value is read by one positional read, checked in one pass,
-//! and kept in the block cache, if that takes it, so that the next read is lent it from there. A value of a mapped file
-//! is lent from the mapping, checked each time: a read of a long value waits for its bytes, not for their checksum.
+//! Threads: many at once; no locks but those of the block cache. A value is read by one positional read,
+//! checked in one pass, and kept in the block cache if that takes it; the next read is then lent the value
+//! from there. A value of a mapped file is lent from the mapping, checked each time: a read of a long value
+//! waits for its bytes, not for their checksum.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,8 +67,8 @@ impl BlobReader {
         Ok(reader)
     }
 
-    /// Open a blob file that no manifest describes, as salvage and inspection do: the file's own word is taken for
-    /// whose it is.
+    /// Open a blob file that no manifest describes, as salvage and inspection do: whose file it is, is
+    /// taken from the file itself.
     pub fn open_unlisted(files: &Arc<OpenFiles>, path: &Path) -> Result<BlobReader> {
         Self::load(files.open(path)?, None)
     }
@@ -108,7 +109,8 @@ impl BlobReader {
         Location { path: self.file.path(), seed: self.seed, offset }
     }
 
-    /// How long the record is that `pointer` of `key` leads to, if the file can hold it there.
+    /// The length of the record to which `pointer` of `key` leads, if the file can hold one of that length
+    /// there.
     pub(super) fn record_len(&self, key: &[u8], pointer: &BlobPointer) -> Result<usize> {
         let len = record_bytes(key.len(), pointer.len);
         let fits = pointer.number == self.meta.number
@@ -153,8 +155,9 @@ impl BlobReader {
         Ok(value)
     }
 
-    /// The value that `pointer` of `key` leads to: from the mapping, from the cache, or by one read, checked. One from the
-    /// mapping or the cache is not copied, and stays there as long as somebody holds on to it.
+    /// The value that `pointer` of `key` leads to: from the mapping, from the cache, or by one read,
+    /// checked. A value from the mapping or the cache is not copied; its memory stays as long as somebody
+    /// holds on to it.
     ///
     /// # Errors
     /// [`Error::Corruption`] naming file and offset; [`Error::Io`]; [`Error::OutOfMemory`].

@@ -1,9 +1,10 @@
 //! Reading values one after the other, as a scan, a compaction and the proof of what was written do.
 //!
-//! A value whose record follows the last one's in the same file is read together with what follows it, the
-//! more the longer that goes on: keys that were written together lie in key order. Every other value is read alone,
-//! into memory that stays in the processor's cache. Those of a mapped file are lent from where they lie, and a scan is lent what the
-//! block cache holds; it puts nothing there. Who proves what the file holds reads the file.
+//! A value whose record follows the last one's in the same file is read together with what follows it; the
+//! longer that goes on, the more is read at once, since the values of keys that were written together lie
+//! in key order. Every other value is read alone, into memory that stays in the processor's cache. Values
+//! of a mapped file are lent from the mapping. A scan is lent what the block cache holds, and puts nothing
+//! there. The proof of what was written reads the file itself.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ const ROOM_BYTES: usize = 16 << 10;
 /// See the module.
 #[derive(Default)]
 pub struct BlobWalk {
-    /// Values are lent from the block cache where it holds them.
+    /// Whether values that the block cache holds are lent from there.
     from_cache: bool,
     /// The file that was read last.
     reader: Option<Arc<BlobReader>>,
@@ -111,7 +112,8 @@ impl BlobWalk {
         // Nothing counts should the read fail.
         self.len = 0;
         if self.buffer.len() < reach {
-            // Given back first, and somewhat longer than needed: values of slightly different lengths take turns.
+            // The old buffer is given back first, and the new one is somewhat longer than needed: values of
+            // slightly different lengths take turns.
             self.buffer = Vec::new();
             self.buffer = memory::zeroed(reach.next_multiple_of(ROOM_BYTES), "a value")?;
         }

@@ -50,7 +50,7 @@ impl BlobWriter {
         Ok(writer)
     }
 
-    /// Add a value; what its row has in its place.
+    /// Add a value; returns the pointer that its row has in its place.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
         limits::check_key(key)?;
         limits::check_value(value)?;

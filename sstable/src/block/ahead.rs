@@ -1,10 +1,12 @@
 //! What a walk over a block prefetches.
 //!
-//! Values are mostly what a walk waits for: they take most of a block, and each is looked at once. So a step to a row prefetches
-//! values as well, two lines: a walk passes that many at a row of 100 bytes (with one prefetched a step, walks took 1.05 of the
-//! time, backwards 1.09). First those some rows further in the block; what lies before them, the walk's first step does. A walk that
-//! has come through several blocks likely goes on through the next one: then those that lie in that block where this row's value does in its own, so that a whole block's
-//! time is left for them to come.
+//! Values are mostly what a walk waits for: they take most of a block, and each is looked at once. So a
+//! step to a row prefetches values as well, two cache lines of them: a walk passes that many at a row of
+//! 100 bytes. (With one line a step, walks took 1.05 of the time, backwards 1.09.) At first a step
+//! prefetches values of rows further on in the same block; those that lie before them are prefetched by the
+//! walk's first step. A walk that has come through several blocks likely goes on through the next one. Then
+//! a step prefetches the lines that lie in the next block where this row's value lies in its own, so that
+//! they have the time of a whole block to come.
 
 use esker_vfs::os::memory::prefetch;
 
@@ -12,7 +14,8 @@ use esker_vfs::os::memory::prefetch;
 /// rows took 0.98 of the time that they took with 192, backwards 0.97; with 640 those backwards gained nothing.
 const WITHIN_BYTES: usize = 384;
 
-/// How much further in memory than a row's value the lines lie that a step to the row prefetches: as many bytes, wrapping.
+/// The distance in memory, in bytes, from a row's value to the lines that a step to the row prefetches. It
+/// wraps: lines may lie before the value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ahead(usize);
 
@@ -27,7 +30,8 @@ impl Ahead {
         Ahead(other.addr().wrapping_sub(start.addr()))
     }
 
-    /// Prefetch that for the row whose value ends, or walking backwards starts, at offset `at` of `bytes`.
+    /// Prefetch at this distance from the value of a row, which ends, or walking backwards starts, at
+    /// offset `at` of `bytes`.
     #[inline(always)]
     pub(super) fn prefetch(self, bytes: &[u8], at: u32) {
         let line = bytes.as_ptr().wrapping_add(at as usize).wrapping_add(self.0);
@@ -35,8 +39,9 @@ impl Ahead {
         prefetch(line);
     }
 
-    /// Prefetch `lines` cache lines of the values that follow offset `at`, or walking `back` precede it, but at least as far as the
-    /// first steps of a walk from there will not: they prefetch what lies behind.
+    /// Prefetch `lines` cache lines of the values that follow offset `at`, or walking `back` precede it. At
+    /// least as many as the first steps of a walk from there leave out, which prefetch only what lies
+    /// further on.
     pub(super) fn prefetch_first(bytes: &[u8], at: u32, lines: usize, back: bool) {
         let at = bytes.as_ptr().wrapping_add(at as usize);
         for line in 0..lines.max(WITHIN_BYTES / 64) {

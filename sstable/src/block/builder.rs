@@ -13,7 +13,7 @@ struct Columns {
     newest: u64,
     /// The kind of all rows, if they have the same.
     kind: Option<Kind>,
-    /// Bytes of a sequence number: what numbers are above the oldest.
+    /// Bytes that a sequence number takes, stored as the difference to the oldest.
     seqno_width: usize,
 }
 
@@ -30,7 +30,7 @@ impl Columns {
         self.oldest <= seqno.0 && seqno.0 <= self.newest && self.kind.is_none_or(|all| all == kind)
     }
 
-    /// Those of these rows and one more.
+    /// The columns of these rows and of one more.
     #[cold]
     fn and(&self, seqno: SeqNo, kind: Kind) -> Columns {
         if self.oldest > self.newest {
@@ -41,7 +41,7 @@ impl Columns {
         Columns { oldest, newest, kind: self.kind.filter(|&all| all == kind), seqno_width }
     }
 
-    /// Bytes a row has in these two columns.
+    /// Bytes that a row takes in these two columns.
     #[inline]
     fn width(&self) -> usize {
         self.seqno_width + usize::from(self.kind.is_none())
@@ -81,14 +81,16 @@ impl BlockBuilder {
         self.rows.is_empty()
     }
 
-    /// Bytes that the block takes if it is finished now, or a little more. (Too few where rows share more than 255 bytes with
-    /// their restart point beyond what the whole block shares: what is over is stored with each.)
+    /// Bytes that the block takes if it is finished now, or a little more. (The result is too small where
+    /// rows share more than 255 bytes with their restart point beyond what the whole block shares: the
+    /// bytes beyond 255 are stored with each row.)
     #[inline]
     pub(crate) fn raw_bytes(&self) -> usize {
         self.bytes_of(self.rows.len(), self.columns.width())
     }
 
-    /// Bytes that the block takes with one more row, or a little more: what its keys share is known when it is finished.
+    /// Bytes that the block takes with one more row, or a little more: what all its keys share is known
+    /// only when it is finished.
     #[inline]
     pub(crate) fn raw_bytes_with(&self, key: usize, seqno: SeqNo, kind: Kind, value: usize) -> usize {
         let columns = &self.columns;
@@ -97,8 +99,8 @@ impl BlockBuilder {
         self.bytes_of(self.rows.len() + 1, width) + key + value
     }
 
-    /// Bytes of a block of the keys and values that are here, and of so many rows with `width` bytes each for number and
-    /// kind.
+    /// Bytes of a block of the keys and values that are here, with `rows` rows that take `width` bytes each
+    /// for number and kind.
     #[inline]
     fn bytes_of(&self, rows: usize, width: usize) -> usize {
         let wide = self.key_area.max(self.values.len()) > u16::MAX as usize;
@@ -237,7 +239,7 @@ impl BlockBuilder {
         &self.values
     }
 
-    /// Add so many zeros after the values of the block that was encoded.
+    /// Add `zeros` zeros after the values of the block that was encoded.
     pub(crate) fn pad(&mut self, zeros: usize) {
         self.values.resize(self.values.len() + zeros, 0);
     }

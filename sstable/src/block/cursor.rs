@@ -27,17 +27,18 @@ pub(crate) struct BlockCursor {
     at: Position,
 }
 
-/// The position, beside the block whose bytes each step is lent: once, and not at each look at them.
+/// The position, apart from the block: so each step is lent the block's bytes once, and not at each look at
+/// them.
 #[derive(Debug)]
 struct Position {
     /// The block's.
     layout: Layout,
     /// The current row; [`NOWHERE`], which no block has, if there is none.
     row: u32,
-    /// Starts are narrow, and no two neighbouring rows have the same key, as far as that is known: a step is a short one
-    /// to another key.
+    /// It is known that starts are narrow and that no two neighbouring rows have the same key: a step is a
+    /// cheap one, and leads to another key.
     strides: bool,
-    /// The same, and all rows are puts that the scan sees, and in a walk forward wants, as far as that is known.
+    /// The same, and it is known that all rows are puts that the scan sees and, in a walk forward, wants.
     plain: bool,
     /// The same of a walk backwards.
     plain_back: bool,
@@ -63,7 +64,7 @@ struct Position {
     here: Row,
     /// The row on which it was put.
     stood: u32,
-    /// What steps prefetch, forward and backwards.
+    /// What steps prefetch, forward and backwards; set whenever the cursor is put on a row.
     next_ahead: Ahead,
     prev_ahead: Ahead,
 }
@@ -90,8 +91,8 @@ impl Default for Position {
             restart_head: 0,
             here: Row::default(),
             stood: 0,
-            next_ahead: Ahead::NEXT_ROWS,
-            prev_ahead: Ahead::PREV_ROWS,
+            next_ahead: Ahead::default(),
+            prev_ahead: Ahead::default(),
         }
     }
 }
@@ -132,7 +133,6 @@ impl BlockCursor {
         at.prefix_len = meta.layout.keys - meta.layout.prefix;
         at.held = 0;
         at.restart = 0;
-        (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
     /// The walk is long, and will likely go on, forward or `back`, to the block that starts at `next` ([`Block::start`]): prefetch
@@ -157,8 +157,8 @@ impl BlockCursor {
         (self.at.layout.values as usize).div_ceil(64) + 2
     }
 
-    /// How many cache lines the values of `rows` rows take, if they are as long as here on average, up to as many as may be prefetched
-    /// at once.
+    /// How many cache lines the values of `rows` rows take if they are as long as this block's on average;
+    /// at most as many as may be prefetched at once.
     pub(crate) fn lines_of_values(&self, rows: u32) -> usize {
         let rows_here = self.at.layout.rows.max(1);
         let bytes = self.block.len().saturating_sub(self.at.layout.values as usize);
@@ -204,21 +204,16 @@ impl BlockCursor {
     }
 
     /// Stand on row `row`, which exists, and prefetch its value, which lies apart from its key, so that it is there by the time
-    /// it is read.
+    /// it is read. Steps from here prefetch values of this block, until [`look_on`](Self::look_on) says otherwise.
     pub(crate) fn stand(&mut self, row: u32) {
         let bytes = self.block.buffer();
         let at = &mut self.at;
+        (at.next_ahead, at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
         at.prefix_head = at.key.begin(bytes, at.layout.prefix, at.prefix_len);
         at.stand(bytes, row);
         at.stood = row;
         let value = bytes.get(self.at.here.value as usize..).unwrap_or_default();
         prefetch_front(value, VALUE_LINES);
-    }
-
-    /// [`BlockCursor::stand`], on a row that was sought.
-    pub(crate) fn stand_sought(&mut self, row: u32) {
-        self.stand(row);
-        (self.at.next_ahead, self.at.prev_ahead) = (Ahead::NEXT_ROWS, Ahead::PREV_ROWS);
     }
 
     /// Step to the following row; false, and nothing changes, if there is none in this block, or it stands nowhere.
@@ -388,8 +383,8 @@ impl Position {
         true
     }
 
-    /// Be, for a stride, on row `row`, whose own bytes and value end at `ends`: somebody else took the steps to it from here, and
-    /// left in the buffer what the row after it shares.
+    /// Stand on row `row`, as far as a stride needs that: its own bytes and its value end at `ends`.
+    /// Somebody else took the steps to it from here, and left in the buffer what the row after it shares.
     #[inline(always)]
     fn come_to(&mut self, bytes: &[u8], row: u32, ends: (u32, u32)) {
         if row / RESTART_INTERVAL != self.row / RESTART_INTERVAL {
@@ -416,8 +411,8 @@ impl Position {
         true
     }
 
-    /// Go to row `row`, which exists, from anywhere; true. Of a block with wide starts, which has large values, each step is
-    /// this one.
+    /// Go to row `row`, which exists, from anywhere; returns true. In a block with wide starts, which has
+    /// large values, every step is done this way.
     #[inline(never)]
     fn stand(&mut self, bytes: &[u8], row: u32) -> bool {
         self.enter(bytes, row - row % RESTART_INTERVAL);
@@ -432,7 +427,7 @@ impl Position {
     fn begin(&mut self, bytes: &[u8], row: u32) {
         let restart = self.enter(bytes, row);
         self.load(bytes, row, restart);
-        // All of its own bytes, of which the rows that follow share some.
+        // The buffer holds all of its own bytes, of which the rows that follow share some.
         self.held = restart.key_end.saturating_sub(restart.key);
     }
 
@@ -502,7 +497,8 @@ impl Position {
         self.lent(bytes, self.plain || self.known.before_end && self.is_seen_put(bytes))
     }
 
-    /// The current row, to which a step backwards has led; it is known to be the newest version of its key in this table, or not.
+    /// The current row, to which a step backwards has led. `newest`: it is known to be the newest version
+    /// of its key in this table.
     #[inline(always)]
     fn stepped_back<'a>(&'a self, bytes: &'a [u8], newest: bool) -> Stepped<'a> {
         let is_row = self.plain_back || self.known.after_start && self.is_seen_put(bytes);

@@ -5,7 +5,8 @@ use esker_base::key::head;
 /// Keys up to this size are copied without calling into memcpy.
 const SHORT: usize = 16;
 
-/// A key's bytes, and space for a short copy after them. What stands after the key is left over from others.
+/// A key's bytes, and space for a short copy after them. What stands after the key is left over from other
+/// keys.
 #[derive(Debug, Default)]
 pub(super) struct KeyBuffer(Vec<u8>);
 

@@ -1,9 +1,10 @@
 //! Rows of one block that a scan takes one after another, as long as nothing of another source goes before them.
 //!
-//! A step of a merge asks which source leads, of what kind it is, in which block it stands and where, and keeps all of that
-//! up to date. In a run it is known; what is left is to put the next key together and to compare its head with the one
-//! of the runner-up. Where keys have a long part in common, heads are equal: then eight bytes are compared that stand behind
-//! what the run's first key and the runner-up's share.
+//! A step of a merge asks which source leads, of what kind it is, in which block it stands and where, and
+//! keeps all of that up to date. In a run all of that is known. What is left is to put the next key
+//! together and to compare its head with that of the runner-up, the source that comes second. Where keys
+//! have a long part in common their heads are equal; then the eight bytes are compared that stand behind
+//! what the run's first key and the runner-up's key share.
 
 use esker_base::cursor::Below;
 use esker_base::key::{head, shared_prefix};
@@ -43,19 +44,19 @@ impl Bound {
     }
 }
 
-/// See the module. The cursor that began the run lends it the key's buffer, and goes to where the run has come when that is
-/// over.
+/// See the module. The cursor that began the run lends it the key's buffer, and goes to where the run has
+/// come when the run is over.
 ///
 /// Invariant: the buffer holds the block's prefix and all that the next row shares with its restart point, since
 /// shares never grow within a restart interval.
 #[derive(Debug, Default)]
 pub struct RowRun {
-    /// The first row, the next, and the end of the block's.
+    /// The first row, the next one, and the end of the block's rows.
     first: u32,
     next: u32,
     end: u32,
     bound: Bound,
-    /// The next row was looked at, and may not be below the bound.
+    /// The next row was looked at, and perhaps is not below the bound.
     bounded: bool,
     /// Where the column of the records starts, and the sections of the keys and of the values.
     records: u32,
@@ -91,8 +92,8 @@ impl RowRun {
         std::mem::swap(&mut self.buffer, buffer);
     }
 
-    /// Take no more rows, and give the buffer back; the row taken last, or the one before the first, and where its own bytes
-    /// and its value end.
+    /// Take no more rows, and give the buffer back. Returns the row taken last, or the one before the first
+    /// if none was taken, and where its own bytes and its value end.
     #[inline]
     pub(super) fn end(&mut self, buffer: &mut KeyBuffer) -> (u32, u32, u32) {
         std::mem::swap(&mut self.buffer, buffer);
@@ -112,14 +113,14 @@ impl RowRun {
         self.next - self.first
     }
 
-    /// Whether the next row was looked at, and may not be below the bound.
+    /// Whether the next row was looked at, and perhaps is not below the bound.
     #[inline]
     pub fn is_bounded(&self) -> bool {
         self.bounded
     }
 
-    /// Key and value of the run's next row in the block that `bytes` are. `None`, and it is still the next, if there is none
-    /// left.
+    /// Key and value of the run's next row; `bytes` are the block's. `None`, and the run stays where it is,
+    /// if no row is left.
     #[inline(always)]
     pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         if !self.goes_on() {
@@ -160,8 +161,9 @@ impl RowRun {
         (head < below).then_some(head)
     }
 
-    /// The same without the comparison, where some of its own bytes belong to what the run's keys share: a restart point, or a row
-    /// behind one that shares less. `None` if they differ, which makes it larger than the bound (in a block that is in order).
+    /// That head, not compared yet, of a row some of whose own bytes belong to what the run's keys share: a
+    /// restart point, or a row behind one that shares less. `None` if they differ, which makes it larger
+    /// than the bound (in a block that is in order).
     #[inline(never)]
     fn head_behind_own(&self, bytes: &[u8], at: u32, own: u32) -> Option<u64> {
         let shared = self.buffer.get(self.bound.skip).get(at as usize..)?;

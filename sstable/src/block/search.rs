@@ -89,8 +89,9 @@ impl<'a> View<'a> {
     /// Whether a row that is no restart point is before (`rest`, `seqno`), which lies at or after the row's restart
     /// point and shares `common` bytes with it.
     ///
-    /// A row that shares more with the restart point than the target does is before the target, one that shares less is
-    /// after it; only an equal share needs a comparison. A share of 255 may stand for more.
+    /// A row that shares more with the restart point than the target does is before the target, one that
+    /// shares less is after it; only an equal share needs a comparison. (`shared` is one byte: 255 means
+    /// "at least 255".)
     #[inline]
     fn is_before(self, row: u32, common: usize, rest: &[u8], seqno: SeqNo) -> bool {
         let here = self.row(row);

@@ -5,7 +5,7 @@ use esker_base::sync::atomic::{AtomicU64, Ordering};
 /// Blocks of a word.
 const WORD: usize = u64::BITS as usize;
 
-/// A bit for each block of a table. What is set or cleared beyond the last of them is nothing.
+/// A bit for each block of a table. Setting or clearing a bit beyond the last one does nothing.
 #[derive(Debug)]
 pub(super) struct Bits(Vec<AtomicU64>);
 
@@ -33,7 +33,7 @@ impl Bits {
         self.0.get(index / WORD).is_some_and(|word| word.load(Ordering::Acquire) & bit != 0)
     }
 
-    /// The first bit from `from` on that is set. 64 that are not are passed at a time.
+    /// The first bit from `from` on that is set. Bits that are not set are passed 64 at a time.
     pub(super) fn next(&self, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % WORD);
         for (nth, word) in self.0.iter().enumerate().skip(from / WORD) {

@@ -9,7 +9,7 @@ use esker_vfs::os::block_pool::{BlockPool, ThinArc};
 
 use crate::block::BlockMeta;
 
-/// A block in the cache, or that was there: a handle, cheap to clone.
+/// A block that is in the cache, or was: a handle, cheap to clone.
 pub(crate) type CachedBlock = ThinArc<BlockHeader>;
 
 /// The header, which lies before the bytes.
@@ -26,7 +26,8 @@ pub(crate) struct BlockHeader {
 }
 
 impl BlockHeader {
-    /// Mark as used. Looks before it writes: a hot block's mark stays set and its line stays shared.
+    /// Mark the block as used. Reads the mark before it writes it: a hot block's mark stays set, and its
+    /// cache line stays shared.
     #[inline]
     pub(crate) fn mark(&self) {
         if !self.referenced.load(Ordering::Relaxed) {

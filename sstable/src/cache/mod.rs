@@ -5,8 +5,8 @@
 //! 1. A block in a slot was checked and validated. An error is never cached.
 //! 2. `used` is the sum of the charges of all blocks in slots: the thread that puts a block into a slot adds
 //!    its charge, the one that takes it out (by swapping the slot empty) subtracts it, exactly once.
-//! 3. A slot that holds a block has its bit in `present` set, or about to be set by the inserter; a
-//!    bit over an empty slot is allowed and costs the clock one look.
+//! 3. A slot that holds a block has its bit in `present` set, or is about to have it set by whoever inserts
+//!    the block; a bit that is set for an empty slot is allowed, and costs the clock one look.
 //!
 //! A full cache takes a block in at its second miss since the clock's hand passed it last: what is read
 //! once would evict what is read often. While there is room, the first miss is enough; while all blocks of all open
@@ -46,7 +46,8 @@ pub(crate) use cached::{BlockBuf, CachedBlock};
 /// What a cached block costs beside its bytes.
 const OVERHEAD_BYTES: u64 = CachedBlock::OVERHEAD_BYTES as u64;
 
-/// A table counts for no more than this, so that the sum over 2^16 open ones, whatever they claim, does not overflow.
+/// A table counts for no more than this many bytes, so that the sum over 2^16 open tables does not
+/// overflow, whatever they claim.
 const WHOLE_BYTES_MAX: u64 = 1 << 48;
 
 /// Allocations are rounded up to a multiple of this, in bytes, to limit fragmentation: blocks of about the same length fit into
@@ -63,7 +64,7 @@ const GET_LINES: usize = 16;
 pub(crate) enum Fill {
     /// No.
     No,
-    /// If nothing has to leave for it.
+    /// Only if no other block has to leave for it.
     Room,
     /// Yes; into a full cache at the second miss.
     Yes,
@@ -80,8 +81,9 @@ pub struct CacheStats {
     pub capacity_bytes: u64,
 }
 
-/// A cache of data blocks, shared by all tables of a database. Eviction is by clock: a block that was
-/// used since the hand last passed stays for another round. Into a full cache a block comes at its second miss of a round.
+/// A cache of data blocks, shared by all tables of a database. Eviction is by clock: a block that was used
+/// since the hand last passed stays for another round. A full cache takes a block in at its second miss of
+/// a round.
 #[derive(Debug)]
 pub struct BlockCache {
     capacity: u64,
@@ -140,7 +142,7 @@ impl BlockCache {
         self.open(blocks, whole)
     }
 
-    /// Slots for a file of which blocks come in only when they are read, so that it does not count in `whole`.
+    /// Slots for a file whose blocks come in only when they are read, so that it does not count in `whole`.
     pub(crate) fn open_slots(self: &Arc<Self>, blocks: usize) -> CachedTable {
         self.open(blocks, 0)
     }
@@ -165,7 +167,8 @@ impl BlockCache {
     /// Evict until the cache fits its capacity again.
     #[cold]
     fn evict_to_capacity(&self) {
-        // Declared before the lock, so that memory goes back when that is free again.
+        // Declared before the lock and so dropped after it: the memory goes back once the lock is free
+        // again.
         let mut evicted = Vec::new();
         let mut clock = self.clock.lock();
         // The first round clears marks, the second finds blocks without; a third that finds none means
@@ -203,13 +206,14 @@ impl Clock {
     }
 }
 
-/// Slots of a cache line: they are pointers.
+/// Slots in a cache line: a slot is a pointer.
 const SLOTS_A_LINE: usize = 64 / size_of::<usize>();
 
 /// The slots of one table.
 #[derive(Debug)]
 struct Slots {
-    /// Not dropped one by one: each would look through all threads' guards, though [`CachedTable`] has emptied it before.
+    /// Slots are not dropped one by one: each would look through all threads' guards, though
+    /// [`CachedTable`] has emptied it before.
     blocks: Vec<ManuallyDrop<ArcSwapAny<Option<CachedBlock>>>>,
     /// Which slots hold a block.
     present: Bits,
@@ -277,8 +281,8 @@ impl CachedTable {
         }
     }
 
-    /// Prefetch what [`get`](Self::get) and its caller will look at first of a cached block, or `lines` cache lines if those are
-    /// more; where it starts. Not counted as a use.
+    /// Prefetch what [`get`](Self::get) and its caller will look at first of a cached block, or `lines`
+    /// cache lines if those are more; returns where the block starts. Not counted as a use.
     pub(crate) fn prefetch(&self, block: usize, lines: usize) -> Option<*const u8> {
         let slot = self.slots.blocks.get(block)?.load();
         let block = slot.as_ref()?;
@@ -298,8 +302,8 @@ impl CachedTable {
         Some(guard)
     }
 
-    /// Whether block `block`, of `len` bytes, is to be inserted, now that it was missed; others may take the room there
-    /// is meanwhile.
+    /// Whether block `block`, of `len` bytes, is to be inserted now that it was missed. Other blocks may
+    /// take the room meanwhile.
     pub(crate) fn takes(&self, block: usize, fill: Fill, len: usize) -> bool {
         let added = allocated_bytes(len) as u64 + OVERHEAD_BYTES;
         let fits = |used: u64| used + added <= self.cache.capacity;
@@ -355,7 +359,8 @@ impl CachedTable {
             // Two readers missed at the same time.
             self.cache.let_go(&before);
         }
-        // Counted first: below 0 it must not go.
+        // Counted before the bit is set: otherwise whoever clears the bit in between would take the count
+        // below 0.
         self.slots.count.fetch_add(1, Ordering::Relaxed);
         if self.slots.present.set(index) {
             self.slots.count.fetch_sub(1, Ordering::Relaxed);

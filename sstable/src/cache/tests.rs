@@ -78,7 +78,8 @@ fn a_full_cache_takes_a_block_in_at_its_second_miss() {
     assert!(misses(&table, 501));
 }
 
-/// So many slots that this takes half a minute, not milliseconds, if to ask for a block is to look for the next cached one.
+/// With this many slots the test takes half a minute, not milliseconds, if asking for a block means looking
+/// for the next cached one.
 #[test]
 fn a_cached_block_is_held_alone_and_counted_once() {
     const SLOTS: usize = 1 << 20;

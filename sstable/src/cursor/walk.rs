@@ -1,21 +1,24 @@
 //! How far a walk goes, as far as that can be told when it begins.
 //!
-//! A short walk waits for memory most of its time: for values, and for the block beside the one in which it begins. Asked for at
-//! its first step they come at once instead of one after another; but lines that it does not come to keep others waiting. So a walk
-//! is taken to be as long as the one before it of the same cursor, as pages, latest rows and prefixes mostly are. A walk through
-//! many blocks likely goes on, whatever came before.
+//! A short walk waits for memory most of its time: for values, and for the block beside the one in which it
+//! begins. If they are asked for at its first step, they come at the same time instead of one after
+//! another; but lines that it never comes to keep others waiting. So a walk is taken to be as long as the
+//! one before it of the same cursor, as pages, latest rows and prefixes mostly are. A walk through many
+//! blocks likely goes on, whatever came before.
 //!
-//! With 5 million rows of 116 bytes in one run of tables seeks with 10 and 100 rows took 0.97 and 0.92 of the time for it, backwards
-//! 0.90 and 0.86, those with one row 1.0. Where the block before was asked for by whoever came to a block's ninth row, however far
-//! that walk went, walks of 10 rows gained about half as much.
+//! With 5 million rows of 116 bytes in one run of tables, seeks with 10 and 100 rows took 0.97 and 0.92 of
+//! the time, backwards 0.90 and 0.86; those with one row 1.0. Where instead every walk that came to a
+//! block's ninth row asked for the block before, however far it went, walks of 10 rows gained about half as
+//! much.
 
-/// A walk that has come into as many blocks from the ones beside them likely goes on through the next: then that one's values are
-/// prefetched. With 1, seeks with 100 rows that came from three sources took 1.06 of the time.
+/// A walk that has crossed from block to block this many times likely goes on through the next one: then
+/// the next block's values are prefetched. With 1, seeks with 100 rows that came from three sources took
+/// 1.06 of the time.
 const LONG: u8 = 4;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct WalkLength {
     /// A seek has begun it, and no other has ended it yet.
     under_way: bool,
     /// It has not taken a step since.
@@ -28,7 +31,7 @@ pub(super) struct Walk {
     before: u32,
 }
 
-impl Walk {
+impl WalkLength {
     /// A seek goes elsewhere; the walk that was under way, if one was, has passed `here` rows in the block where it ends.
     pub(super) fn end(&mut self, here: u32) {
         if std::mem::take(&mut self.under_way) {
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_walk_is_taken_to_be_as_long_as_the_one_before() {
-        let mut walk = Walk::default();
+        let mut walk = WalkLength::default();
         walk.begin();
         assert_eq!((walk.left(), walk.beyond(0)), (0, 0), "nothing is known yet");
         walk.set_out();
@@ -99,7 +102,7 @@ mod tests {
         walk.set_out();
         walk.pass(30);
         assert_eq!((walk.left(), walk.beyond(20)), (7, 0));
-        // A seek in several steps tells it of each; and that a walk came to nothing is known of it, too.
+        // A seek in several steps reports each of them; and a walk that came to nothing counts, too.
         walk.end(0);
         walk.end(0);
         assert_eq!(walk.left(), 30);
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_walk_through_many_blocks_is_long() {
-        let mut walk = Walk::default();
+        let mut walk = WalkLength::default();
         walk.begin();
         let long: Vec<bool> = (0..6)
             .map(|_| {

@@ -5,8 +5,8 @@
 //! lines, which come at the same time. A binary search would wait for one line after the other; where a cache of blocks is
 //! large, none of them is near the processor any more.
 //!
-//! Invariants: what is left of a level's last group is filled with the largest head, which is before no other. All levels
-//! lie in one piece of memory, the root, of [`ROOT_GROUPS`] groups at most, first.
+//! Invariants: the unused rest of a level's last group is filled with the largest head, which is before no
+//! other. All levels lie in one piece of memory: first the root, which has [`ROOT_GROUPS`] groups at most.
 //!
 //! Source: P.-V. Khuong and P. Morin, "Array Layouts for Comparison-Based Searching", 2017, section 4.
 
@@ -22,10 +22,11 @@ pub(crate) const GROUP: usize = 16;
 /// Heads of a quarter of a group.
 const QUARTER: usize = GROUP / 4;
 
-/// Groups of the root, at most: they come at the same time, where one more level would be one more wait.
+/// Groups of the root, at most: they are loaded at the same time, where one more level would be one more
+/// wait.
 const ROOT_GROUPS: usize = 4;
 
-/// Levels over as many heads as a `u32` counts, at most.
+/// The most levels there are: those over as many heads as a `u32` counts.
 const LEVELS_MAX: usize = 8;
 
 /// Where a search has come to before its last look: a group of the leaves.
@@ -46,8 +47,9 @@ impl Near {
 struct Group([[u64; QUARTER]; 4]);
 
 impl Group {
-    /// How many of its heads are before `wanted`. The first four comparisons wait for nothing but both lines, and decide which
-    /// three come next; with all sixteen gets from a cache of 600 MB took a tenth longer.
+    /// How many of its heads are before `wanted`. The first four comparisons wait for nothing but the two
+    /// lines, and decide which three come next. Where all sixteen heads were compared, gets from a cache of
+    /// 600 MB took a tenth longer.
     #[inline]
     fn before(&self, wanted: u64) -> usize {
         let quarters = self.0.iter().map(|[.., last]| usize::from(*last < wanted)).sum::<usize>();
@@ -128,7 +130,8 @@ impl Heads {
         self.groups.get(group).map_or(0, |group| group.before(wanted))
     }
 
-    /// Where the search for `wanted` ends, but for its look at the leaves. What that looks at is being prefetched.
+    /// Where the search for `wanted` comes to before its look at the leaves. The group that it will look at
+    /// is prefetched.
     #[inline]
     pub(super) fn approach(&self, wanted: u64) -> Near {
         if self.above == 0 {

@@ -16,17 +16,18 @@ use crate::stored::{Codec, Location, check, split};
 /// block after its header (`GET_LINES`). With six, gets had 0.94 of the rate; seeks the same.
 const MAPPED_LINES: usize = 16;
 
-/// Longer groups of blocks are not read at once, in bytes: a miss of one of them waits for all.
+/// Groups of blocks that are longer than this, in bytes, are not read at once: a miss of one block waits
+/// for all of them.
 const GROUP_BYTES_MAX: usize = 128 << 10;
 
-/// A table of which fewer blocks are cached is read one block at a time: it may be wanted for a single get, which would wait for
-/// the others.
+/// A table with fewer blocks in the cache than this is read one block at a time: it may be wanted for a
+/// single get, which would wait for the other blocks.
 const FAMILIAR_BLOCKS: usize = 16;
 
 impl TableReader {
     /// Where data block `block` stands.
     pub(crate) fn location(&self, block: usize) -> Location<'_> {
-        Location { path: self.source.path(), seed: self.seed, offset: self.index.offset(block) }
+        Location { path: self.file.path(), seed: self.seed, offset: self.index.offset(block) }
     }
 
     /// Lend block `block` to `read`, caching it if it has to be read.
@@ -37,7 +38,7 @@ impl TableReader {
         cost: &mut OpCost,
         read: impl FnOnce(View<'_>) -> R,
     ) -> Result<R> {
-        if let Some(mapping) = self.source.mapping()
+        if let Some(mapping) = self.file.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
             return Ok(read(View { bytes, layout: &layout }));
@@ -51,20 +52,21 @@ impl TableReader {
         Ok(read(self.read_block(block, Fill::Yes, cost)?.view()))
     }
 
-    /// Prefetch what says where [`NEAR_BLOCKS`] blocks from `first` on lie, of which a get is about to look one up: their
-    /// slots in the cache, and of a mapped table their offsets too.
+    /// Prefetch what says where the [`NEAR_BLOCKS`] blocks from `first` on lie, one of which a get is about
+    /// to look up: their slots in the cache, and for a mapped table their offsets too.
     #[inline]
     pub(crate) fn prefetch_block_locations(&self, first: usize) {
-        if self.source.mapping().is_some() {
+        if self.file.mapping().is_some() {
             self.index.prefetch_offsets(first, NEAR_BLOCKS);
         }
         self.cached.prefetch_slots(first, NEAR_BLOCKS);
     }
 
-    /// Prefetch the first `lines` cache lines of block `block`, or as many as a get looks at if those are more, if it is cached
-    /// or lies checked in the mapping; then where its memory starts ([`Block::start`]).
+    /// If block `block` is cached, or lies in the mapping and was checked, prefetch its first `lines` cache
+    /// lines, or as many as a get looks at if those are more, and return where its memory starts
+    /// ([`Block::start`]).
     pub(crate) fn prefetch_block(&self, block: usize, lines: usize) -> Option<*const u8> {
-        match self.source.mapping() {
+        match self.file.mapping() {
             Some(mapping) if mapping.is_checked(block) => {
                 let stored = self.stored_in(&mapping.bytes, block)?;
                 prefetch_front(stored, lines.max(MAPPED_LINES));
@@ -82,7 +84,7 @@ impl TableReader {
         cost: &mut OpCost,
         held: &mut Block,
     ) -> Result<bool> {
-        if let Some(mapping) = self.source.mapping()
+        if let Some(mapping) = self.file.mapping()
             && let Some((bytes, layout)) = self.in_mapping(block, &mapping.bytes, cost)?
         {
             *held = Block::Uncached(BlockMeta::of_validated(layout), mapping.bytes.slice_ref(bytes));
@@ -111,14 +113,15 @@ impl TableReader {
         let Some((payload, [codec, ..])) = split(stored) else {
             return Err(location.damaged(0, "the block is too short"));
         };
-        // One that was checked is not compressed: what says so, at its end, need not come near.
-        if self.source.mapping().is_some_and(|mapping| mapping.is_checked(block)) {
+        // A block that was checked is not compressed: the byte that says so, at its end, need not be
+        // loaded.
+        if self.file.mapping().is_some_and(|mapping| mapping.is_checked(block)) {
             prefetch_front(payload, MAPPED_LINES);
             cost.blocks_from_cache += 1;
             let layout = Layout::parse(payload).map_err(|e| location.undecodable("block", e))?;
             return Ok(Some((payload, layout)));
         }
-        // The codec may be damaged as long as the block is unchecked: reading the block finds it.
+        // The codec may be damaged as long as the block is unchecked: reading the block finds that out.
         if codec != Codec::None as u8 {
             return Ok(None);
         }
@@ -127,7 +130,7 @@ impl TableReader {
         View { bytes: payload, layout: &layout }
             .validate()
             .map_err(|e| location.undecodable("block", e))?;
-        if let Some(mapping) = self.source.mapping() {
+        if let Some(mapping) = self.file.mapping() {
             mapping.set_checked(block);
         }
         cost.blocks_from_disk += 1;
@@ -147,7 +150,7 @@ impl TableReader {
     pub(crate) fn read_block(&self, block: usize, fill: Fill, cost: &mut OpCost) -> Result<Block> {
         let (offset, len) = (self.index.offset(block), self.index.stored_len(block));
         if !self.cached.takes(block, fill, len) {
-            let stored = Bytes::from(self.source.read(offset, len)?);
+            let stored = Bytes::from(self.file.read(offset, len)?);
             cost.bytes_from_disk += len as u64;
             return self.open_slice(block, &stored, Fill::No, cost);
         }
@@ -160,7 +163,7 @@ impl TableReader {
             return Ok(block);
         }
         let mut buf = self.cached.allocate(&[], len)?;
-        self.source.read_into(offset, buf.bytes_mut().get_mut(..len).unwrap_or_default())?;
+        self.file.read_into(offset, buf.bytes_mut().get_mut(..len).unwrap_or_default())?;
         cost.bytes_from_disk += len as u64;
         let location = self.location(block);
         let checked = check(location, "block", buf.bytes().get(..len).unwrap_or_default())?;
@@ -174,17 +177,18 @@ impl TableReader {
     /// Read block `block` with its group of the index, and cache those that are not yet, one after the other. `None`, and
     /// nothing is cached, if the group is long, has no room, or cannot be read: that may not be the block's fault.
     ///
-    /// Where everything will be cached in the end this costs nothing, spares the others' misses, and blocks come to lie in
-    /// memory as in the file: a walk from one to the next then finds where in memory that is.
+    /// Where everything will be cached in the end, this costs nothing and saves the misses of the other
+    /// blocks, and blocks come to lie in memory as they do in the file: a walk from one to the next then
+    /// finds where in memory that is.
     fn read_group(&self, block: usize, cost: &mut OpCost) -> Result<Option<Block>> {
         let group = self.index.group(block);
         let start = self.index.offset(group.start);
         let len = usize::try_from(self.index.offset(group.end) - start).unwrap_or(usize::MAX);
-        // What is cached of other files than tables may leave no room.
+        // What is cached of blob files may leave no room.
         if len > GROUP_BYTES_MAX || !self.cached.takes(block, Fill::Room, len) {
             return Ok(None);
         }
-        let Ok(stored) = self.source.read(start, len).map(Bytes::from) else { return Ok(None) };
+        let Ok(stored) = self.file.read(start, len).map(Bytes::from) else { return Ok(None) };
         cost.bytes_from_disk += len as u64;
         let mut wanted = None;
         for other in group {
@@ -200,8 +204,9 @@ impl TableReader {
         Ok(wanted)
     }
 
-    /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read that is not to stay
-    /// for its sake: what is cached as `fill` says is a copy.
+    /// Check and open block `block` whose stored bytes are `stored`, a slice of a larger read. The cache,
+    /// if `fill` has it take the block, gets a copy, so that the larger read does not stay for the sake of
+    /// one block.
     pub(crate) fn open_slice(
         &self,
         block: usize,

@@ -176,7 +176,7 @@ pub enum Effect {
     Before,
     /// All of it: only the answer is an error.
     After,
-    /// Of a write, the first so many bytes; of any other call, nothing.
+    /// Of a write, this many bytes from its first on; of any other call, nothing.
     Partial(usize),
 }
 

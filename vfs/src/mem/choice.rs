@@ -15,7 +15,8 @@ pub enum Policy {
     Everything,
     /// Of each file and directory a prefix of its changes, each of another length.
     PerFilePrefix,
-    /// Each sector of each write, each length and each name by itself, at odds drawn from the seed.
+    /// Each sector of each write, each length and each name, independently of the others, at odds drawn
+    /// from the seed.
     RandomSectors,
     /// A prefix of all changes in the order of the calls, the last write of which is torn: only some
     /// of its sectors are there.
@@ -56,7 +57,8 @@ impl Policy {
 /// Says of each pending piece whether it reached the disk. Asked in one fixed order: directories,
 /// then files, by number; in each its changes in order; of each change the length, then the sectors.
 pub(super) trait Choice {
-    /// The next file or directory has `changes` pending ones; `nth_call` tells their calls.
+    /// The next file or directory has `changes` pending changes; `nth_call` returns the call that made
+    /// each.
     fn begin(&mut self, changes: usize, nth_call: &dyn Fn(usize) -> u64);
     /// Whether the sector as call `call` left it is there.
     fn data(&mut self, call: u64, sector: u64) -> bool;

@@ -143,7 +143,7 @@ impl File for MemFile {
         self.settle()
     }
 
-    /// Only to be stored to: so histories differ in whether a log has such memory.
+    /// Not for [`RangeWrites::Called`]: so histories differ in whether a log has such memory.
     fn map_range(&self, offset: u64, len: usize, writes: RangeWrites) -> Option<Box<dyn MappedRange>> {
         let end = offset.checked_add(len as u64)?;
         if len == 0

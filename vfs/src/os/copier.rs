@@ -1,5 +1,5 @@
-//! Copies bytes into mapped memory by a call of the system: what could not be written is an error, where a store of the
-//! program's own would be answered with a signal.
+//! Copies bytes into mapped memory by a call of the system: a failure is an error, where a store by the
+//! program itself would end it by a signal.
 //!
 //! No call copies from a program's memory to its memory, but reading a file does half of it and a file whose bytes are
 //! memory the other half: the bytes are stored into a mapped file that lives in memory alone (`memfd_create(2)`), and read
@@ -35,7 +35,7 @@ impl Copier {
         };
         let file = super::sys::above_stdio(made.ok()?.into()).ok()?;
         file.set_len(PIECE_BYTES as u64).ok()?;
-        // A sixth of the call would be for noting when it was.
+        // Without this, a sixth of the call would go into noting its time.
         rustix::fs::fcntl_setfl(&file, OFlags::NOATIME).ok()?;
         #[expect(unsafe_code, reason = "mapping a file has no safe form")]
         // SAFETY: this file has no name, is never cut, and is stored to through this map alone: of others who have it, calls

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// What a process took up to a moment.
+/// What a process had taken of processors at a moment.
 #[derive(Debug)]
 pub(crate) struct Load {
     at: Instant,
@@ -16,14 +16,14 @@ impl Load {
         Load { at: Instant::now(), taken: process_time() }
     }
 
-    /// Whether this process has left half of one of `processors` unused since `self`, which is now from here on. That
-    /// others want it is not seen.
+    /// Whether this process has left half of one of `processors` unused since the moment `self`, which is
+    /// then set to now. Whether other processes want that half is not known.
     pub(crate) fn spared_one_of(&mut self, processors: usize) -> bool {
         let before = std::mem::replace(self, Load::now());
         let passed = self.at.saturating_duration_since(before.at);
         let taken = self.taken.saturating_sub(before.taken);
         let processors = u32::try_from(processors).unwrap_or(u32::MAX);
-        // More of them than a time can be multiplied with are never all taken.
+        // Where there are more processors than a time can be multiplied by, they are never all taken.
         passed.checked_mul(processors).is_none_or(|all| all.saturating_sub(passed / 2) >= taken)
     }
 }

@@ -56,8 +56,8 @@ impl OsLock {
             holder: holder.to_owned(),
         };
         loop {
-            // Before it is opened, which would end in a close; what is not there, or changes hands now, the look at the open
-            // file finds out.
+            // Checked before it is opened, since to open it would end in a close. If there is no file yet,
+            // or another takes the name now, the check of the open file finds that out.
             if sys::identity_at(path).is_ok_and(|identity| HELD.lock().contains(&identity)) {
                 return Err(locked("another handle of this process"));
             }
@@ -81,10 +81,10 @@ impl OsLock {
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // To close the file would not do: a forked child's copy keeps a lock that nobody takes back. And what such a
-        // child drops is its parent's.
+        // Closing the file would not do: a forked child's copy of the descriptor keeps a lock that nobody
+        // releases. And what such a child drops belongs to its parent.
         if self.process.is_surely_current() {
-            // What is refused the close does, if there is no child.
+            // If this is refused, the close releases the lock, unless there is a child.
             let _refused = self.file.unlock();
         }
     }

@@ -1,18 +1,18 @@
 //! A part of a file of the operating system, mapped to be written.
 //!
-//! What comes into a shared map reaches the page that `write(2)` would reach, so a kill of the process loses
-//! nothing of it, and `fdatasync` finds it. Either the system copies it there ([`Copier`]), and what is refused is an
-//! error; or this program stores it, and what a call would answer with an error is answered with a signal. Hence, and
-//! because a wait for pages is what makes a call long, a range is handed out only where, once its pages are there,
-//! nothing is needed anew that could be refused:
+//! What comes into a shared map reaches the page that `write(2)` would reach, so a kill of the process
+//! loses nothing of it, and `fdatasync` finds it. Either the system copies it there ([`Copier`]), and a
+//! refusal is an error; or this program stores it, and a refusal is a signal. For this reason, and because
+//! a wait for pages is what makes a call long, a range is handed out only where, once its pages are there,
+//! nothing more is needed that could be refused:
 //! 1. Its space is allocated: the pages are brought in for writing beforehand, and where that fails
 //!    (a full disk under a file that could not be reserved) there is no range.
 //! 2. Written back and written again, a page stays where it is: not so on filesystems that copy on write,
 //!    and nobody knows on those of a network, so only those known to be of the first kind count (`sys`).
 //!
-//! What is left: a device that dies, another program that cuts the file, and a file that shares its blocks with a
-//! copy somebody made of it (XFS) when the disk is full. Where the system copies, `write(2)` is asked then: it does it or
-//! says why not.
+//! What is left: a device that dies, another program that cuts the file, and a file that shares its blocks
+//! with a copy somebody made of it (XFS) when the disk is full. Where the system copies, `write(2)` is
+//! tried then: it succeeds or says why not.
 
 use std::ops::Range;
 

@@ -42,7 +42,7 @@ pub fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     let _ = (start, bytes);
 }
 
-/// Whether whoever looks after this system wants no huge pages in it, which [`make_huge_page`] would not be told.
+/// Whether this system was set up to have no huge pages: [`make_huge_page`] would not be told so.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn unwanted() -> bool {
     static UNWANTED: LazyLock<bool> = LazyLock::new(|| {
@@ -53,10 +53,10 @@ fn unwanted() -> bool {
 }
 
 /// Ask the system to put a huge page in the place of the small ones at the address `start`, a multiple of
-/// [`HUGE_PAGE_BYTES`], while the memory is in use (Linux 6.1 and later; others refuse, and one that is set up to have
-/// no huge pages is not asked). Who touches it meanwhile waits, and so does every page fault of the process: half a
-/// millisecond here, for the copy, if the system has a huge page at hand. Bringing one in can take ten times as long,
-/// where a hypervisor has to find the memory first.
+/// [`HUGE_PAGE_BYTES`], while the memory is in use (Linux 6.1 and later; others refuse, and one that is set
+/// up to have no huge pages is not asked). Whoever touches that memory meanwhile waits, and so does every
+/// page fault of the process: half a millisecond here, for the copy, if the system has a huge page at hand.
+/// Bringing one in can take ten times as long, where a hypervisor has to find the memory first.
 pub fn make_huge_page(start: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

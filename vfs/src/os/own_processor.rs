@@ -1,11 +1,13 @@
 //! Leaving its processor to a thread that writes on and on.
 //!
-//! A writer, a flush and compactions are more threads than a small machine has processors. Whoever of them is woken on the
-//! writer's has it by turns of some milliseconds, even where another one is idle in between: a system moves threads to a
-//! processor that becomes idle only where that was idle for long, on the average. A writer that takes a microsecond for a put is behind by
-//! thousands of them then. So while one thread writes and the process has no other that works, the threads of the lanes keep
-//! off the processor it runs on (sched(7), *CPU affinity*; their own, not the writer's). They get it back when writing has
-//! paused for [`IDLE`], when anybody waits for them, and when other threads of the process want processors too.
+//! A writer, a flush and compactions are more threads than a small machine has processors. A thread of a
+//! lane that is woken on the writer's processor shares it with the writer in turns of some milliseconds,
+//! even where another processor is idle at times: a system moves threads to a processor that becomes idle
+//! only if that one was idle for long, on the average. A writer that takes a microsecond for a put falls
+//! behind by thousands of puts in such a turn. So while one thread writes and the process has no other that
+//! works, the threads of the lanes keep off the processor on which it runs (sched(7), *CPU affinity*;
+//! theirs is changed, not the writer's). They get it back when writing has paused for [`IDLE`], when
+//! anybody waits for them, and when other threads of the process want processors too.
 #![expect(clippy::disallowed_methods, reason = "processors' time is set against the system's clock")]
 
 use std::time::{Duration, Instant};
@@ -16,10 +18,11 @@ use esker_base::sync::atomic::{AtomicBool, Ordering};
 use self::system::{Affinity, Worker};
 use super::load::process_time;
 
-/// A writer that was not heard of for so long has paused. One that fills memory at its full rate is heard of every 10 to 20 ms.
+/// A writer that has not been heard of for this long has paused. A writer that fills memory at its full
+/// rate is heard of every 10 to 20 ms.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// What the process takes is looked at so often.
+/// How often it is looked at what the process takes of processors.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// See the module.
@@ -35,7 +38,7 @@ pub(crate) struct OwnProcessor {
 struct State {
     workers: Vec<Worker>,
     writer: Option<Writer>,
-    /// Where the workers might run before they were sent off `processor`, while they are.
+    /// While the workers keep off `processor`: where each might run before.
     kept: Vec<Affinity>,
     processor: usize,
 }
@@ -74,7 +77,7 @@ fn is_one_thread(taken: Duration, passed: Duration) -> bool {
 }
 
 impl OwnProcessor {
-    /// For so many threads of lanes, not counting those that mostly sleep, on so many processors.
+    /// For `lanes` threads of lanes, not counting those that mostly sleep, on `processors` processors.
     pub(crate) fn new(lanes: usize, processors: usize) -> OwnProcessor {
         OwnProcessor {
             are_few: lanes >= processors,
@@ -152,7 +155,8 @@ impl OwnProcessor {
 
     fn keep(&self, state: &mut State, processor: usize) {
         if state.kept.is_empty() || state.processor != processor {
-            // Not given up in between, as whoever comes to wait for the workers would think.
+            // Not by `give_up`: whoever comes to wait for the workers in between would think that they may
+            // run everywhere.
             state.kept.drain(..).for_each(Affinity::restore);
             state.processor = processor;
             state.kept.extend(state.workers.iter().filter_map(|worker| worker.keep_off(processor)));
@@ -201,17 +205,17 @@ mod system {
             self.thread == gettid()
         }
 
-        /// What it has taken of processors since it began.
+        /// The time of processors that it has taken since it began.
         pub(super) fn taken(&self) -> Duration {
             self.clock.taken()
         }
 
-        /// Have it keep off this processor; where it might run before. `None` if the system refuses, or that was the only one
-        /// it had.
+        /// Have it keep off this processor. Returns where it might run before; `None` if the system
+        /// refuses, or if that was its only processor.
         pub(super) fn keep_off(&self, processor: usize) -> Option<Affinity> {
             let before = sched_getaffinity(Some(self.thread)).ok()?;
             let mut others = before;
-            // A set has places for so many.
+            // A set has no place for a larger number.
             (processor < CpuSet::MAX_CPU).then(|| others.unset(processor))?;
             if others.count() == 0 {
                 return None;
@@ -228,7 +232,7 @@ mod system {
 
         /// Let the thread run there again.
         pub(super) fn restore(self) {
-            // Where it might run before, it may unless the system has changed.
+            // It may run where it might run before, unless the system has changed.
             let _refused = sched_setaffinity(Some(self.thread), &self.processors);
         }
     }

@@ -1,8 +1,9 @@
 //! Memory from the system for what is large and soon gone again.
 //!
-//! Not by way of the program's allocator, which may keep what is given back: glibc's serves it from a heap for each thread, of
-//! which only the end goes back to the system (`mallopt(3)`, `M_TRIM_THRESHOLD`). What a job needs for a moment would
-//! then be held, one job's worth by each thread, for as long as the program runs.
+//! It does not come from the program's allocator, which may keep what is given back: glibc's serves such
+//! memory from a heap for each thread, of which only the end goes back to the system (`mallopt(3)`,
+//! `M_TRIM_THRESHOLD`). What a job needs for a moment would then be held for as long as the program runs,
+//! one job's worth by each thread.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! How much of a processor a thread gets where others want it too.
+//! The share of a processor that a thread gets where others want it too.
 
 /// Let other threads go before the calling one, for the rest of its life: where they share a processor it gets a
 /// third of what another one gets (nicer by 5, up to 19, the most; sched(7): each step is a factor of about 1.25).

@@ -1,8 +1,8 @@
 //! Which process this is, told without a system call: a forked child has its parent's memory and must be
 //! told from its parent before each write.
 //!
-//! A handler that runs in every forked child counts the forks since the program began; whoever keeps the
-//! count of the moment compares one word. Invariants:
+//! A handler that runs in every forked child counts the forks since the program began; whoever has kept the
+//! count of an earlier moment compares one word. Invariants:
 //! 1. The handler is registered before the first [`Process`] is made.
 //! 2. It touches atomics only: in a child of many threads nothing else may be done there.
 //!

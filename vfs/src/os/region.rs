@@ -1,7 +1,8 @@
 //! A region: memory from the system, all zero until it is written to, that begins where a huge page may.
 //!
-//! Not by way of the program's allocator, which may keep what is given back. (glibc's, once it was given back memory of some length, no
-//! longer asks the system for any that is shorter: `mallopt(3)`, `M_MMAP_THRESHOLD`.)
+//! It does not come from the program's allocator, which may keep what is given back. (Once glibc's was
+//! given back memory of some length, it no longer asks the system for memory that is shorter: `mallopt(3)`,
+//! `M_MMAP_THRESHOLD`.)
 #![expect(unsafe_code, reason = "memory from the system")]
 
 use std::ptr::NonNull;

@@ -20,8 +20,8 @@ pub(super) fn read_fully(
     Ok(filled)
 }
 
-/// Put `len` bytes from `offset` on, or as many as the file has, onto the end of `buffer` by `read`, which is told how many
-/// are missing; how many came.
+/// Put `len` bytes from `offset` on, or as many as the file has, onto the end of `buffer` by `read`, which
+/// is told how many are missing. Returns how many came.
 #[cfg(all(unix, not(miri)))]
 pub(super) fn read_onto_fully(
     buffer: &mut Vec<u8>,

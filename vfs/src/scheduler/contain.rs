@@ -4,7 +4,7 @@ use esker_base::catch_panic;
 
 use super::{Job, Progress};
 
-/// One step; a panic in it is told to the job and ends it.
+/// One step of a job. A panic in it is reported to the job and ends the job.
 pub(super) fn step(job: &mut dyn Job) -> Progress {
     catch_panic(|| job.step()).unwrap_or_else(|message| {
         // If reporting the panic panics too, the job is beyond help; it is dropped either way.

@@ -1,4 +1,4 @@
-//! What jobs and who runs them are to each other; the rules are [`scheduler`](super)'s.
+//! The traits between jobs and whatever runs them; [`scheduler`](super) has the rules.
 
 use std::time::Duration;
 
@@ -8,11 +8,14 @@ use esker_base::event_count::EventCount;
 /// compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Memtables to tables: writers wait for it. What else runs here ends as soon as there is a flush.
+    /// Writing memtables to tables, for which writers wait. Other work that runs here ends as soon as there
+    /// is a flush.
     Flush,
-    /// Merging tables; and what takes milliseconds of a processor a piece: bringing in memory for memtables.
+    /// Merging tables, and other work that takes milliseconds of a processor for each piece: bringing in
+    /// memory for memtables.
     Compaction,
-    /// Removing files: milliseconds a piece in which the device has to be told, and hardly any of a processor.
+    /// Removing files. Each takes milliseconds, in which the device has to be told, but hardly any time of
+    /// a processor.
     Removal,
     /// Timed syncs and preparing the log's next part: short work that writers may come to wait for. In turns with it, by short
     /// steps: bringing new tables and memory into the cache, walking over rows deleted together.
@@ -22,7 +25,24 @@ pub enum Lane {
 impl Lane {
     /// All lanes, in the order in which they are declared.
     pub const ALL: [Lane; 4] = [Lane::Flush, Lane::Compaction, Lane::Removal, Lane::Upkeep];
+
+    /// How many jobs of this lane run at once where `compactions` of them do in the lane of compactions.
+    pub(super) fn width(self, compactions: usize) -> usize {
+        match self {
+            Lane::Compaction => compactions,
+            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
+        }
+    }
 }
+
+/// A lane's place in [`Lane::ALL`] is its number.
+const _: () = {
+    let mut place = 0;
+    while place < Lane::ALL.len() {
+        assert!(Lane::ALL[place] as usize == place);
+        place += 1;
+    }
+};
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +74,11 @@ pub trait Scheduler: Send + Sync {
     /// Wait until `event` is notified past the epoch `seen`, or until `timeout` has passed; whether it
     /// was notified. Step mode runs steps meanwhile.
     fn wait(&self, event: &EventCount, seen: u64, timeout: Option<Duration>) -> bool;
-    /// Finish the steps under way, drop all jobs, and return when none runs any more, but for those whose steps have called this.
-    /// Idempotent.
+    /// Finish the steps under way, drop all jobs, and return when no job runs any more but those whose
+    /// steps have called this. Idempotent.
     fn stop(&self);
-    /// Whether a step of `lane` calls this: then it must not wait for that lane, which would wait for it. Step mode cannot tell
-    /// threads apart: there it is whether such a step is under way.
+    /// Whether the caller is a step of `lane`: then it must not wait for that lane, which would wait for
+    /// it. Step mode cannot tell threads apart: there the answer is whether such a step is under way.
     fn is_within(&self, lane: Lane) -> bool;
     /// How many jobs of `lane` may make progress at the same time.
     fn width(&self, lane: Lane) -> usize;
@@ -67,7 +87,8 @@ pub trait Scheduler: Send + Sync {
     /// Whether callers and lanes have left a processor unused, half of the time at least, since this was last asked:
     /// what nobody waits for may have it.
     fn spared_a_processor(&self) -> bool;
-    /// The calling thread writes; one that goes on without a pause says so every few milliseconds. If processors are few,
-    /// the lanes' threads leave it its own, unless other callers want processors too or wait for the lanes.
+    /// The calling thread writes; one that goes on without a pause calls this every few milliseconds. If
+    /// processors are few, the lanes' threads leave it its own, unless other callers want processors too or
+    /// wait for the lanes.
     fn note_writing(&self);
 }

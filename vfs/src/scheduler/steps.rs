@@ -333,10 +333,7 @@ impl Scheduler for Steps {
     }
 
     fn width(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Compaction => self.compaction_width,
-            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
-        }
+        lane.width(self.compaction_width)
     }
 
     /// Too few for all that there is to do, whatever this machine has: a run with a seed has to be the same everywhere.

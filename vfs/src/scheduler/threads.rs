@@ -27,17 +27,15 @@ use crate::os::process::{self, Process};
 
 /// The production scheduler. Dropping it stops it.
 pub struct Threads {
-    flush: Arc<Queue>,
-    compaction: Arc<Queue>,
-    removal: Arc<Queue>,
-    upkeep: Arc<Queue>,
+    /// One for each lane, in the order of [`Lane::ALL`].
+    queues: [Arc<Queue>; Lane::ALL.len()],
     workers: Mutex<Vec<JoinHandle<()>>>,
     worker_ids: Vec<(ThreadId, Lane)>,
     compaction_width: usize,
     processors: usize,
     load: Mutex<Load>,
     own_processor: Arc<OwnProcessor>,
-    /// Where the threads are: none of them comes along into a forked child.
+    /// The process in which the threads are: a forked child has none of them.
     process: Process,
 }
 
@@ -54,13 +52,13 @@ struct Queue {
 #[derive(Default)]
 struct State {
     ready: VecDeque<Box<dyn Job>>,
-    /// Jobs that wait for a moment, by that moment; the number keeps equal moments in order.
+    /// Jobs that wait for a moment, by that moment; the number keeps jobs with equal moments in order.
     timers: BTreeMap<(Instant, u64), Box<dyn Job>>,
     timers_made: u64,
     stopping: bool,
     workers: usize,
-    /// Those workers that stop the scheduler from within a step: they wait for all others, and nobody for their steps but who
-    /// joins them.
+    /// The workers that stop the scheduler from within a step. They wait for all others; only a thread that
+    /// joins them waits for their steps.
     stop_from_within: Vec<ThreadId>,
 }
 
@@ -70,19 +68,16 @@ impl Threads {
     /// was forked while such threads ran.
     pub fn new(compaction_threads: usize) -> Result<Threads> {
         let compaction_threads = compaction_threads.max(1);
-        // Where that is not to be learnt, nobody steps back for another.
+        // If the number is not known, no thread steps back for another.
         let processors = std::thread::available_parallelism().map_or(usize::MAX, NonZero::get);
         let mut threads = Threads {
-            flush: Arc::default(),
-            compaction: Arc::default(),
-            removal: Arc::default(),
-            upkeep: Arc::default(),
+            queues: Lane::ALL.map(|_| Arc::default()),
             workers: Mutex::default(),
             worker_ids: Vec::new(),
             compaction_width: compaction_threads,
             processors,
             load: Mutex::new(Load::now()),
-            // The flush's and the compactions'.
+            // The workers that count: the flush's and the compactions'.
             own_processor: Arc::new(OwnProcessor::new(1 + compaction_threads, processors)),
             process: Process::current(),
         };
@@ -110,7 +105,8 @@ impl Threads {
             let own_processor = Arc::clone(&self.own_processor);
             move || {
                 own_processor.begin_worker();
-                // Nobody waits for them for as long as level 0 and the disk have room, and a put takes a microsecond.
+                // As long as level 0 and the disk have room, nobody waits for these, while a writer's put
+                // takes only a microsecond.
                 if matches!(lane, Lane::Compaction | Lane::Removal) {
                     priority::go_behind_others();
                 }
@@ -133,12 +129,7 @@ impl Threads {
     }
 
     fn queue(&self, lane: Lane) -> &Arc<Queue> {
-        match lane {
-            Lane::Flush => &self.flush,
-            Lane::Compaction => &self.compaction,
-            Lane::Removal => &self.removal,
-            Lane::Upkeep => &self.upkeep,
-        }
+        &self.queues[lane as usize]
     }
 
     /// The lane that the calling thread works for.
@@ -146,15 +137,11 @@ impl Threads {
         let mine = thread::current().id();
         self.worker_ids.iter().find(|(worker, _)| *worker == mine).map(|(_, lane)| *lane)
     }
-
-    fn queues(&self) -> [&Arc<Queue>; 4] {
-        [&self.flush, &self.compaction, &self.removal, &self.upkeep]
-    }
 }
 
 /// A worker's life.
 fn work(queue: &Queue, own_processor: &OwnProcessor) {
-    while let Some(mut job) = next(queue) {
+    while let Some(mut job) = queue.next() {
         own_processor.note_work();
         let outcome = step(&mut *job);
         let mut state = queue.state.lock();
@@ -189,36 +176,39 @@ fn work(queue: &Queue, own_processor: &OwnProcessor) {
     queue.ended.notify_all();
 }
 
-/// The next job to step, once there is one; `None` to end.
-fn next(queue: &Queue) -> Option<Box<dyn Job>> {
-    let mut state = queue.state.lock();
-    loop {
-        if state.stopping {
-            return None;
-        }
-        // Jobs whose moment has come go behind those that are ready already.
-        let mut next_due = None;
-        while let Some(timer) = state.timers.first_entry() {
-            let due = timer.key().0;
-            if due > Instant::now() {
-                next_due = Some(due);
-                break;
+impl Queue {
+    /// The next job to step, once there is one; `None` to end.
+    fn next(&self) -> Option<Box<dyn Job>> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopping {
+                return None;
             }
-            let job = timer.remove();
-            state.ready.push_back(job);
-        }
-        if let Some(job) = state.ready.pop_front() {
-            // Whoever was told of work may have found this worker faster: pass the word on.
-            if !state.ready.is_empty() {
-                queue.work.notify_one();
+            // Jobs whose moment has come go behind those that are ready already.
+            let mut next_due = None;
+            while let Some(timer) = state.timers.first_entry() {
+                let due = timer.key().0;
+                if due > Instant::now() {
+                    next_due = Some(due);
+                    break;
+                }
+                let job = timer.remove();
+                state.ready.push_back(job);
             }
-            return Some(job);
-        }
-        match next_due {
-            Some(due) => {
-                queue.work.wait_until(&mut state, due);
+            if let Some(job) = state.ready.pop_front() {
+                // Another worker that was notified of this job may have found that this one was faster:
+                // notify one for the jobs that are left.
+                if !state.ready.is_empty() {
+                    self.work.notify_one();
+                }
+                return Some(job);
             }
-            None => queue.work.wait(&mut state),
+            match next_due {
+                Some(due) => {
+                    self.work.wait_until(&mut state, due);
+                }
+                None => self.work.wait(&mut state),
+            }
         }
     }
 }
@@ -248,15 +238,15 @@ impl Scheduler for Threads {
         true
     }
 
-    /// Called from a job's step, this waits for the others' steps: whoever lets go of a directory then must have nobody write
-    /// to it any more.
+    /// Called from a job's step, this waits for the steps of all other jobs: whoever then gives up the lock
+    /// on a directory must have nobody write to it any more.
     ///
     /// In a forked child there is nobody to stop, and locks may be held by threads that are not there.
     fn stop(&self) {
         if !self.process.is_surely_current() {
             return;
         }
-        for queue in self.queues() {
+        for queue in &self.queues {
             queue.state.lock().stopping = true;
             queue.work.notify_all();
         }
@@ -271,7 +261,7 @@ impl Scheduler for Threads {
             drop(state);
             queue.ended.notify_all();
         }
-        for queue in self.queues() {
+        for queue in &self.queues {
             let mut state = queue.state.lock();
             while state.workers > state.stop_from_within.len() {
                 queue.ended.wait(&mut state);
@@ -285,7 +275,7 @@ impl Scheduler for Threads {
         }
         let workers = std::mem::take(&mut *self.workers.lock());
         for worker in workers {
-            // A worker catches every panic of a job; should it have died all the same, it is ended.
+            // A worker catches every panic of a job; if it has died all the same, it has ended, too.
             let _ = worker.join();
         }
     }
@@ -295,10 +285,7 @@ impl Scheduler for Threads {
     }
 
     fn width(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Compaction => self.compaction_width,
-            Lane::Flush | Lane::Removal | Lane::Upkeep => 1,
-        }
+        lane.width(self.compaction_width)
     }
 
     fn processors(&self) -> usize {

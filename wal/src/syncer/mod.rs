@@ -26,6 +26,7 @@ use esker_vfs::fs::File;
 
 /// What a writer and its syncers share.
 pub(crate) struct Shared {
+    /// By std's `Arc`, as `esker_vfs` hands it out; under loom the `Arc` of `esker_base::sync` is loom's.
     pub(crate) file: std::sync::Arc<dyn File>,
     /// End of the last write that succeeded.
     written: AtomicU64,

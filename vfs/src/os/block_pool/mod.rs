@@ -36,8 +36,9 @@ use crate::scheduler::Scheduler;
 use region_pool::RegionPool;
 pub use thin_arc::ThinArc;
 
-/// Longer blocks are not allocated from regions, in bytes: gaps that are too short for them would stay empty, and a
-/// huge page takes memory for those too. Nor has each a mapping of its own: the system allows a process some 65,000.
+/// Blocks longer than this, in bytes, are not allocated from regions: gaps that are too short for them
+/// would stay empty, and a huge page takes memory for the gaps too. Nor does each get a mapping of its own:
+/// the system allows a process only some 65,000 mappings.
 const POOLED_BYTES_MAX: usize = HUGE_PAGE_BYTES / 16;
 
 /// Memory for [`ThinArc`]s. It lives until the last of them is gone.
@@ -87,7 +88,8 @@ impl BlockPool {
         memory.unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// Have jobs of `scheduler` bring memory in ahead from now on, and see that it lies on huge pages.
+    /// From now on have jobs of `scheduler` bring memory in ahead, and see to it that it lies on huge
+    /// pages.
     pub fn grow_by(&self, scheduler: Arc<dyn Scheduler>) {
         self.regions.grow_by(scheduler);
     }

@@ -1,10 +1,11 @@
 //! Where regions come from, and on which pages they lie.
 //!
-//! An access that misses the processor's caches waits for the translation of its address too, unless one entry
-//! covers 2 MiB: regions are to lie on huge pages. To bring one in takes 0.1 ms, and 5 ms in a virtual machine whose
-//! memory is found on first use; to use small ones takes 512 page faults. So while the pool grows a job brings regions in
-//! ahead, in proportion to those in use. Where it does not keep up, a region is filled page by page, and the job has
-//! a huge page put in the place of the small ones once the pool no longer grows: that copies, for which others wait.
+//! An access that misses the processor's caches waits for the translation of its address too, unless one
+//! entry covers 2 MiB: regions are to lie on huge pages. Bringing in a huge page takes 0.1 ms, and 5 ms in
+//! a virtual machine whose memory is found on first use; small pages instead take 512 page faults. So while
+//! the pool grows a job brings regions in ahead, in proportion to those in use. Where it does not keep up,
+//! a region is filled page by page, and the job has a huge page put in the place of the small ones once the
+//! pool no longer grows: that copies, for which others wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,10 +18,10 @@ use crate::os::memory::make_huge_page;
 use crate::os::region::Region;
 use crate::scheduler::{Job, Lane, Progress, Scheduler};
 
-/// No more regions are ready at once. Each is filled in a quarter of a millisecond at least.
+/// The most regions that are ready at once. Filling one takes a quarter of a millisecond at least.
 const READY_MAX: usize = 8;
 
-/// One region is kept ready for so many in use, so that a small cache stays small.
+/// For each this many regions in use, one is kept ready; so a small cache stays small.
 const IN_USE_FOR_READY: usize = 4;
 
 /// How often the job looks whether the pool has grown.
@@ -30,11 +31,12 @@ const LOOK: Duration = Duration::from_millis(2);
 /// page faults wait for it meanwhile.
 const REST: Duration = Duration::from_millis(10);
 
-/// How many more rests it takes while all processors are busy, as with readers of a full cache. A lower priority of its thread
-/// would not do: it could be preempted while page faults wait for it.
+/// How many more rests it takes while all processors are busy, as they are with readers of a full cache. To
+/// lower the priority of its thread instead would not do: the thread could be preempted while page faults
+/// wait for it.
 const RESTS_WHILE_BUSY: u32 = 9;
 
-/// Ready regions go back to the system when none was taken for so long.
+/// Ready regions go back to the system when none was taken for this long.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// See the module.
@@ -47,16 +49,16 @@ pub(super) struct RegionPool {
 
 #[derive(Default)]
 struct State {
-    /// On huge pages, and nobody's.
+    /// Regions on huge pages that nobody uses yet.
     ready: Vec<Region>,
-    /// The addresses of those in use that lie on small pages, the newest at the end.
+    /// The addresses of the regions in use that lie on small pages, the newest at the end.
     small: VecDeque<usize>,
     in_use: usize,
-    /// How many were taken.
+    /// How many regions were taken.
     takes: u64,
     /// Whether a job is at work.
     tended: bool,
-    /// Whether one waits to give back what nobody takes.
+    /// Whether a job waits to give back what nobody takes.
     waits: bool,
 }
 
@@ -192,15 +194,15 @@ impl Job for Tend {
             return if self.waits { Progress::After(KEPT) } else { Progress::Done };
         };
         drop(state);
-        // A huge page that is brought in here, and given back, is at hand for the next call: page faults then wait for the copy
-        // alone.
+        // A huge page that is brought in here and given back is at hand for the call below: page faults
+        // then wait only for the copy.
         drop(Region::brought_in());
         // Should the region be gone by now, this does no harm: whatever is mapped there keeps its bytes.
         make_huge_page(small);
         Progress::After(REST)
     }
 
-    /// Readers do without; a region that is taken later starts another job.
+    /// After a panic readers do without the job; a region that is taken later starts another one.
     fn panicked(&mut self, _message: &str) {
         if let Some(pool) = self.pool.upgrade() {
             pool.end_tending();

@@ -135,7 +135,7 @@ fn run(steps: &Steps) {
     }
 }
 
-/// So many blocks of 8 KiB, which are more than all but one of `regions` hold.
+/// A number of blocks of 8 KiB that is more than all but one of `regions` hold.
 fn fill(pool: &Arc<BlockPool>, left: &Arc<AtomicUsize>, regions: usize) -> Vec<ThinArc<Counted>> {
     (0..(regions - 1) * HUGE_PAGE_BYTES / 8_192).map(|_| filled(pool, left, 8_192, 5)).collect()
 }

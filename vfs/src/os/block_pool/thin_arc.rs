@@ -53,8 +53,8 @@ impl<H> ThinArc<H> {
     /// Memory taken beside the bytes, in bytes, at most: the `Inner`, and what the allocator needs and rounds up.
     pub const OVERHEAD_BYTES: usize = size_of::<Inner<H>>() + 40;
 
-    /// `header` and `len` bytes in memory from `pool`: first `bytes`, which are not more, then arbitrary ones: to clear
-    /// 4 KiB that are read into next took a tenth of that read's time.
+    /// `header` and `len` bytes in memory from `pool`: first `bytes`, which are at most `len`, then
+    /// arbitrary ones: clearing 4 KiB that are read into next took a tenth of that read's time.
     pub fn new(pool: &Arc<BlockPool>, header: H, bytes: &[u8], len: usize) -> ThinArc<H> {
         assert!(bytes.len() <= len, "it holds what is put into it");
         let inner = pool.allocate(whole::<H>(len)).cast::<Inner<H>>();
@@ -143,7 +143,8 @@ impl<H> Clone for ThinArc<H> {
         // Relaxed: the handle that is cloned keeps everything in place meanwhile.
         let handles = self.inner().handles.fetch_add(1, Ordering::Relaxed);
         if isize::try_from(handles).is_err() {
-            // So many were forgotten that the count would overflow. No panic: `arc-swap` clones where it must not unwind.
+            // Handles were forgotten until the count would overflow. This must not panic: `arc-swap` clones
+            // where it must not unwind.
             std::process::abort();
         }
         ThinArc { inner: self.inner, owns: PhantomData }
