@@ -129,8 +129,11 @@ impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
     /// The elements of the chunk stored at `at`.
     fn elements(&self, at: &[u8], value: &[u8]) -> Result<Vec<T>> {
         let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
-        let most = usize::try_from(self.size).unwrap_or(usize::MAX).min(value.len());
-        let (mut fields, mut elements) = (Fields::new(value), Vec::with_capacity(most));
+        let size = usize::try_from(self.size).unwrap_or(usize::MAX);
+        // How many elements there are is known at the end only. No more memory is asked for beforehand than the value
+        // has bytes: an element may be stored in one byte and take hundreds here, so its bytes say nothing of its number.
+        let fitting = value.len() / size_of::<T>().max(1);
+        let (mut fields, mut elements) = (Fields::new(value), Vec::with_capacity(size.min(fitting)));
         while !fields.at_end() {
             elements.push(fields.field().map_err(foreign)?);
         }

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::map::MapStore;
 use crate::testing::{assert_block, contents, engine};
+use crate::tuple::Fixed;
 
 const CHUNKS_OF: [Chunk; 4] = [Chunk::Packed, Chunk::Elements, Chunk::Of(1), Chunk::Of(3)];
 
@@ -45,6 +46,23 @@ fn an_element_costs_its_chunk() {
     assert!(single < 40 && keys == 3 && wrote == 2, "{single} bytes, {keys} keys, {wrote} writes");
     let (chunked, keys, wrote) = written(Chunk::Of(50));
     assert!((600..800).contains(&chunked) && keys == 2 && wrote == 2, "{chunked} bytes, {keys}, {wrote}");
+}
+
+/// What is reserved for the elements of a value is in proportion to the value, however large an element is.
+#[test]
+fn a_chunk_reserves_no_more_than_its_value_has() {
+    let store = MapStore::new();
+    for chunk in [Chunk::Packed, Chunk::Of(u32::MAX)] {
+        let space = Space::new(&(chunk.size(),));
+        let vector: Vector<_, Fixed<[u8; 255]>> = Vector::open(&store, &space, chunk).expect("open");
+        for byte in 1..=3 {
+            vector.push(&Fixed([byte; 255])).expect("push");
+        }
+        let value = store.get(&vector.key(0)).expect("get").value.expect("a chunk");
+        let elements = vector.elements(b"", &value).expect("elements");
+        assert_eq!(elements.len(), 3);
+        assert!(elements.capacity() * 255 <= value.len(), "{} for {}", elements.capacity(), value.len());
+    }
 }
 
 #[test]
