@@ -275,6 +275,10 @@ impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
     pub fn push_in(&self, tx: &mut impl KvTx, value: &T) -> Result<u64> {
         let last = self.last(tx)?;
         let index = last.len;
+        if index == u64::MAX {
+            // With one more there would be no number for how many there are.
+            return Err(Error::no_next(LAYOUT, &self.key(last.number)));
+        }
         let (number, mut packed) = if last.elements.len() as u64 == self.size {
             (last.number + 1, Vec::new())
         } else {
@@ -317,9 +321,10 @@ impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
                 let (at, value): (Bytes, Bytes) = chunk?;
                 let elements = self.elements(&at, &value)?;
                 let start = self.start_of(&at, self.number_of(&at)?, elements.len())?;
-                let indexed = (start..).zip(elements);
+                // The elements come first: behind the last of them there may be no number to count on to.
+                let indexed = elements.into_iter().zip(start..);
                 found.extend(
-                    indexed.filter(|(i, _)| (first..=last).contains(i)).map(|(_, element)| element),
+                    indexed.filter(|(_, i)| (first..=last).contains(i)).map(|(element, _)| element),
                 );
             }
         }

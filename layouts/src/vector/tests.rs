@@ -95,6 +95,19 @@ fn bad_sizes_and_data_are_clear_errors() {
         assert!(matches!(vector.swap_remove(0), Err(Error::Foreign { .. })), "{chunk:?}");
         assert_eq!(contents(&store), before, "{chunk:?}");
     }
+    // As many elements as there are numbers: all can be read, and there is no room for one more.
+    for (chunk, number) in [(Chunk::Elements, u64::MAX - 1), (Chunk::Of(2), u64::MAX / 2)] {
+        let store = MapStore::new();
+        let vector: Vector<_, u64> = open(&store, chunk);
+        store.put(&vector.key(number), &pack(&[7u64][..])).expect("put");
+        let before = contents(&store);
+        assert_eq!(vector.len().expect("len"), u64::MAX, "{chunk:?}");
+        assert_eq!(vector.slice(..).expect("slice").value, [7], "{chunk:?}");
+        assert_eq!(vector.slice(u64::MAX - 1..).expect("slice").value, [7], "{chunk:?}");
+        assert!(vector.slice(u64::MAX..).expect("slice").value.is_empty(), "{chunk:?}");
+        assert!(matches!(vector.push(&1), Err(Error::Foreign { .. })), "{chunk:?}");
+        assert_eq!(contents(&store), before, "{chunk:?}");
+    }
 }
 
 #[derive(Clone, Debug)]
