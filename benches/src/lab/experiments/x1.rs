@@ -56,7 +56,7 @@ pub(in crate::lab) fn run<S: Store>(
     if let Some(file) = &options.graph {
         let graph = edges::read(file)?;
         if graph.edges == 0 {
-            return Err(LabError::BadOption(format!("{} has no edges", file.display())));
+            return Err(LabError::Empty { file: file.clone(), what: "edges" });
         }
         let budget = budget(options.scale);
         let plan = from_graph(&graph, |d| d.pow(2), budget.squares, &mut random(options, &[1]));
