@@ -122,6 +122,14 @@ pub enum LabError {
         /// What it said.
         answer: bool,
     },
+    /// A file could be read, and there is nothing in it.
+    #[error("{} has no {what}", file.display())]
+    Empty {
+        /// The file.
+        file: PathBuf,
+        /// What it should have: edges, facts, mail.
+        what: &'static str,
+    },
     /// An option is out of bounds.
     #[error("{0}")]
     BadOption(String),

@@ -9,8 +9,12 @@ use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, MergeOperator, Result};
 
-/// `add-i64` and `add-u64`: eight little-endian bytes each; a missing base counts as zero; overflow
-/// is an error of the read (or compaction) that folds, and the operands stay as they are.
+/// `add-i64` and `add-u64`: eight little-endian bytes each; a missing base counts as zero. A sum that overflows
+/// is an error of the read that folds it; a commit or compaction then leaves the operands as they are.
+///
+/// Which operands meet each other or the base before the others is up to commits, flushes and compactions, and the answer
+/// must not depend on it, nor whether there is one. So only the sum of all has to fit: a pair that is joined is a part of it,
+/// and a fold onto the base that succeeded came to a number from which the rest goes on; one that is refused is none.
 struct Add {
     signed: bool,
 }
@@ -29,22 +33,26 @@ fn word(bytes: &[u8]) -> Result<[u8; 8], String> {
 }
 
 impl Add {
-    /// The sum of `words`, none of which may take it out of range on the way.
+    /// The sum of `words`, which has to fit; what it comes to on the way need not.
     fn sum<'a>(&self, words: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>, String> {
-        if self.signed {
-            let mut sum = 0i64;
-            for bytes in words {
-                let operand = i64::from_le_bytes(word(bytes)?);
-                sum = sum.checked_add(operand).ok_or_else(|| format!("{sum} + {operand} overflows i64"))?;
-            }
-            return Ok(sum.to_le_bytes().to_vec());
-        }
-        let mut sum = 0u64;
+        // 128 bits hold more sums of 64 than there can be words.
+        let mut sum = 0i128;
         for bytes in words {
-            let operand = u64::from_le_bytes(word(bytes)?);
-            sum = sum.checked_add(operand).ok_or_else(|| format!("{sum} + {operand} overflows u64"))?;
+            let bytes = word(bytes)?;
+            sum += if self.signed {
+                i128::from(i64::from_le_bytes(bytes))
+            } else {
+                i128::from(u64::from_le_bytes(bytes))
+            };
         }
-        Ok(sum.to_le_bytes().to_vec())
+        let fitting = if self.signed {
+            i64::try_from(sum).map(i64::to_le_bytes)
+        } else {
+            u64::try_from(sum).map(u64::to_le_bytes)
+        };
+        fitting
+            .map(Vec::from)
+            .map_err(|_| format!("the sum {sum} overflows {}", if self.signed { "i64" } else { "u64" }))
     }
 }
 
@@ -56,7 +64,7 @@ impl MergeOperator for Add {
         self.sum(base.into_iter().chain(operands.iter().copied()))
     }
     fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        // A pair that overflows stays apart: with the base it may yet fit.
+        // A pair that overflows stays apart: with the base and the others it may yet fit.
         self.sum([older, newer].into_iter()).ok()
     }
 }
@@ -177,3 +185,6 @@ pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     }
     esker_base::catch_panic(call)
 }
+
+#[cfg(test)]
+mod tests;

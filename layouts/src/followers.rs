@@ -146,11 +146,20 @@ pub fn open<'k, K: OrderedKv + 'k>(store: K, layout: Layout) -> Result<Box<dyn F
     })
 }
 
+/// What the longest key of a layout, a [`Layout::Relational`] index entry, has beside the two ids: the field `"index"`, and
+/// the type code and the terminator of each id.
+const ENTRY_BYTES: usize = 7 + 2 * 2;
+
+/// The longest id: two of them fit a key of every layout, also with each byte a zero, which takes two.
+#[inline]
+fn id_bytes_max(caps: &Caps) -> usize {
+    caps.key_bytes_max.saturating_sub(ENTRY_BYTES) / 4
+}
+
 /// Refuse an id that no layout can store.
 #[inline]
 fn check_id(what: &'static str, id: &str, caps: &Caps) -> Result<()> {
-    // Both ids may lie in one key, every zero byte escaped, with type codes and terminators around.
-    let max = caps.key_bytes_max / 4;
+    let max = id_bytes_max(caps);
     if id.is_empty() || id.len() > max { Err(unfit(what, id, max)) } else { Ok(()) }
 }
 

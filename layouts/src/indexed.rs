@@ -64,7 +64,8 @@
 //!    under way; a handle that does not know an index that has to be maintained cannot write, nor one that was
 //!    opened with an index since [dropped](IndexedTable::drop_index), whether or not there is a new one of that
 //!    name: an index is told by its number, and no number is given twice.
-//! 3. A value of null is never unique: entries with a null field do not exclude each other.
+//! 3. A value of null is never unique: entries with a null field, ascending or descending, do not exclude each other. A
+//!    null within a field that is a tuple is a part of a value.
 
 mod build;
 mod definition;

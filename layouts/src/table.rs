@@ -73,6 +73,10 @@ const SCHEMA: u64 = 0;
 /// The first field behind the space: the rows.
 const ROWS: u64 = 1;
 
+/// The most fields that a row may have. A put in cells removes what rows of another version may have left in each place up
+/// to the most fields that the stored record tells, so damage there must not be able to tell any number.
+const FIELDS_MAX: usize = 1 << 16;
+
 /// How a row is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowMode {
@@ -168,7 +172,7 @@ impl<S: OrderedKv, K: Key, R: Row> Table<S, K, R> {
     /// The table in `space`, created if absent. Nothing else may write there.
     ///
     /// [`Error::Schema`] if the table's version is higher than `R`'s, or the same with other fields;
-    /// [`Error::BadInput`] if it was made with another mode; [`Error::Unsupported`] if the store lacks
+    /// [`Error::BadInput`] if it was made with another mode, or for more than 65,536 fields; [`Error::Unsupported`] if the store lacks
     /// transactions.
     pub fn open(store: S, space: &Space, mode: RowMode) -> Result<Self> {
         Needs { transactions: true, ..Needs::default() }.check(LAYOUT, store.caps())?;

@@ -54,6 +54,7 @@ mod utc;
 pub use decode::{Fields, KeyError, KeyErrorKind, Unpack, UnpackField, split, unpack};
 pub(crate) use decode::{PackedFields, split_packed};
 pub use desc::Desc;
+pub(crate) use desc::is_null;
 pub use element::Element;
 pub(crate) use encode::put_escaped;
 pub use encode::{Pack, PackField, Uuid, fold_f32, fold_f64, pack, pack_nested};

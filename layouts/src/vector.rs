@@ -129,8 +129,11 @@ impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
     /// The elements of the chunk stored at `at`.
     fn elements(&self, at: &[u8], value: &[u8]) -> Result<Vec<T>> {
         let foreign = |error: KeyError| Error::foreign(LAYOUT, at, error);
-        let most = usize::try_from(self.size).unwrap_or(usize::MAX).min(value.len());
-        let (mut fields, mut elements) = (Fields::new(value), Vec::with_capacity(most));
+        let size = usize::try_from(self.size).unwrap_or(usize::MAX);
+        // How many elements there are is known at the end only. No more memory is asked for beforehand than the value
+        // has bytes: an element may be stored in one byte and take hundreds here, so its bytes say nothing of its number.
+        let fitting = value.len() / size_of::<T>().max(1);
+        let (mut fields, mut elements) = (Fields::new(value), Vec::with_capacity(size.min(fitting)));
         while !fields.at_end() {
             elements.push(fields.field().map_err(foreign)?);
         }
@@ -272,6 +275,10 @@ impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
     pub fn push_in(&self, tx: &mut impl KvTx, value: &T) -> Result<u64> {
         let last = self.last(tx)?;
         let index = last.len;
+        if index == u64::MAX {
+            // With one more there would be no number for how many there are.
+            return Err(Error::no_next(LAYOUT, &self.key(last.number)));
+        }
         let (number, mut packed) = if last.elements.len() as u64 == self.size {
             (last.number + 1, Vec::new())
         } else {
@@ -314,9 +321,10 @@ impl<S: OrderedKv, T: PackField + UnpackField> Vector<S, T> {
                 let (at, value): (Bytes, Bytes) = chunk?;
                 let elements = self.elements(&at, &value)?;
                 let start = self.start_of(&at, self.number_of(&at)?, elements.len())?;
-                let indexed = (start..).zip(elements);
+                // The elements come first: behind the last of them there may be no number to count on to.
+                let indexed = elements.into_iter().zip(start..);
                 found.extend(
-                    indexed.filter(|(i, _)| (first..=last).contains(i)).map(|(_, element)| element),
+                    indexed.filter(|(_, i)| (first..=last).contains(i)).map(|(element, _)| element),
                 );
             }
         }

@@ -87,7 +87,7 @@ pub fn from_graph(
     let mut rows: Vec<(u32, &[u32])> =
         graph.rows.iter().map(|(user, friends)| (*user, friends.as_slice())).collect();
     let fewest = rows.iter().copied().min_by_key(|(_, friends)| friends.len());
-    if rows.iter().map(|(_, friends)| weight(friends)).sum::<u64>() > budget {
+    if rows.iter().fold(0u64, |sum, (_, friends)| sum.saturating_add(weight(friends))) > budget {
         random.shuffle(&mut rows);
         let mut left = budget;
         rows.retain(|(_, friends)| {

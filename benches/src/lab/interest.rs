@@ -129,7 +129,8 @@ pub struct Table {
 }
 
 impl Interest {
-    /// Read the file. [`LabError::BadFact`] names the first line that is not as `columns` says.
+    /// Read the file. [`LabError::BadFact`] names the first line that is not as `columns` says;
+    /// [`LabError::Empty`] if the file has no facts.
     pub fn read(&self) -> Result<Table> {
         parse(files::open_text(&self.file)?, &self.file, &self.columns)
     }
@@ -313,7 +314,7 @@ pub fn parse(text: impl BufRead, file: &Path, columns: &Columns) -> Result<Table
         Ok(())
     })?;
     if sums.is_empty() {
-        return Err(LabError::BadOption(format!("{} has no facts", file.display())));
+        return Err(LabError::Empty { file: file.to_owned(), what: "facts" });
     }
     // Ids in the order of names.
     let (user_ranks, item_ranks) = (users.ranks(), items.ranks());

@@ -48,7 +48,7 @@ pub struct Mail {
 
 /// Read the mail in `file`.
 ///
-/// [`LabError::BadFact`] with the line if one is not as above; [`LabError::BadOption`] if there is none.
+/// [`LabError::BadFact`] with the line if one is not as above; [`LabError::Empty`] if there is none.
 pub fn read(file: &Path) -> Result<Mail> {
     parse(files::open_text(file)?, file)
 }
@@ -86,7 +86,7 @@ pub fn parse(text: impl BufRead, file: &Path) -> Result<Mail> {
         Ok(())
     })?;
     if messages.is_empty() {
-        return Err(LabError::BadOption(format!("{} has no mail", file.display())));
+        return Err(LabError::Empty { file: file.to_owned(), what: "mail" });
     }
     // Numbers in the order of names.
     let ranks: BTreeMap<u32, u32> = mailboxes.into_values().zip(0..).collect();

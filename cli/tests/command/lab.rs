@@ -29,6 +29,22 @@ fn what_was_found_before_a_failure_is_kept() {
     assert!(std::fs::read_to_string(page).expect("it is there").contains("X12"));
 }
 
+/// The command line was right, and a report has been written: it failed while running.
+#[test]
+fn a_file_with_nothing_in_it_is_a_failure_not_a_mistake() {
+    let sandbox = Sandbox::new();
+    let path = |name: &str| sandbox.dir.path().join(name).to_str().expect("a path in ASCII").to_owned();
+    let (empty, report) = (path("empty.csv"), path("report"));
+    std::fs::write(&empty, "").expect("written");
+    let rest = ["--scale", "tiny", "--store", "map", "--report", &report];
+    let ran = esker(&[&["lab", "x1", "x8", "--interest", &empty][..], &rest].concat());
+    ran.failed(1, &["empty.csv has no facts", "before it", "index.html"]);
+    assert!(ran.out.contains("X1  "), "{}", ran.out);
+    std::fs::remove_dir_all(&report).expect("removed");
+    esker(&[&["lab", "x1", "--graph", &empty][..], &rest].concat()).failed(1, &["empty.csv has no edges"]);
+    esker(&[&["lab", "x10", "--mail", &empty][..], &rest].concat()).failed(1, &["empty.csv has no mail"]);
+}
+
 #[test]
 fn where_nothing_can_be_written_nothing_is_measured() {
     let sandbox = Sandbox::new();

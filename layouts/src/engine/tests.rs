@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use esker::Database;
+use proptest::prelude::*;
 
 use super::EngineStore;
 use crate::kv::{KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
@@ -90,6 +91,107 @@ fn operands_combine_to_what_folding_gives() {
     let registered = Database::builder("/m").env(esker::vfs::Env::memory().expect("an environment"));
     let db = registered.merge_operator(Arc::new(MergeOps)).open().expect("open");
     EngineStore::of(db, "counters").expect("any database that knows the operator");
+}
+
+/// Flushes and compactions join operands as they meet. A sum that fits is an answer before and after, also where it
+/// overflows on the way; one that does not fit is refused before and after.
+#[test]
+fn what_adds_overflow_to_on_the_way_does_not_matter() {
+    const MAX: i64 = i64::MAX;
+    for (base, adds, sum) in [
+        (None, vec![MAX, 1, -1], Some(MAX)),
+        (None, vec![MAX, -1, 1], Some(MAX)),
+        (None, vec![1, MAX, -1], Some(MAX)),
+        (None, vec![-1, 1, MAX], Some(MAX)),
+        (None, vec![MAX, MAX, MAX, -MAX, -MAX, -5], Some(MAX - 5)),
+        (None, vec![-MAX, -1, -1, 1], Some(-MAX - 1)),
+        (Some(7), vec![MAX, -8], Some(MAX - 1)),
+        (None, vec![MAX, 1], None),
+        (None, vec![MAX, 1, -1, 1], None),
+        (Some(-2), vec![-MAX], None),
+    ] {
+        let store = in_memory();
+        if let Some(base) = base {
+            store.put(b"k", &i64::to_le_bytes(base)).expect("put");
+        }
+        let expected = sum.map(|sum| sum.to_le_bytes().to_vec());
+        let found = || store.get(b"k").ok().map(|got| got.value.expect("a value").to_vec());
+        for add in &adds {
+            let done = store.update(|tx| {
+                tx.merge(b"k", Merge::Add(*add));
+                Ok(())
+            });
+            done.expect("a merge is blind");
+        }
+        assert_eq!(found(), expected, "{base:?} {adds:?}");
+        store.database().flush().expect("flush");
+        assert_eq!(found(), expected, "{base:?} {adds:?}, flushed");
+        // In one transaction, of the engine and of the map.
+        let (engine, map) = (in_memory(), crate::map::MapStore::new());
+        let expected = expected.as_deref();
+        assert_eq!(in_one_transaction(&engine, base, &adds).as_deref(), expected, "{base:?} {adds:?}");
+        assert_eq!(in_one_transaction(&map, base, &adds).as_deref(), expected, "{base:?} {adds:?}, map");
+    }
+}
+
+/// The value after `adds` in one transaction; `None` if it, or the read, is refused.
+fn in_one_transaction(store: &impl OrderedKv, base: Option<i64>, adds: &[i64]) -> Option<Vec<u8>> {
+    let done = store.update(|tx| {
+        if let Some(base) = base {
+            tx.put(b"k", &base.to_le_bytes());
+        }
+        for add in adds {
+            tx.merge(b"k", Merge::Add(*add));
+        }
+        Ok(())
+    });
+    done.and_then(|_| store.get(b"k")).ok()?.value.map(|value| value.to_vec())
+}
+
+fn merge() -> impl Strategy<Value = Merge> {
+    let number = || prop_oneof![Just(i64::MAX), Just(i64::MIN), -2..=2i64];
+    let bytes = prop_oneof![Just(""), Just("abcd"), Just("12345678")];
+    prop_oneof![
+        6 => number().prop_map(Merge::Add),
+        1 => number().prop_map(Merge::Min),
+        1 => number().prop_map(Merge::Max),
+        1 => bytes.prop_map(|bytes| Merge::Append(bytes.into())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// However operands are joined, and wherever some are folded onto the base before the others, the answer is that
+    /// of all at once; where a fold is refused its operands stay, as in the engine.
+    #[test]
+    fn the_answer_does_not_depend_on_what_meets_first(
+        base in prop_oneof![Just(None), Just(Some(0)), Just(Some(i64::MAX))],
+        merges in prop::collection::vec(merge(), 1..9),
+    ) {
+        use esker::MergeOperator;
+        let base = base.map(i64::to_le_bytes);
+        let base = base.as_ref().map(|base| &base[..]);
+        let operands: Vec<Vec<u8>> = merges.iter().map(Merge::encode).collect();
+        let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+        let fold = |base: Option<&[u8]>, operands: &[&[u8]]| MergeOps.fold(b"k", base, operands).ok();
+        let answer = fold(base, &operands);
+        for early in 1..operands.len() {
+            if let Some(value) = fold(base, &operands[..early]) {
+                prop_assert_eq!(fold(Some(&value), &operands[early..]), answer.clone(), "{} early", early);
+            }
+            let mut joined: Vec<Vec<u8>> = Vec::new();
+            for (at, operand) in operands.iter().enumerate() {
+                let both = joined.last().and_then(|older| MergeOps.combine(b"k", older, operand));
+                match joined.last_mut() {
+                    Some(last) if both.is_some() && at != early => *last = both.unwrap_or_default(),
+                    _ => joined.push(operand.to_vec()),
+                }
+            }
+            let joined: Vec<&[u8]> = joined.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(fold(base, &joined), answer.clone(), "joined, but for {}", early);
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::EngineStore;
 use crate::map::MapStore;
+use crate::tuple::Space;
 use crate::tuple::tests::format_block;
 
 fn hex(bytes: &[u8]) -> String {
@@ -176,6 +177,32 @@ fn bad_ids_are_refused_with_the_remedy() {
             assert!(friends.list("zero").expect("list").value.is_empty(), "{layout}");
         }
     }
+}
+
+/// The longest ids there may be, of the bytes that take the most room: every layout stores them.
+#[test]
+fn the_longest_ids_fit_every_layout() {
+    for layout in Layout::ALL {
+        let store = engine();
+        let friends = open(&store, layout).expect("open");
+        let most = id_bytes_max(store.caps());
+        let (id, long) = ("\0".repeat(most), "\0".repeat(most + 1));
+        friends.add(&id, &id).expect("the longest");
+        assert!(friends.check(&id, &id).expect("check").value, "{layout}");
+        assert_eq!(friends.list(&id).expect("list").value, [id.as_str()], "{layout}");
+        friends.remove(&id, &id).expect("remove");
+        assert!(!friends.check(&id, &id).expect("check").value, "{layout}");
+        friends.load(&id, &[&id]).expect("load");
+        for (user, friend, what) in [(&long, &id, "user id"), (&id, &long, "friend id")] {
+            let refused = friends.add(user, friend);
+            assert!(matches!(refused, Err(Error::BadInput { what: of, .. }) if of == what), "{layout}");
+        }
+    }
+    // The bound is the longest one: the longest key of a layout, with one byte more in each id, would not fit.
+    let caps = *MapStore::new().caps();
+    let key = |bytes| Space::new(&("index",)).key(&("\0".repeat(bytes), "\0".repeat(bytes)));
+    let most = id_bytes_max(&caps);
+    assert!(key(most).len() <= caps.key_bytes_max && key(most + 1).len() > caps.key_bytes_max);
 }
 
 #[test]

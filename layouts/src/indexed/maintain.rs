@@ -5,15 +5,14 @@ use super::records::{Record, Slot};
 use super::{IndexedTable, LAYOUT, State};
 use crate::kv::{Bytes, KeyRange, KvRead, KvTx, OrderedKv, ScanOptions};
 use crate::scratch::with_buffer;
-use crate::tuple::{Fields, Key, KeyError, Pack, PackField, PackedFields, Space, pack, unpack};
+use crate::tuple::{Fields, Key, KeyError, Pack, PackField, PackedFields, Space, is_null, pack, unpack};
 use crate::{Error, Result};
 
-/// Whether packed fields include a null, which is never unique.
+/// Whether packed fields include a null, ascending or descending, which is never unique.
 fn has_null(fields: &[u8]) -> Result<bool> {
     let mut fields = PackedFields::new(fields);
     while let Some(field) = fields.next()? {
-        // The encoding of a null, and of nothing else.
-        if field == [0] {
+        if is_null(field) {
             return Ok(true);
         }
     }

@@ -1,3 +1,4 @@
+mod nulls;
 mod refused;
 
 use std::collections::BTreeMap;

@@ -9,7 +9,8 @@ use crate::{Error, Result};
 /// `Add`, as the operand for `Min` and `Max`, as empty for `Append`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// Add to the number. Overflow is an error.
+    /// Add to the number. Overflow is an error, of the sum of all adds that follow each other: whatever they come to on the
+    /// way, and whichever of them meet first.
     Add(i64),
     /// The smaller of the two numbers.
     Min(i64),
@@ -30,35 +31,31 @@ impl Merge {
     /// # Ok::<(), esker_layouts::Error>(())
     /// ```
     pub fn apply(&self, key: &[u8], base: Option<&[u8]>) -> Result<Vec<u8>> {
-        let mut value = base.map(<[u8]>::to_vec);
-        self.apply_to(key, &mut value)?;
+        let value = Merge::apply_all([self], key, base.map(<[u8]>::to_vec))?;
         Ok(value.unwrap_or_default())
     }
 
-    /// [`apply`](Self::apply) where the value lies: of many appends each copies its own bytes only.
-    pub(crate) fn apply_to(&self, key: &[u8], value: &mut Option<Vec<u8>>) -> Result<()> {
-        let refuse = |why| Error::Merge { merge: self.name(), key: printable(key), why };
-        let number = || {
-            let bytes = value.as_deref();
-            bytes
-                .map(|bytes| bytes.try_into().map(i64::from_le_bytes))
-                .transpose()
-                .map_err(|_| refuse("the stored value is not a number of eight bytes"))
-        };
-        let merged = match self {
-            Merge::Add(amount) => number()?
-                .unwrap_or(0)
-                .checked_add(*amount)
-                .ok_or_else(|| refuse("the sum does not fit 64 bits"))?,
-            Merge::Min(other) => number()?.map_or(*other, |value| value.min(*other)),
-            Merge::Max(other) => number()?.map_or(*other, |value| value.max(*other)),
-            Merge::Append(tail) => {
-                value.get_or_insert_default().extend_from_slice(tail);
-                return Ok(());
-            }
-        };
-        *value = Some(merged.to_le_bytes().to_vec());
-        Ok(())
+    /// The new value of `key`, whose value is `base`, after `merges`, oldest first; `None` if there are none of either.
+    ///
+    /// The answer is the same in whatever groups they are applied. So the sum of adds that follow each other need not
+    /// fit before the last of them:
+    ///
+    /// ```
+    /// use esker_layouts::kv::Merge;
+    /// let adds = [i64::MAX, 1, -1].map(Merge::Add);
+    /// let sum = Merge::apply_all(&adds, b"counter", None)?;
+    /// assert_eq!(sum, Some(i64::MAX.to_le_bytes().to_vec()));
+    /// assert!(Merge::apply_all(&adds[..2], b"counter", None).is_err());
+    /// # Ok::<(), esker_layouts::Error>(())
+    /// ```
+    pub fn apply_all<'m>(
+        merges: impl IntoIterator<Item = &'m Merge>,
+        key: &[u8],
+        base: Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut folding = Folding::new(key, base);
+        merges.into_iter().try_for_each(|merge| folding.take(merge))?;
+        folding.finish()
     }
 
     /// The merge's name.
@@ -77,6 +74,80 @@ impl Merge {
             Merge::Add(_) | Merge::Min(_) | Merge::Max(_) => 8,
             Merge::Append(tail) => tail.len() as u64,
         }
+    }
+}
+
+/// A value on its way through merges, each taken where the value lies: of many appends each copies its own bytes only.
+///
+/// In the engine some merges meet each other before the others, and some the base, as flushes and compactions come. The
+/// answer must not depend on that, nor whether there is one. So adds that follow each other count as one, and are
+/// refused only if their sum does not fit where they end. That is enough: two that are joined are a part of the same
+/// sum, and those that were folded onto the base early came to a sum that fits, on which the rest goes on. (A fold that
+/// is refused is none: its operands stay.)
+struct Folding<'k> {
+    key: &'k [u8],
+    value: Option<Vec<u8>>,
+    /// What `value` and the adds behind it come to, from the first of them to the last. 128 bits hold more sums of 64
+    /// than there can be operands.
+    sum: Option<i128>,
+}
+
+impl<'k> Folding<'k> {
+    fn new(key: &'k [u8], value: Option<Vec<u8>>) -> Self {
+        Folding { key, value, sum: None }
+    }
+
+    fn refuse(&self, merge: &'static str, why: &'static str) -> Error {
+        Error::Merge { merge, key: printable(self.key), why }
+    }
+
+    /// The number that the value is.
+    fn number(&self, merge: &Merge) -> Result<Option<i64>> {
+        let number = self.value.as_deref().map(|bytes| bytes.try_into().map(i64::from_le_bytes));
+        let foreign = |_| self.refuse(merge.name(), "the stored value is not a number of eight bytes");
+        number.transpose().map_err(foreign)
+    }
+
+    /// Adds end here: their sum is the value, if it fits.
+    fn settle(&mut self) -> Result<()> {
+        if let Some(sum) = self.sum.take() {
+            let sum = i64::try_from(sum).map_err(|_| self.refuse("add", "the sum does not fit 64 bits"))?;
+            self.value = Some(sum.to_le_bytes().to_vec());
+        }
+        Ok(())
+    }
+
+    /// The number that the value is once the adds before `merge` have ended.
+    fn settled(&mut self, merge: &Merge) -> Result<Option<i64>> {
+        self.settle()?;
+        self.number(merge)
+    }
+
+    fn take(&mut self, merge: &Merge) -> Result<()> {
+        let chosen = match merge {
+            Merge::Add(amount) => {
+                let before = match self.sum {
+                    Some(sum) => sum,
+                    None => self.number(merge)?.unwrap_or(0).into(),
+                };
+                self.sum = Some(before + i128::from(*amount));
+                return Ok(());
+            }
+            Merge::Append(tail) => {
+                self.settle()?;
+                self.value.get_or_insert_default().extend_from_slice(tail);
+                return Ok(());
+            }
+            Merge::Min(other) => self.settled(merge)?.map_or(*other, |value| value.min(*other)),
+            Merge::Max(other) => self.settled(merge)?.map_or(*other, |value| value.max(*other)),
+        };
+        self.value = Some(chosen.to_le_bytes().to_vec());
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Option<Vec<u8>>> {
+        self.settle()?;
+        Ok(self.value)
     }
 }
 
@@ -130,11 +201,12 @@ impl esker::MergeOperator for MergeOps {
     }
 
     fn fold(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
-        let mut value = base.map(<[u8]>::to_vec);
+        let mut folding = Folding::new(key, base.map(<[u8]>::to_vec));
         for operand in operands {
             let merge = Merge::decode(operand)?;
-            merge.apply_to(key, &mut value).map_err(|error| error.to_string())?;
+            folding.take(&merge).map_err(|error| error.to_string())?;
         }
+        let value = folding.finish().map_err(|error| error.to_string())?;
         value.ok_or_else(|| "there is no operand".to_owned())
     }
 
@@ -151,12 +223,17 @@ mod tests {
     /// A value that has room is extended, not copied: folding n appends costs their bytes, not n values.
     #[test]
     fn appends_extend_the_value_where_it_lies() {
-        let mut value = Some(Vec::with_capacity(64));
-        let place = value.as_ref().map(Vec::as_ptr);
+        let value = Vec::with_capacity(64);
+        let place = value.as_ptr();
+        let mut folding = Folding::new(b"k", Some(value));
         for _ in 0..4 {
-            Merge::Append("ab".into()).apply_to(b"k", &mut value).expect("append");
+            folding.take(&Merge::Append("ab".into())).expect("append");
         }
-        assert_eq!((value.as_deref(), value.as_ref().map(Vec::as_ptr)), (Some(&b"abababab"[..]), place));
-        assert!(Merge::Add(1).apply_to(b"k", &mut Some(b"abc".to_vec())).is_err());
+        let value = folding.finish().expect("a value");
+        assert_eq!(
+            (value.as_deref(), value.as_ref().map(Vec::as_ptr)),
+            (Some(&b"abababab"[..]), Some(place))
+        );
+        assert!(Merge::Add(1).apply(b"k", Some(b"abc")).is_err());
     }
 }

@@ -115,9 +115,7 @@ impl Change {
             Change::Put(value) => Ok(Some(value.clone())),
             Change::Delete => Ok(None),
             Change::Merge(merges) => {
-                let mut value = below.map(Vec::from);
-                merges.iter().try_for_each(|merge| merge.apply_to(key, &mut value))?;
-                Ok(value.map(Bytes::from))
+                Ok(Merge::apply_all(merges, key, below.map(Vec::from))?.map(Bytes::from))
             }
         }
     }

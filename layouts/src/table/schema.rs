@@ -1,6 +1,6 @@
 //! The stored schema of a table, and rows of other versions.
 
-use super::{LAYOUT, Row, RowMode, SCHEMA};
+use super::{FIELDS_MAX, LAYOUT, Row, RowMode, SCHEMA};
 use crate::kv::{KvRead, KvTx};
 use crate::tuple::{Element, Fields, KeyError, KeyErrorKind, Space, pack, unpack};
 use crate::{Error, Result};
@@ -35,6 +35,13 @@ fn decode_schema(at: &[u8], stored: &[u8]) -> Result<Schema> {
         while !fields.at_end() {
             names.push(fields.field()?);
         }
+        // No table was ever opened with more, and the most is not less than there are now.
+        if !(names.len() as u64..=FIELDS_MAX as u64).contains(&fields_max) {
+            return Err(KeyError {
+                at: 0,
+                kind: KeyErrorKind::IntegerRange("the fields that a row may have"),
+            });
+        }
         Ok(Schema { mode, version, fields_max, fields: names })
     };
     decode().map_err(|error: KeyError| Error::foreign(LAYOUT, at, error))
@@ -61,6 +68,10 @@ pub(super) struct Known {
 
 /// Write the schema of `R` where there is none or an older one.
 pub(super) fn register<R: Row>(tx: &mut impl KvTx, space: &Space, mode: RowMode) -> Result<Known> {
+    if R::FIELDS.len() > FIELDS_MAX {
+        let why = format!("a row has at most {FIELDS_MAX} fields; put some of them together into tuples");
+        return Err(Error::bad_input("number of fields", &R::FIELDS.len().to_string(), why));
+    }
     let at = space.key(&(SCHEMA,));
     let stored = load(tx, &at)?;
     if stored.as_ref().is_some_and(|stored| stored.mode != mode.number()) {

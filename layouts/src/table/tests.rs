@@ -6,7 +6,7 @@ use super::*;
 use crate::kv::ScanOptions;
 use crate::map::MapStore;
 use crate::testing::{assert_block, contents, engine};
-use crate::tuple::Desc;
+use crate::tuple::{Desc, Fields, KeyError, pack};
 
 #[derive(Row, Clone, Debug, PartialEq)]
 struct User {
@@ -244,6 +244,63 @@ fn half_rows_foreign_data_and_modes_are_errors() {
     let store = MapStore::new();
     let table: Table<_, (String,), User> = open(&store, RowMode::Cells);
     assert!(table.put(&("x".repeat(70_000),), &ann()).is_err());
+}
+
+/// Every put in cells removes what may lie in the places behind the row's own: a record of more fields than there can
+/// be, or of fewer than it names, is damage and no work.
+#[test]
+fn a_schema_of_absurdly_many_fields_is_an_error() {
+    for mode in MODES {
+        let store = MapStore::new();
+        let table: Table<_, (u64,), User> = open(&store, mode);
+        let record = |fields_max: u64| {
+            let mut record = pack(&(u64::from(mode == RowMode::Cells), User::VERSION, fields_max));
+            record.extend_from_slice(&pack(User::FIELDS));
+            store.put(&space().key(&(SCHEMA,)), &record).expect("put");
+        };
+        for fields_max in [1 << 50, u64::MAX, FIELDS_MAX as u64 + 1, 2] {
+            record(fields_max);
+            let opened = Table::<_, (u64,), User>::open(&store, &space(), mode).map(|_| ());
+            assert!(
+                matches!(opened, Err(Error::Foreign { layout: "table", .. })),
+                "{mode:?}, {fields_max}"
+            );
+            let before = contents(&store);
+            assert!(
+                matches!(table.put(&(1,), &ann()), Err(Error::Foreign { .. })),
+                "{mode:?}, {fields_max}"
+            );
+            assert_eq!(contents(&store), before);
+        }
+        record(FIELDS_MAX as u64);
+        let cost = table.put(&(1,), &ann()).expect("put");
+        let places = if mode == RowMode::Cells { FIELDS_MAX as u64 - 3 } else { 0 };
+        assert_eq!(cost.tombstones_written, places, "{mode:?}");
+        let store = MapStore::new();
+        let refused = Table::<_, (u64,), TooMany>::open(&store, &space(), mode).map(|_| ());
+        assert!(matches!(refused, Err(Error::BadInput { what: "number of fields", .. })), "{mode:?}");
+        assert!(contents(&store).is_empty());
+    }
+}
+
+/// A row type with a field more than there may be.
+struct TooMany;
+
+static NAMES: [&str; FIELDS_MAX + 1] = ["field"; FIELDS_MAX + 1];
+
+impl Row for TooMany {
+    const VERSION: u64 = 1;
+    const FIELDS: &'static [&'static str] = &NAMES;
+}
+
+impl Pack for TooMany {
+    fn pack_at(&self, _: &mut Vec<u8>, _: usize) {}
+}
+
+impl Unpack for TooMany {
+    fn unpack_from(_: &mut Fields<'_>) -> Result<Self, KeyError> {
+        Ok(TooMany)
+    }
 }
 
 /// Keys of which one begins with the other, and the order against the order of insertion.

@@ -45,6 +45,19 @@ pub(super) fn pack_reversed<T: PackField + ?Sized>(field: &T, out: &mut Vec<u8>,
     out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
 }
 
+/// Whether the encoded `field` is null, or null turned round, however often: it is the same value, in another order.
+pub(crate) fn is_null(field: &[u8]) -> bool {
+    let mut mask = 0;
+    for byte in field {
+        match byte ^ mask {
+            // The one field in a reversed one follows, complemented once more.
+            code::DESC => mask = !mask,
+            code => return code == code::NULL,
+        }
+    }
+    false
+}
+
 impl<T: PackField> PackField for Desc<T> {
     fn pack_field(&self, out: &mut Vec<u8>, depth: usize) {
         pack_reversed(&self.0, out, depth);

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::map::MapStore;
 use crate::testing::{assert_block, contents, engine};
+use crate::tuple::Fixed;
 
 const CHUNKS_OF: [Chunk; 4] = [Chunk::Packed, Chunk::Elements, Chunk::Of(1), Chunk::Of(3)];
 
@@ -47,6 +48,23 @@ fn an_element_costs_its_chunk() {
     assert!((600..800).contains(&chunked) && keys == 2 && wrote == 2, "{chunked} bytes, {keys}, {wrote}");
 }
 
+/// What is reserved for the elements of a value is in proportion to the value, however large an element is.
+#[test]
+fn a_chunk_reserves_no_more_than_its_value_has() {
+    let store = MapStore::new();
+    for chunk in [Chunk::Packed, Chunk::Of(u32::MAX)] {
+        let space = Space::new(&(chunk.size(),));
+        let vector: Vector<_, Fixed<[u8; 255]>> = Vector::open(&store, &space, chunk).expect("open");
+        for byte in 1..=3 {
+            vector.push(&Fixed([byte; 255])).expect("push");
+        }
+        let value = store.get(&vector.key(0)).expect("get").value.expect("a chunk");
+        let elements = vector.elements(b"", &value).expect("elements");
+        assert_eq!(elements.len(), 3);
+        assert!(elements.capacity() * 255 <= value.len(), "{} for {}", elements.capacity(), value.len());
+    }
+}
+
 #[test]
 fn bad_sizes_and_data_are_clear_errors() {
     let store = MapStore::new();
@@ -75,6 +93,19 @@ fn bad_sizes_and_data_are_clear_errors() {
         assert!(matches!(vector.push(&1), Err(Error::Foreign { .. })), "{chunk:?}");
         assert!(matches!(vector.slice(..), Err(Error::Foreign { .. })), "{chunk:?}");
         assert!(matches!(vector.swap_remove(0), Err(Error::Foreign { .. })), "{chunk:?}");
+        assert_eq!(contents(&store), before, "{chunk:?}");
+    }
+    // As many elements as there are numbers: all can be read, and there is no room for one more.
+    for (chunk, number) in [(Chunk::Elements, u64::MAX - 1), (Chunk::Of(2), u64::MAX / 2)] {
+        let store = MapStore::new();
+        let vector: Vector<_, u64> = open(&store, chunk);
+        store.put(&vector.key(number), &pack(&[7u64][..])).expect("put");
+        let before = contents(&store);
+        assert_eq!(vector.len().expect("len"), u64::MAX, "{chunk:?}");
+        assert_eq!(vector.slice(..).expect("slice").value, [7], "{chunk:?}");
+        assert_eq!(vector.slice(u64::MAX - 1..).expect("slice").value, [7], "{chunk:?}");
+        assert!(vector.slice(u64::MAX..).expect("slice").value.is_empty(), "{chunk:?}");
+        assert!(matches!(vector.push(&1), Err(Error::Foreign { .. })), "{chunk:?}");
         assert_eq!(contents(&store), before, "{chunk:?}");
     }
 }

@@ -40,6 +40,15 @@ fn budget(scale: Scale) -> Budget {
     }
 }
 
+// What is beyond 64 bits is over any budget: the cube of 2,642,246 friends is.
+fn squared(degree: u64) -> u64 {
+    degree.saturating_pow(2)
+}
+
+fn cubed(degree: u64) -> u64 {
+    degree.saturating_pow(3)
+}
+
 fn shifts(layout: Layout) -> bool {
     matches!(layout, Layout::Default(HoleFilling::ShiftAll) | Layout::Count(HoleFilling::ShiftAll))
 }
@@ -56,11 +65,11 @@ pub(in crate::lab) fn run<S: Store>(
     if let Some(file) = &options.graph {
         let graph = edges::read(file)?;
         if graph.edges == 0 {
-            return Err(LabError::BadOption(format!("{} has no edges", file.display())));
+            return Err(LabError::Empty { file: file.clone(), what: "edges" });
         }
         let budget = budget(options.scale);
-        let plan = from_graph(&graph, |d| d.pow(2), budget.squares, &mut random(options, &[1]));
-        let shifted = from_graph(&graph, |d| d.pow(3), budget.cubes, &mut random(options, &[1]));
+        let plan = from_graph(&graph, squared, budget.squares, &mut random(options, &[1]));
+        let shifted = from_graph(&graph, cubed, budget.cubes, &mut random(options, &[1]));
         let plan_of = |layout| if shifts(layout) { &shifted } else { &plan };
         progress.begin(Experiment::X1, u64::from(options.repetitions()) * Layout::ALL.len() as u64);
         for repetition in 0..options.repetitions() {
@@ -249,3 +258,6 @@ fn findings(panels: &[Panel], generated: bool) -> Vec<String> {
     }
     notes
 }
+
+#[cfg(test)]
+mod tests;

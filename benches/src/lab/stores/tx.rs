@@ -35,9 +35,10 @@ impl Change {
             Base::Below => below()?,
             Base::Value(value) => value.clone(),
         };
-        self.merges
-            .iter()
-            .try_fold(base, |value, merge| Ok(Some(Bytes::from(merge.apply(key, value.as_deref())?))))
+        if self.merges.is_empty() {
+            return Ok(base);
+        }
+        Ok(Merge::apply_all(&self.merges, key, base.map(Vec::from))?.map(Bytes::from))
     }
 }
 
