@@ -49,7 +49,15 @@ impl BlobHandle {
     /// As [`BlobReader::open`]; [`Error::InvalidArgument`](esker_base::Error::InvalidArgument) for a detached handle.
     #[inline]
     pub fn reader(&self) -> Result<&Arc<BlobReader>> {
-        self.file.reader(|context| BlobReader::open(context, &self.meta))
+        match self.file.opened() {
+            Some(reader) => Ok(reader),
+            None => self.open(),
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Result<&Arc<BlobReader>> {
+        self.file.open(|context| BlobReader::open(context, &self.meta))
     }
 
     /// The file's number.

@@ -63,7 +63,15 @@ impl TableHandle {
     /// As [`TableReader::open`]; [`Error::InvalidArgument`] for a detached handle.
     #[inline]
     pub fn reader(&self) -> Result<&Arc<TableReader>> {
-        self.file.reader(|context| TableReader::open(context, &self.meta))
+        match self.file.opened() {
+            Some(reader) => Ok(reader),
+            None => self.open(),
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Result<&Arc<TableReader>> {
+        self.file.open(|context| TableReader::open(context, &self.meta))
     }
 
     /// The table, if it was opened before: nothing is read.

@@ -85,21 +85,16 @@ impl<R> TreeFile<R> {
         TreeFile { name, files, reader, opening, obsolete: AtomicBool::new(false) }
     }
 
-    /// The open file. The first call has `open` open it, once, and others who want it wait. After an error the next
+    /// Open the file by `open`, if it is not open yet: once, and others who want it wait. After an error the next
     /// call tries again.
+    ///
+    /// A read looks at [`opened`](Self::opened) first, and a handle calls this from a function that is not
+    /// inlined. This one is generic: it would be compiled into the crates above, where gets took up to 0.9 %
+    /// more instructions for it.
     ///
     /// # Errors
     /// Those of `open`; [`Error::InvalidArgument`] for a file that stands in no directory.
-    #[inline]
-    pub(crate) fn reader(&self, open: impl FnOnce(&TableContext) -> Result<R>) -> Result<&Arc<R>> {
-        match self.reader.get() {
-            Some(reader) => Ok(reader),
-            None => self.open(open),
-        }
-    }
-
-    #[cold]
-    fn open(&self, open: impl FnOnce(&TableContext) -> Result<R>) -> Result<&Arc<R>> {
+    pub(crate) fn open(&self, open: impl FnOnce(&TableContext) -> Result<R>) -> Result<&Arc<R>> {
         let files = self.files.as_ref();
         let files = files.ok_or_else(|| Error::invalid(format!("{} stands in no directory", self.name)))?;
         let _turn = self.opening.lock();
