@@ -44,14 +44,13 @@ impl Core {
         if ops.count() == 0 {
             return self.health.check();
         }
-        self.commit_work(Work::Batch(ops), None, durability, cost)
+        self.commit_work(Work::Batch(ops), durability, cost)
     }
 
     /// Commit `work` and wait for its durability.
     pub(crate) fn commit_work(
         &self,
         work: Work<'_>,
-        reads: Option<&Arc<ReadSet>>,
         durability: Option<Durability>,
         cost: &mut OpCost,
     ) -> Result<()> {
@@ -63,19 +62,23 @@ impl Core {
         }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
-        let checking = reads.map(|_| self.commits.begin_check());
-        if let Some(reads) = reads {
-            // Validate here, outside the queue, so that the leader only checks what was committed since.
-            reads.check(self)?;
-        }
-        let committed = self.commits.commit(self, work, reads).map_err(|error| *error)?;
+        let checking = match work {
+            Work::One(_) | Work::Batch(_) => None,
+            Work::Transaction(_, reads) => {
+                let checking = self.commits.begin_check();
+                // Validate here, outside the queue, so that the leader only checks what was committed since.
+                reads.check(self)?;
+                Some(checking)
+            }
+        };
+        let position = self.commits.commit(self, work).map_err(|error| *error)?;
         drop(checking);
         cost.calls += 1;
         cost.tombstones_written += work.deletes();
         cost.keys_written += work.ops() - work.deletes();
         cost.bytes_written += work.user_bytes();
         if durability == Durability::Sync
-            && let Some(position) = committed.position
+            && let Some(position) = position
         {
             // The record is in the log and visible; if the sync fails its fate is open.
             self.wait_durable(position).map_err(|cause| Error::InDoubt { cause: Box::new(cause) })?;
@@ -136,7 +139,7 @@ pub(crate) enum Work<'a> {
     /// A batch.
     Batch(&'a Ops),
     /// A transaction's writes, to be committed only if nothing it read has changed.
-    Transaction(&'a Ops, &'a ReadSet),
+    Transaction(&'a Ops, &'a Arc<ReadSet>),
 }
 
 impl Work<'_> {
@@ -166,7 +169,7 @@ impl Work<'_> {
     /// Bytes of keys and values.
     fn user_bytes(&self) -> u64 {
         match self {
-            Work::One(op) => (op.key.len() + op.value.len()) as u64,
+            Work::One(op) => op.user_bytes() as u64,
             Work::Batch(ops) | Work::Transaction(ops, _) => ops.user_bytes(),
         }
     }
@@ -174,23 +177,21 @@ impl Work<'_> {
     /// About the bytes of its part of a log record.
     fn bytes(&self) -> usize {
         match self {
-            Work::One(op) => op.key.len() + op.value.len(),
+            Work::One(op) => op.user_bytes(),
             Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
         }
     }
 
-    fn to_owned(self, reads: Option<&Arc<ReadSet>>) -> Result<OwnedWork> {
-        Ok(match (self, reads) {
-            (Work::One(op), _) => {
+    /// A copy, for a writer that leaves it in the queue.
+    fn to_owned(self) -> Result<OwnedWork> {
+        Ok(match self {
+            Work::One(op) => {
                 let mut ops = Ops::default();
                 ops.push(op)?;
                 OwnedWork::Batch(ops)
             }
-            (Work::Batch(ops), _) => OwnedWork::Batch(ops.copied()?),
-            (Work::Transaction(ops, _), Some(reads)) => {
-                OwnedWork::Transaction(ops.copied()?, Arc::clone(reads))
-            }
-            (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
+            Work::Batch(ops) => OwnedWork::Batch(ops.copied()?),
+            Work::Transaction(ops, reads) => OwnedWork::Transaction(ops.copied()?, Arc::clone(reads)),
         })
     }
 
@@ -217,12 +218,6 @@ impl OwnedWork {
     }
 }
 
-/// Where a commit went.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Committed {
-    /// The end of its log record; `None` without a log.
-    pub(crate) position: Option<LogPosition>,
-}
-
-/// The outcome of one commit. Boxed error: the result is moved several times and should stay small.
-type Answer = Result<Committed, Box<Error>>;
+/// The outcome of one commit: where its log record ends, `None` without a log. Boxed error: the result is moved several times
+/// and should stay small.
+type Answer = Result<Option<LogPosition>, Box<Error>>;

@@ -104,7 +104,7 @@ impl Keyspace {
         limits::check_value(value)?;
         debug_assert!(kind != Kind::RangeDelete, "a batch");
         let op = Op { keyspace: self.id(), kind, key, value };
-        self.core().commit_work(Work::One(op), None, None, cost).map_err(|error| self.named(error))
+        self.core().commit_work(Work::One(op), None, cost).map_err(|error| self.named(error))
     }
 
     /// Delete `key`; Ok also if there is none. Errs as [`Keyspace::put`] does.

@@ -307,8 +307,7 @@ impl Transaction {
             // Everything it read is true at its snapshot: it commits there.
             return Ok(());
         }
-        let work = Work::Transaction(&self.ops, &self.reads);
-        self.db.core().commit_work(work, Some(&self.reads), self.durability, cost)
+        self.db.core().commit_work(Work::Transaction(&self.ops, &self.reads), self.durability, cost)
     }
 
     /// Let it go without any effect. The same as dropping it.

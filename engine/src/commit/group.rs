@@ -11,7 +11,7 @@ use esker_vfs::os::memory::prefetch_front;
 use esker_wal::{LogWriter, WriteFailure};
 
 use super::queue::{Outcome, Writer};
-use super::{Answer, Committed, Work};
+use super::{Answer, Work};
 use crate::batch::Op;
 use crate::core::Core;
 use crate::deletes::DeleteTracker;
@@ -123,7 +123,7 @@ fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Res
 #[inline(never)]
 pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> Result<(), Box<Error>> {
     begin_commit(core, state, 0)?;
-    let bytes = op.key.len() + op.value.len();
+    let bytes = op.user_bytes();
     reserve_memory(state.log.as_mut(), bytes).map_err(aborted)?;
     let seqno = state.last_seqno.plus(1);
     prefetch_front(op.value, LONE_VALUE_LINES);
@@ -242,7 +242,7 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
             seqno = SeqNo(seqno.0 + 1);
         });
         core.metrics.count_commit(work.ops(), work.user_bytes());
-        results[index] = Some(Ok(Committed { position }));
+        results[index] = Some(Ok(position));
     }
     drop(writes);
     state.last_seqno = SeqNo(next.0 - 1);

@@ -7,9 +7,8 @@ use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
 
 use super::group::{CommitState, commit_and_wake, commit_contained, commit_lone, unanswered};
 use super::lead::Lead;
-use super::{Answer, Committed, OwnedWork, Work};
+use super::{Answer, OwnedWork, Work};
 use crate::core::Core;
-use crate::transaction::read_set::ReadSet;
 
 /// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
 /// and the size of one write.
@@ -81,18 +80,18 @@ impl CommitQueue {
         self.checking.load(Ordering::Relaxed) > group
     }
 
-    /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
+    /// Commit `work`.
     #[inline]
-    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
-        if self.lead.begin() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
+    pub(crate) fn commit(&self, core: &Core, work: Work<'_>) -> Answer {
+        if self.lead.begin() { self.lead(core, work) } else { self.queue_up(core, work) }
     }
 
     /// Wait behind a leader; should it go meanwhile, lead.
     #[inline(never)]
-    fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+    fn queue_up(&self, core: &Core, work: Work<'_>) -> Answer {
         // A batch may be large: the copy is made while others may queue.
         let writer = Arc::new(Writer {
-            work: work.to_owned(reads)?,
+            work: work.to_owned()?,
             answered: AtomicBool::new(false),
             outcome: Mutex::new(Outcome::Waiting),
             woken: Condvar::new(),
@@ -135,7 +134,7 @@ impl CommitQueue {
         };
         state.followers = 0;
         let outcome = commit_contained(core, &mut state, |state| commit_lone(core, state, op));
-        let answer = outcome.map(|()| Committed { position: state.position() });
+        let answer = outcome.map(|()| state.position());
         let events = std::mem::take(&mut state.events);
         drop(state);
         if !self.lead.leave() {
