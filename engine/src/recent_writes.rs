@@ -61,9 +61,19 @@ impl Half {
 }
 
 impl RecentWrites {
+    /// Itself, if the next commits are to be `noted`; if they are not, it forgets everything, since what it holds is without a gap.
+    #[inline]
+    pub(crate) fn begin_group(&mut self, noted: bool) -> Option<&mut RecentWrites> {
+        if noted {
+            return Some(self);
+        }
+        self.forget();
+        None
+    }
+
     /// A commit is not noted.
     #[inline]
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         if !self.newer.writes.is_empty() {
             self.forget_all();
         }
