@@ -102,16 +102,8 @@ impl Core {
         seqno: SeqNo,
     ) -> Result<Option<Bytes>> {
         let superversion = self.current.load_full();
-        let Some(state) = superversion.version.keyspace(op.keyspace) else { return Ok(None) };
-        let view = View {
-            superversion: &superversion,
-            keyspace: op.keyspace,
-            tree: &state.tree,
-            operator: Some(operator),
-            read_seqno: SeqNo(seqno.0 - 1),
-            own: None,
-        };
-        view.get_bytes(op.key, &mut OpCost::default())
+        let Some(view) = View::new(&superversion, op.keyspace, SeqNo(seqno.0 - 1)) else { return Ok(None) };
+        View { operator: Some(operator), ..view }.get_bytes(op.key, &mut OpCost::default())
     }
 }
 

@@ -46,6 +46,20 @@ pub(crate) struct View<'a> {
     pub(crate) own: Option<&'a Memtable>,
 }
 
+impl<'a> View<'a> {
+    /// `keyspace` as `superversion` has it, if it does, up to `read_seqno`: without a merge operator, and without writes of a
+    /// transaction's own.
+    #[inline]
+    pub(crate) fn new(
+        superversion: &'a SuperVersion,
+        keyspace: KeyspaceId,
+        read_seqno: SeqNo,
+    ) -> Option<View<'a>> {
+        let tree = &superversion.version.keyspace(keyspace)?.tree;
+        Some(View { superversion, keyspace, tree, operator: None, read_seqno, own: None })
+    }
+}
+
 impl View<'_> {
     /// Look `key` up and hand its value, if it has one, to `take`. Nothing is copied on the way but merge
     /// operands.

@@ -38,16 +38,8 @@ impl Keyspace {
         core.health.check_open()?;
         let superversion = core.current.load();
         let read_seqno = superversion.read_seqno(&core.snapshots);
-        let state = superversion.version.keyspace(self.id()).ok_or_else(|| self.gone())?;
-        let view = View {
-            superversion: &superversion,
-            keyspace: self.id(),
-            tree: &state.tree,
-            operator: self.operator(),
-            read_seqno,
-            own: None,
-        };
-        Ok(read(&view))
+        let view = View::new(&superversion, self.id(), read_seqno).ok_or_else(|| self.gone())?;
+        Ok(read(&View { operator: self.operator(), ..view }))
     }
 
     /// What a reader of this moment keeps, and how far it sees.

@@ -184,15 +184,9 @@ impl Transaction {
     ) -> Result<R> {
         let superversion = self.superversion_with(keyspace)?;
         self.reads.saw_keys(keyspace.id(), keys);
-        let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
-        let view = View {
-            superversion: &superversion,
-            keyspace: keyspace.id(),
-            tree: &state.tree,
-            operator: keyspace.operator(),
-            read_seqno: self.pin.seqno(),
-            own: Some(&self.own),
-        };
+        let view = View::new(&superversion, keyspace.id(), self.pin.seqno());
+        let view = view.ok_or_else(|| keyspace.gone())?;
+        let view = View { operator: keyspace.operator(), own: Some(&self.own), ..view };
         let log = superversion.active.log;
         keyspace.core().counting(keyspace.id(), Some(log), cost, |cost| read(&view, cost))
     }

@@ -118,15 +118,7 @@ impl ReadSet {
             return Ok(());
         }
         for (keyspace, keys) in &seen.keys {
-            let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
-            let view = View {
-                superversion: &superversion,
-                keyspace: *keyspace,
-                tree: &state.tree,
-                operator: None,
-                read_seqno,
-                own: None,
-            };
+            let Some(view) = View::new(&superversion, *keyspace, read_seqno) else { return conflict() };
             for key in keys {
                 let newest = view.newest_seqno(key, after, &mut OpCost::default())?;
                 if newest.is_some_and(|newest| newest > after) {
