@@ -502,7 +502,7 @@ impl Keyspace {
     /// block at each end, and of its values in blob files as large a part as of the table, which errs by more where long values
     /// do not lie evenly. Errs as [`Keyspace::get`] does.
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.reader()?.approximate_size(&bounds_of(&range))
+        self.reader()?.approximate_size(range)
     }
 
     /// Compact everything in `range` down to its last level, dropping what is dead and no snapshot sees, and return when

@@ -112,6 +112,27 @@ impl Reader {
         Ok(Reader { keyspace: keyspace.clone(), superversion, state, read_seqno, pin })
     }
 
+    /// The keyspace that it reads.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// The number of the last operation that it sees: what [`Snapshot::seqno`] says of a snapshot.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// let (reader, snapshot) = (letters.reader()?, db.snapshot());
+    /// letters.put("a", "1")?;
+    /// assert_eq!(reader.seqno(), snapshot.seqno());
+    /// assert!(letters.reader()?.seqno() > reader.seqno());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn seqno(&self) -> SeqNo {
+        self.read_seqno
+    }
+
     pub(crate) fn view(&self) -> View<'_> {
         View {
             superversion: &self.superversion,
@@ -225,8 +246,22 @@ impl Reader {
         RowCursor::new(self.scan_view()?, bounds_of(&range))
     }
 
-    /// See [`Keyspace::approximate_size`].
-    pub(crate) fn approximate_size(&self, bounds: &Bounds) -> Result<u64> {
+    /// About how many bytes the keys in `range` take in the tables and blob files that this reader sees, as
+    /// [`Keyspace::approximate_size`] counts them: the ones that were replaced since, not the ones that replace them.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// let before = log.reader()?;
+    /// log.put("2026-01-01", "snow")?;
+    /// db.flush()?;
+    /// assert_eq!(before.approximate_size("2026".."2027")?, 0);
+    /// assert!(log.reader()?.approximate_size("2026".."2027")? > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let bounds = &bounds_of(&range);
         let mut bytes = 0;
         let tables = self.state.tree.levels.iter().flat_map(Level::tables);
         for table in tables.filter(|table| table.meta.bounds.meets(bounds)) {

@@ -491,3 +491,33 @@ fn a_swap_counts_the_reads_of_every_try() {
     assert_eq!(total.keys_read, 800 + total.retries);
     assert_eq!(total.calls, total.keys_read + total.keys_written);
 }
+
+/// A reader says what it reads and up to where, and takes the size of the tables of its own moment.
+#[test]
+fn a_reader_says_what_it_reads() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let other = db.keyspace("other", KeyspaceOptions::default()).unwrap();
+    for key in ["a", "b", "c", "d"] {
+        map.put(key, [7; 1000]).unwrap();
+    }
+    let snapshot = db.snapshot();
+    let in_memory = map.reader().unwrap();
+    assert_eq!(in_memory.keyspace().name(), "map");
+    assert_eq!(in_memory.seqno(), snapshot.seqno());
+    db.flush().unwrap();
+    let flushed = map.reader().unwrap();
+    let all = flushed.approximate_size::<&str>(..).unwrap();
+    assert!(all > 4 * 7, "{all}");
+    assert_eq!(map.approximate_size::<&str>(..).unwrap(), all);
+    other.put("a", "1").unwrap();
+    map.delete_range::<&str>(..).unwrap();
+    map.compact_range::<&str>(..).unwrap();
+    assert_eq!(in_memory.approximate_size::<&str>(..).unwrap(), 0, "memory is not counted");
+    assert_eq!(flushed.approximate_size::<&str>(..).unwrap(), all, "those tables are replaced by now");
+    assert_ne!(map.approximate_size::<&str>(..).unwrap(), all);
+    assert_eq!(flushed.approximate_size("e"..).unwrap(), 0);
+    let at = map.at(&snapshot).unwrap();
+    assert_eq!((at.seqno(), at.keyspace().id()), (snapshot.seqno(), map.id()));
+    assert!(map.reader().unwrap().seqno() > other.at(&snapshot).unwrap().seqno());
+}
