@@ -196,12 +196,6 @@ impl Default for DatabaseOptions {
 impl DatabaseOptions {
     /// Refuse what is out of bounds, naming the option, its value and the bounds.
     pub(crate) fn validate(&self) -> Result<()> {
-        let within = |name: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(Error::invalid(format!("option {name} is {value}, it must be {low} to {high}")))
-        };
         within("memtable_bytes_max", self.memtable_bytes_max, 1 << 10, 64 << 30)?;
         within("sealed_memtables_max", self.sealed_memtables_max as u64, 1, 16)?;
         within("cache_bytes", self.cache_bytes, 0, 1 << 44)?;
@@ -240,6 +234,14 @@ impl DatabaseOptions {
         let files = self.open_files_max.map_or(half, u64::from);
         usize::try_from(files).unwrap_or(usize::MAX)
     }
+}
+
+/// Err, naming the `option`, its value and the bounds, if it is not `low` to `high`.
+fn within(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("option {option} is {value}, it must be {low} to {high}")))
 }
 
 fn millis(time: Duration) -> u64 {
@@ -299,6 +301,29 @@ impl KeyspaceOptions {
         self
     }
 
+    /// The same options with data blocks cut at `bytes`: see [`block_bytes`](Self::block_bytes).
+    ///
+    /// ```
+    /// let long_rows = esker::KeyspaceOptions::default().with_block_bytes(16 << 10);
+    /// assert_eq!(long_rows.block_bytes, 16_384);
+    /// ```
+    pub fn with_block_bytes(mut self, bytes: u32) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// The same options with `bits` a key in the bloom filters; 0 for none: see [`filter_bits_per_key`](Self::filter_bits_per_key).
+    ///
+    /// ```
+    /// // One that is only scanned has no use for filters.
+    /// let archive = esker::KeyspaceOptions::default().with_filter_bits_per_key(0);
+    /// assert_eq!(archive.filter_bits_per_key, 0);
+    /// ```
+    pub fn with_filter_bits_per_key(mut self, bits: u8) -> Self {
+        self.filter_bits_per_key = bits;
+        self
+    }
+
     /// The same options with `compression` on every level. Anything but `None` keeps long values in tables, whatever
     /// [`blob_bytes_min`](Self::blob_bytes_min) says.
     pub fn with_compression(mut self, compression: Compression) -> Self {
@@ -353,18 +378,8 @@ impl KeyspaceOptions {
                 self.blob_bytes_min
             )));
         }
-        if !(256..=1 << 20).contains(&self.block_bytes) {
-            return Err(Error::invalid(format!(
-                "option block_bytes is {}, it must be 256 to 1048576",
-                self.block_bytes
-            )));
-        }
-        if self.filter_bits_per_key > 32 {
-            return Err(Error::invalid(format!(
-                "option filter_bits_per_key is {}, it must be 0 to 32",
-                self.filter_bits_per_key
-            )));
-        }
+        within("block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
+        within("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
         if self.compression.is_empty() || self.compression.len() > esker_manifest::LEVELS {
             return Err(Error::invalid(format!(
                 "option compression lists {} levels, it must list 1 to {}",
@@ -474,6 +489,65 @@ impl KeyspaceOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every option, none left out: one without a setter does not compile here.
+    #[test]
+    fn the_builder_sets_every_option() {
+        let options = DatabaseOptions {
+            create_if_missing: false,
+            read_only: true,
+            durability: Durability::Sync,
+            log_writes: LogWrites::Mapped,
+            when_stalled: WhenStalled::Fail,
+            memtable_bytes_max: 1 << 20,
+            sealed_memtables_max: 2,
+            cache_bytes: 3 << 20,
+            open_files_max: Some(4),
+            table_source: TableSource::Mapped,
+            compaction_threads: 5,
+            l0_tables_trigger: 6,
+            l0_tables_slowdown: 7,
+            l0_tables_stop: 8,
+            compact_for_reads: false,
+            level_base_bytes: Some(9 << 20),
+            level_fanout: 11,
+            table_bytes: 12 << 20,
+            dead_run: 13,
+        };
+        let builder = crate::Database::builder("anywhere")
+            .create_if_missing(false)
+            .read_only(true)
+            .durability(Durability::Sync)
+            .log_writes(LogWrites::Mapped)
+            .when_stalled(WhenStalled::Fail)
+            .memtable_bytes_max(1 << 20)
+            .sealed_memtables_max(2)
+            .cache_bytes(3 << 20)
+            .open_files_max(4)
+            .table_source(TableSource::Mapped)
+            .compaction_threads(5)
+            .l0_tables_trigger(6)
+            .l0_tables_slowdown(7)
+            .l0_tables_stop(8)
+            .compact_for_reads(false)
+            .level_base_bytes(9 << 20)
+            .level_fanout(11)
+            .table_bytes(12 << 20)
+            .dead_run(13);
+        let (builder, options) = (format!("{builder:?}"), format!("{options:?}"));
+        assert!(builder.contains(&options), "{builder}\n{options}");
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_named() {
+        let error = |options: KeyspaceOptions| options.validate().expect_err("out of bounds").to_string();
+        let short = error(KeyspaceOptions::default().with_block_bytes(255));
+        assert!(short.contains("option block_bytes is 255, it must be 256 to 1048576"), "{short}");
+        let many = error(KeyspaceOptions::default().with_filter_bits_per_key(33));
+        assert!(many.contains("option filter_bits_per_key is 33, it must be 0 to 32"), "{many}");
+        let allowed = KeyspaceOptions::default().with_block_bytes(1 << 20).with_filter_bits_per_key(32);
+        allowed.validate().expect("within bounds");
+    }
 
     /// However large memtables are: what they may be gives a base that is allowed.
     #[test]
