@@ -187,6 +187,14 @@ impl Core {
         }
     }
 
+    /// [`Core::emit`] for each of `events`, which were kept while a lock was held.
+    #[inline]
+    pub(crate) fn emit_all(&self, events: &[Event]) {
+        for event in events {
+            self.emit(event);
+        }
+    }
+
     /// Writes stop for good on this handle because of `cause`.
     pub(crate) fn stop_writes(&self, cause: &Error) {
         if let Some(event) = self.stop_writes_quietly(cause) {
@@ -470,9 +478,7 @@ impl Core {
             self.jobs.remove_later(self.recycled_log.give_up().map(FileName::Log));
             (rotated.map(|()| state.log_number), std::mem::take(&mut state.events))
         };
-        for event in &events {
-            self.emit(event);
-        }
+        self.emit_all(&events);
         log
     }
 

@@ -477,12 +477,18 @@ impl Rows {
         self.key.extend_from_slice(key);
     }
 
+    /// Copy the key of the merge's entry.
+    #[inline]
+    fn copy_key(&mut self) {
+        self.key.clear();
+        self.key.extend_from_slice(self.merge.key());
+    }
+
     /// Copy the row's key, if it was lent by the merge's source, which is about to move.
     #[inline]
     fn own_key(&mut self, stand: Stand) {
         if stand.lends() {
-            self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
+            self.copy_key();
         }
     }
 
@@ -546,8 +552,7 @@ impl Rows {
                 passed = has_key;
                 continue;
             }
-            self.key.clear();
-            self.key.extend_from_slice(entry.key);
+            self.copy_key();
             passed = true;
             if self.has_tombstones && self.skip_covered()? {
                 self.cost.tombstones_skipped += 1;
@@ -598,8 +603,7 @@ impl Rows {
             dead += 1;
             if dead == dead_max || matches!(self.merge.next_in_run(), RunStep::Stays) {
                 self.cost.tombstones_skipped += u64::from(dead);
-                self.key.clear();
-                self.key.extend_from_slice(self.merge.key());
+                self.copy_key();
                 self.merge.next()?;
                 return Ok((dead, true));
             }

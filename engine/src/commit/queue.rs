@@ -140,9 +140,7 @@ impl CommitQueue {
         if !self.lead.leave() {
             self.lead_groups(core, self.begin_group(), None);
         }
-        for event in &events {
-            core.emit(event);
-        }
+        core.emit_all(&events);
         answer
     }
 
@@ -194,9 +192,7 @@ impl CommitQueue {
         if let Some(next) = next {
             next.wake(Outcome::Lead);
         }
-        for event in &events {
-            core.emit(event);
-        }
+        core.emit_all(&events);
         answer
     }
 

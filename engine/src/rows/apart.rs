@@ -10,7 +10,7 @@ use super::{Rows, Stand, Walk};
 
 impl Rows {
     /// Nobody will ask for values from here on.
-    pub(crate) fn leave_values_out(&mut self) {
+    pub(crate) fn read_keys_only(&mut self) {
         self.keys_only = true;
         if planted::is(Planted::KeysPastTombstones) {
             self.has_tombstones = false;

@@ -57,8 +57,7 @@ impl Rows {
                     return Ok(Walk::Done);
                 }
             }
-            self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
+            self.copy_key();
             if self.collect_reverse()? {
                 return Ok(Walk::Done);
             }
