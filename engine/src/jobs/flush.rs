@@ -30,8 +30,9 @@ use crate::options::Durability;
 use crate::superversion::MemtableAndLog;
 use crate::table_io;
 
+const NAME: &str = "flush";
 /// What failed, if it panicked.
-const JOB: &str = "the flush job";
+const CALLBACK: &str = "the flush job";
 
 /// See the module.
 pub(super) struct Flush {
@@ -117,7 +118,7 @@ impl Work {
         let Some(keyspace) = self.keyspaces.pop() else { return Ok(false) };
         // A dropped keyspace's entries go nowhere.
         if let Some(output) = table_io::Output::new(&self.core, keyspace, 0)? {
-            let parts = Arc::new(Parts::new(JOB, output.flush_runs(&self.source.memtable)));
+            let parts = Arc::new(Parts::new(CALLBACK, output.flush_runs(&self.source.memtable)));
             self.core.jobs.offer(parts.clone(), Of::Flush);
             self.parts = Some(parts);
         }
@@ -284,7 +285,7 @@ impl MemtableAndLog {
 
 impl Job for Flush {
     fn name(&self) -> &'static str {
-        "flush"
+        NAME
     }
 
     fn step(&mut self) -> Progress {
@@ -294,7 +295,7 @@ impl Job for Flush {
             Err(error) => {
                 self.work = None;
                 self.attempts += 1;
-                let next = after_failure(&core, "flush", &error, self.attempts);
+                let next = after_failure(&core, NAME, &error, self.attempts);
                 let ends = matches!(next, AfterFailure::GiveUp);
                 core.jobs.flush_failed(error, ends);
                 core.progress.notify_all();
@@ -308,7 +309,7 @@ impl Job for Flush {
 
     fn panicked(&mut self, message: &str) {
         let Some(core) = self.core.upgrade() else { return };
-        let error = Error::CallbackPanicked { callback: JOB, message: message.to_string() };
+        let error = Error::CallbackPanicked { callback: CALLBACK, message: message.to_string() };
         core.jobs.flush_failed(error.clone(), true);
         core.stop_writes(&error);
     }
