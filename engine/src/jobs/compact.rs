@@ -14,7 +14,7 @@ use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
-use super::garbage::remove_written;
+use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::are_cached;
@@ -81,13 +81,7 @@ impl Carrying {
             put_in = version.keyspace(plan.keyspace).is_some();
             Ok(if put_in { plan.edits(written, blobs) } else { Vec::new() })
         });
-        let version = committed.inspect_err(|error| {
-            core.note_manifest_failure(error);
-            // In doubt, the next open may need them.
-            if !matches!(error, Error::InDoubt { .. }) {
-                remove_written(core, written, blobs);
-            }
-        })?;
+        let version = committed.inspect_err(|error| not_installed(core, error, written, blobs))?;
         if !put_in {
             remove_written(core, written, blobs);
             return Ok(());
