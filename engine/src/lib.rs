@@ -28,6 +28,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
+mod backlog;
 mod batch;
 mod commit;
 mod conflict_priority;
@@ -35,6 +36,7 @@ mod core;
 mod database;
 mod dead_ranges;
 mod deletes;
+mod durability;
 mod fold;
 mod get;
 mod group_sync;
@@ -55,6 +57,7 @@ mod reader;
 mod recent_writes;
 mod recovery;
 mod recycled_log;
+mod rotation;
 mod rows;
 mod run_cursor;
 pub mod salvage;

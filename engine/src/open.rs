@@ -25,9 +25,10 @@ use esker_vfs::fs::FileLock;
 use esker_vfs::open_files::OpenFiles;
 use esker_wal::Predecessor;
 
+use crate::backlog::SharedBacklog;
 use crate::commit::{CommitQueue, CommitState};
 use crate::conflict_priority::ConflictPriority;
-use crate::core::{Core, SharedBacklog};
+use crate::core::Core;
 use crate::database::{Database, Handle};
 use crate::dead_ranges::DeadRanges;
 use crate::deletes::DeleteTracker;

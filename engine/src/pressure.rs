@@ -24,7 +24,8 @@ use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Error, Result};
 use esker_vfs::scheduler::Lane;
 
-use crate::core::{Backlog, Core};
+use crate::backlog::Backlog;
+use crate::core::Core;
 use crate::options::{DatabaseOptions, WhenStalled};
 
 #[cfg(test)]
