@@ -1,6 +1,6 @@
-//! Values that lie apart from their rows, in blob files.
+//! Rows whose values lie in blob files.
 //!
-//! They are read when the walk comes to their rows, unless nobody wants values.
+//! Values are read when the walk comes to their rows, unless nobody wants values.
 
 use esker_base::cursor::Lent;
 use esker_base::planted::{self, Planted};
@@ -19,7 +19,7 @@ impl Rows {
 
     /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
     #[inline(never)]
-    pub(super) fn stand_apart(&mut self) -> Result<Walk> {
+    pub(super) fn stand_on_blob(&mut self) -> Result<Walk> {
         if !self.keys_only {
             self.read_blob()?;
         }
