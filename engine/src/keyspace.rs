@@ -252,8 +252,9 @@ impl Keyspace {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        let found =
-            self.core().counting(self.id(), None, cost, |cost| self.now(|view| read(view, cost)))?;
+        let found = self
+            .core()
+            .count_read(self.id(), None, cost, |cost| self.with_view(|view| read(view, cost)))?;
         if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
             self.core().health.close();
         }

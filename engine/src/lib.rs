@@ -20,9 +20,12 @@
 //!
 //! # How the code reads
 //!
-//! A put: [`keyspace`](Keyspace) → `batch` → `commit` → the log (`esker-wal`) → `memtable` → `jobs::flush`
-//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `reader` (`now`) → `superversion` → `get` →
-//! `memtable` → `esker-manifest`'s levels → `esker-sstable`. A scan: `scan` → `rows` → `source`.
+//! - A put: [`keyspace`](Keyspace) → `batch` → `commit` → `commit::queue` → `commit::group` → the log (`esker-wal`) → `memtable` →
+//!   `jobs::flush` → `esker-compaction` → `esker-sstable` → `esker-manifest`.
+//! - A get: `keyspace` (`counted`) → `reader` (`with_view`) → `superversion` → `get` (`View`) → `memtable` → `esker-manifest`
+//!   (`SortedRun`) → `esker-sstable` (`reader`, `index`, `cache`, `block::search`).
+//! - A scan: `scan` → `rows` (`rows::forward`, `rows::reverse`) → `esker-base`'s `merge` → `source` → `run_cursor` →
+//!   `esker-sstable` (`cursor`, `block::cursor`).
 #![doc = "\n"]
 #![doc = include_str!("../FORMAT.md")]
 #![deny(unsafe_code)]

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use esker_base::event::SealReason;
 use esker_base::sync::Mutex;
-use esker_base::{FileNumber, KeyspaceId, OpCost, Result};
+use esker_base::{FileNumber, KeyspaceId, Result};
 use esker_compaction::{Load, base_level};
 use esker_manifest::Tree;
 
@@ -114,28 +114,6 @@ impl ReadCosts {
 }
 
 impl Core {
-    /// What `read`, a get or several of `keyspace`, says; what it costs goes into `cost` and the counters. `log`: that of the
-    /// memtable which took writes when the reader began, if that was before the call.
-    #[inline]
-    pub(crate) fn counting<R>(
-        &self,
-        keyspace: KeyspaceId,
-        log: Option<FileNumber>,
-        cost: &mut OpCost,
-        read: impl FnOnce(&mut OpCost) -> R,
-    ) -> R {
-        let mut of_read = OpCost::default();
-        let found = read(&mut of_read);
-        let times = self.metrics.count_get(&of_read);
-        if times > 0 {
-            let of_tables = of_read.tables + of_read.filter_negatives > 0;
-            let reads = Reads { gets_of_tables: u64::from(of_tables), ..Reads::default() };
-            self.count_reads(keyspace, log, reads, times);
-        }
-        cost.add(&of_read);
-        found
-    }
-
     /// Count `reads` of `keyspace`, so many times, if they read what others read now: what is flushed or merged does those of
     /// an older state no good. Not if somebody else is about to count: an estimate is worth no waiting.
     #[cold]

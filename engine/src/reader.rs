@@ -31,9 +31,10 @@ pub struct Reader {
 }
 
 impl Keyspace {
-    /// Run `read` on the keyspace as it is now, without a reference count or a lock.
+    /// Run `read` on a view of the keyspace as it is now: without a lock, and without a reference count, which other threads would
+    /// write too.
     #[inline]
-    pub(crate) fn now<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
+    pub(crate) fn with_view<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
         let core = self.core();
         core.health.check_open()?;
         let superversion = core.current.load();
@@ -192,7 +193,9 @@ impl Reader {
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
         let log = self.superversion.active.log;
-        self.keyspace.core().counting(self.keyspace.id(), Some(log), cost, |cost| read(&self.view(), cost))
+        self.keyspace
+            .core()
+            .count_read(self.keyspace.id(), Some(log), cost, |cost| read(&self.view(), cost))
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share

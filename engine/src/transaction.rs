@@ -188,7 +188,7 @@ impl Transaction {
         let view = view.ok_or_else(|| keyspace.gone())?;
         let view = View { operator: keyspace.operator(), own: Some(&self.own), ..view };
         let log = superversion.active.log;
-        keyspace.core().counting(keyspace.id(), Some(log), cost, |cost| read(&view, cost))
+        keyspace.core().count_read(keyspace.id(), Some(log), cost, |cost| read(&view, cost))
     }
 
     /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.
