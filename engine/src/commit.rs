@@ -12,9 +12,9 @@
 //! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the queue takes no more writes.
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
-//! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under the commit lock, and by
-//! one that hands the lead over; `state`, the *commit lock*, for the length of one group, including its write but no sync of the log. What
-//! else is taken under it stands in `core`.
+//! Locks. `queue`, for a few instructions: a writer takes it to queue up, a leader to take the queued writers (holding the
+//! commit lock) or to choose who leads next. `state`, the *commit lock*, is held for the length of one group: its write to
+//! the log is under it, syncs of the log are not. What else is taken under it stands in `core`.
 
 mod group;
 mod lead;

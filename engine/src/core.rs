@@ -58,7 +58,7 @@ use crate::recycled_log::RecycledLog;
 use crate::snapshot_list::SnapshotList;
 use crate::superversion::CurrentSuperVersion;
 
-/// Tables that are closed for what found no descriptor: about what a job opens.
+/// How many tables give up their file descriptors when something else finds none: about as many as a job opens.
 const DESCRIPTORS: usize = 8;
 
 /// See the module.
@@ -91,7 +91,7 @@ pub(crate) struct Core {
     /// Opened whenever a flush or compaction has made progress or writes have been stopped.
     pub(crate) progress: EventCount,
     pub(crate) backlog: SharedBacklog,
-    /// The log begun at open. Without a log it stays, empty, as the first one needed.
+    /// The log begun at open. In mode `NoLog` it stays, empty, as the first log needed.
     pub(crate) open_log: FileNumber,
     /// One keyspace is created or dropped at a time.
     pub(crate) keyspace_changes: Mutex<()>,
@@ -106,7 +106,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A foreground call passes: step mode may run background steps now.
+    /// A foreground call passes: step mode may run background steps now. With threads it does nothing.
     #[inline]
     pub(crate) fn breathe(&self) {
         self.env.scheduler.breathe();
@@ -174,7 +174,8 @@ impl Core {
         self.tables.files.give_up(DESCRIPTORS) > 0
     }
 
-    /// Create a file by `create`; where there is no descriptor for it, once more after tables have given up theirs.
+    /// The outcome of `create`, which makes a file; if it found no file descriptor, that of a second try, after some tables
+    /// have given up theirs.
     pub(crate) fn giving_up<T>(&self, create: impl Fn() -> Result<T>) -> Result<T> {
         match create() {
             Err(error) if error.is_no_descriptors() && self.give_up_descriptors() => create(),

@@ -387,8 +387,8 @@ pub struct Verified {
 }
 
 impl Core {
-    /// Under the lock of keyspaces' changes and the commit lock: what was committed before is durable before the drop is, and
-    /// nobody commits what he has read from it after.
+    /// Under the lock of keyspaces' changes and the commit lock: what was committed before is durable before the drop is,
+    /// and nobody commits afterwards what was read from it.
     fn drop_keyspace(&self, id: KeyspaceId) -> Result<(), SyncFailed> {
         self.in_place()?;
         self.group_sync.sync_now(&|reached| self.witness_log(reached))?;

@@ -88,9 +88,9 @@ impl Core {
         Err(error)
     }
 
-    /// Seal the memtable and return when everything in memory by now is in tables, or when a flush has failed since the call. One
-    /// to close goes on as long as the flush is tried: what it leaves in memory may be in no log. But for a cause that may
-    /// last, a full disk, it does not wait.
+    /// Seal the memtable and return when everything in memory by now is in tables, or when a flush has failed since the
+    /// call. A flush that closes the database goes on for as long as the flush is tried again, because what it leaves in
+    /// memory may be in no log; but it does not wait for a cause that may last, a full disk for instance.
     pub(crate) fn flush(&self, reason: SealReason) -> Result<()> {
         self.health.check()?;
         self.check_process()?;

@@ -121,7 +121,8 @@ impl Keyspace {
     /// Delete every key in `range`, in constant time. An unbounded end deletes to the end; a range that ends before it begins
     /// deletes nothing. Errs as [`Keyspace::put`] does.
     ///
-    /// Each thousand of them seal the memtable, whatever its size: delete few keys by [`Keyspace::delete`].
+    /// Every thousand range deletes seal the memtable, whatever its size: to delete a few keys, call [`Keyspace::delete`]
+    /// for each.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -199,8 +200,8 @@ impl Keyspace {
     /// Give `operand` for `key` to the keyspace's merge operator: a write for which the value need not be known. An operand that the
     /// operator refuses (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
     ///
-    /// The commit looks in the memtable for what the operand may be folded onto at once, and if it finds a long row of operands
-    /// there, it reads the value below. Other commits wait for that, and no cost has it in.
+    /// If the memtable holds what the operand can be folded onto, the commit folds it at once. If it holds a long chain of
+    /// operands instead, the commit reads the value below them, which other commits wait for and no [`OpCost`] counts.
     ///
     /// Errs as [`Keyspace::put`] does, and with [`Error::InvalidArgument`] if the keyspace has no operator.
     ///

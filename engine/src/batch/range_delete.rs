@@ -9,8 +9,9 @@ use esker_base::{KeyspaceId, Kind, Result};
 
 use super::ops::Op;
 
-/// The deletion of all keys within some bounds, as the log has it: of those in `[start, end)`, if that holds any, and
-/// where the bounds have no end, of the largest key there can be, up to which `end` goes then.
+/// A deletion of all keys within some bounds as the log has it. A range delete is half-open there, `[start, end)`, and is
+/// left out if no key lies within; one without an end is two operations: a range delete up to the largest key there can be,
+/// and a delete of that key (`open`).
 pub(crate) struct RangeDelete {
     start: Vec<u8>,
     end: Vec<u8>,

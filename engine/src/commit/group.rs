@@ -27,8 +27,9 @@ const FIRST_SEQNOS_KEPT_MAX: usize = 64;
 /// Cache lines of a lone put's value that are prefetched; the processor's own prefetcher brings the rest once it is read.
 const LONE_VALUE_LINES: usize = 4;
 
-/// The log record of a batch with so many bytes is written from where they lie. A shorter one is copied into the log's buffer, since another call
-/// of the system would take longer; and so is a longer one, which the log may have to divide.
+/// Lengths, in bytes, of batches that the log writes straight from the batch's own memory. A shorter batch is copied into
+/// the log's buffer, because a second call of the system would take longer than the copy; a longer one too, because the log
+/// may have to divide it into fragments.
 const LENT_BYTES: RangeInclusive<usize> = 32 << 10..=8 << 20;
 
 /// What the commit lock guards: only the leader, and whoever rotates or closes, touches it.

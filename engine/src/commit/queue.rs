@@ -34,7 +34,7 @@ pub(crate) struct CommitQueue {
     lead: Lead,
     /// How many transactions are being checked or wait for their last check.
     checking: AtomicUsize,
-    /// The commit lock.
+    /// The commit lock. Leaders take turns anyway (`lead`): it keeps out rotation, closing, metrics and drops of keyspaces.
     state: Mutex<CommitState>,
 }
 
@@ -67,8 +67,9 @@ impl CommitQueue {
         self.state.try_lock()
     }
 
-    /// Have what is committed from now on noted, for a transaction that is checked. A commit that is under way may not be: then
-    /// the transaction finds that its own first is missing.
+    /// From now until the guard is dropped, note what is committed, for a transaction that is being checked. A group that is
+    /// under way may miss the request (it is relaxed); the transaction then finds that the first number after its own check
+    /// is missing, and is checked anew ([`RecentWrites::after`](crate::recent_writes::RecentWrites::after)).
     pub(crate) fn begin_check(&self) -> Checking<'_> {
         self.checking.fetch_add(1, Ordering::Relaxed);
         Checking(self)
@@ -127,7 +128,8 @@ impl CommitQueue {
     #[inline]
     fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
         let mut state = self.begin_group();
-        // By reference: the fields were stored one by one a moment ago, and a wider load of them would wait for the stores.
+        // By reference: a copy would load with wide instructions what narrow ones have just stored, and wait until the
+        // stores are done (a store forwarding that fails).
         let op = match &own {
             Work::One(op) if self.lead.waiting() == 0 => op,
             _ => return self.lead_groups(core, state, Some(own)).unwrap_or_else(unanswered),

@@ -13,13 +13,13 @@ use super::Index;
 use super::descent::Way;
 use super::place::Place;
 
-/// An approach goes down to this level at once, a few hundred nodes that are near the processor mostly; then each step goes
-/// down one, and the last to the entries.
+/// The first step of an approach goes down to this level at once: the levels above have a few hundred nodes, which are in
+/// the processor's caches mostly. Each further step goes down one level, and the last prefetches the entries.
 const LEVELS_APART: u8 = APPROACH_STEPS - 2;
 /// With this step what was sought turns out to be the beginning of a walk. (Beside other sources of a merge, the first step
 /// often only leads to an entry that waits for its turn.)
 const BEGINNING_STEP: u8 = 2;
-/// So many versions of a key are stepped over before what lies behind them is searched for.
+/// Versions of a key that are stepped over before what lies behind them is searched for.
 const VERSIONS_STEPPED: u64 = 8;
 
 /// What a walk has cost.
