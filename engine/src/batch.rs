@@ -58,6 +58,17 @@ impl Batch {
     /// log becomes durable with it. A weaker one has no effect; an interval shorter than the database's, or
     /// where it has none, means a sync at once; in a `NoLog` database a stronger one is refused by `commit`, with
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let orders = db.keyspace("orders", esker::KeyspaceOptions::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&orders, "7", "paid")?;
+    /// batch.durability(esker::Durability::Sync);
+    /// batch.commit()?; // on the device now, and so is what was committed before
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn durability(&mut self, durability: Durability) -> &mut Self {
         self.durability = Some(durability);
         self
@@ -81,7 +92,7 @@ impl Batch {
         self.push(keyspace, Kind::Put, key.as_ref(), value.as_ref())
     }
 
-    /// Delete `key`.
+    /// Delete `key`, whether or not it has a value. Errs and panics as [`Batch::put`] does.
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.push(keyspace, Kind::Delete, key.as_ref(), &[])
     }

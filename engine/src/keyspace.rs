@@ -299,6 +299,16 @@ impl Keyspace {
     }
 
     /// The values of `keys`, in their order, all from one moment. The first error ends it. Errs as [`Keyspace::get`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// users.put("7", "Olya")?;
+    /// let found = users.multi_get(&["7", "8"])?;
+    /// assert_eq!((found[0].as_deref(), found[1].as_deref()), (Some(&b"Olya"[..]), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         self.multi_get_costed(keys, &mut OpCost::default())
     }
@@ -503,6 +513,17 @@ impl Keyspace {
     /// yet; memory is not counted. Of a table that reaches beyond the range the blocks within it are counted, which errs by up to a
     /// block at each end, and of its values in blob files as large a part as of the table, which errs by more where long values
     /// do not lie evenly. Errs as [`Keyspace::get`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// log.put("2026-01-01", [0; 1000])?;
+    /// assert_eq!(log.approximate_size("2026".."2027")?, 0); // it is in memory
+    /// db.flush()?;
+    /// assert!(log.approximate_size("2026".."2027")? > 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
         self.reader()?.approximate_size(range)
     }

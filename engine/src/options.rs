@@ -17,6 +17,20 @@ pub use esker_sstable::Compression;
 ///
 /// Whatever is lost is a suffix of commit order, whole batches only, across all keyspaces.
 /// [`Database::persist`](crate::Database::persist) makes everything before it durable in every mode.
+///
+/// ```
+/// use std::time::Duration;
+/// use esker::{Database, Durability, KeyspaceOptions};
+/// # let dir = tempfile::tempdir()?;
+/// // A second's work may be lost with the power, but for what has to be kept.
+/// let every_second = Durability::Interval(Duration::from_secs(1));
+/// let db = Database::builder(dir.path()).durability(every_second).open()?;
+/// let orders = db.keyspace("orders", KeyspaceOptions::default())?;
+/// let mut batch = db.batch();
+/// batch.durability(Durability::Sync).put(&orders, "7", "paid")?;
+/// batch.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// A commit returns after its log record is on the device.
@@ -84,6 +98,14 @@ pub enum WhenStalled {
 }
 
 /// Settings of a database. Sizes are in bytes. End a literal with `..DatabaseOptions::default()`: fields may be added.
+///
+/// ```
+/// use esker::{Database, DatabaseOptions, Durability};
+/// # let dir = tempfile::tempdir()?;
+/// let options = DatabaseOptions { durability: Durability::Sync, cache_bytes: 64 << 20, ..DatabaseOptions::default() };
+/// let db = Database::builder(dir.path()).options(options).open()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     /// Create the database if the directory holds none. Default: true.
@@ -253,6 +275,18 @@ const BLOB_BYTES_MIN: u32 = 4096;
 
 /// Settings of a keyspace, stored when it is created and checked at every later open. End a literal with
 /// `..KeyspaceOptions::default()`: fields may be added.
+///
+/// ```
+/// use esker::{Compression, KeyspaceOptions};
+/// # let dir = tempfile::tempdir()?;
+/// # let db = esker::Database::open(dir.path())?;
+/// let options = KeyspaceOptions::default().with_compression(Compression::Lz4);
+/// db.keyspace("archive", options.clone())?;
+/// // Later opens give the same, or err: what is stored was written with these.
+/// assert!(db.keyspace("archive", KeyspaceOptions::default()).is_err());
+/// assert_eq!(db.keyspace_options("archive")?, options);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Size at which a data block is cut, in bytes, before compression. 256 … 1 MiB. Default: 4096. Whole pages are best:
