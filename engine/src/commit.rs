@@ -12,26 +12,26 @@
 //! 3. A panic on the way is a failure like any other: the group is `InDoubt`, the queue takes no more writes.
 //! 4. What is published is in the memtable; what is in the memtable is in the log (unless `NoLog`).
 //!
-//! Locks: `queue` for a few instructions, by those who wait, by a leader that takes them, under the commit lock, and by
-//! one that hands the lead over; `state`, the *commit lock*, for the length of one group, including its write but no sync of the log. What
-//! else is taken under it stands in `core`.
+//! Locks. `queue`, for a few instructions: a writer takes it to queue up, a leader to take the queued writers (holding the
+//! commit lock) or to choose who leads next. `state`, the *commit lock*, is held for the length of one group: its write to
+//! the log is under it, syncs of the log are not. What else is taken under it stands in `core`.
 
 mod group;
 mod lead;
 mod queue;
-
-use std::sync::Arc;
+mod work;
 
 use esker_base::sync::atomic::Ordering;
 use esker_base::{Error, OpCost, Result};
 
-use crate::batch::{Op, Ops};
+use crate::batch::Ops;
 use crate::core::Core;
 use crate::group_sync::LogPosition;
 use crate::options::Durability;
-use crate::transaction::read_set::ReadSet;
 pub(crate) use group::{CommitState, apply};
 pub(crate) use queue::CommitQueue;
+use work::OwnedWork;
+pub(crate) use work::Work;
 
 impl Core {
     /// Commit `ops` with at least the database's durability.
@@ -44,14 +44,13 @@ impl Core {
         if ops.count() == 0 {
             return self.health.check();
         }
-        self.commit_work(Work::Batch(ops), None, durability, cost)
+        self.commit_work(Work::Batch(ops), durability, cost)
     }
 
     /// Commit `work` and wait for its durability.
     pub(crate) fn commit_work(
         &self,
         work: Work<'_>,
-        reads: Option<&Arc<ReadSet>>,
         durability: Option<Durability>,
         cost: &mut OpCost,
     ) -> Result<()> {
@@ -63,19 +62,23 @@ impl Core {
         }
         self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
-        let checking = reads.map(|_| self.commits.begin_check());
-        if let Some(reads) = reads {
-            // Validate here, outside the queue, so that the leader only checks what was committed since.
-            reads.check(self)?;
-        }
-        let committed = self.commits.commit(self, work, reads).map_err(|error| *error)?;
+        let checking = match work {
+            Work::One(_) | Work::Batch(_) => None,
+            Work::Transaction(_, reads) => {
+                let checking = self.commits.begin_check();
+                // Validate here, outside the queue, so that the leader only checks what was committed since.
+                reads.check(self)?;
+                Some(checking)
+            }
+        };
+        let position = self.commits.commit(self, work).map_err(|error| *error)?;
         drop(checking);
         cost.calls += 1;
         cost.tombstones_written += work.deletes();
         cost.keys_written += work.ops() - work.deletes();
         cost.bytes_written += work.user_bytes();
         if durability == Durability::Sync
-            && let Some(position) = committed.position
+            && let Some(position) = position
         {
             // The record is in the log and visible; if the sync fails its fate is open.
             self.wait_durable(position).map_err(|cause| Error::InDoubt { cause: Box::new(cause) })?;
@@ -128,101 +131,6 @@ impl Core {
     }
 }
 
-/// One commit's content, borrowed from whoever waits for it.
-#[derive(Clone, Copy)]
-pub(crate) enum Work<'a> {
-    /// A single operation: no batch is encoded for it.
-    One(Op<'a>),
-    /// A batch.
-    Batch(&'a Ops),
-    /// A transaction's writes, to be committed only if nothing it read has changed.
-    Transaction(&'a Ops, &'a ReadSet),
-}
-
-impl Work<'_> {
-    fn ops(&self) -> u64 {
-        match self {
-            Work::One(_) => 1,
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.count(),
-        }
-    }
-
-    /// How many operations delete a key or a range of them.
-    fn deletes(&self) -> u64 {
-        match self {
-            Work::One(op) => u64::from(op.is_delete()),
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.deletes(),
-        }
-    }
-
-    fn range_deletes(&self) -> u64 {
-        match self {
-            // A range delete may be two operations, so it always comes as a batch.
-            Work::One(_) => 0,
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.range_deletes(),
-        }
-    }
-
-    /// Bytes of keys and values.
-    fn user_bytes(&self) -> u64 {
-        match self {
-            Work::One(op) => (op.key.len() + op.value.len()) as u64,
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.user_bytes(),
-        }
-    }
-
-    /// About the bytes of its part of a log record.
-    fn bytes(&self) -> usize {
-        match self {
-            Work::One(op) => op.key.len() + op.value.len(),
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.bytes().len(),
-        }
-    }
-
-    fn to_owned(self, reads: Option<&Arc<ReadSet>>) -> Result<OwnedWork> {
-        Ok(match (self, reads) {
-            (Work::One(op), _) => {
-                let mut ops = Ops::default();
-                ops.push(op)?;
-                OwnedWork::Batch(ops)
-            }
-            (Work::Batch(ops), _) => OwnedWork::Batch(ops.copied()?),
-            (Work::Transaction(ops, _), Some(reads)) => {
-                OwnedWork::Transaction(ops.copied()?, Arc::clone(reads))
-            }
-            (Work::Transaction(..), None) => unreachable!("a transaction comes with its reads"),
-        })
-    }
-
-    pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
-        match self {
-            Work::One(op) => each(*op),
-            Work::Batch(ops) | Work::Transaction(ops, _) => ops.iter().for_each(each),
-        }
-    }
-}
-
-/// A copy of a [`Work`]: what a writer leaves in the queue when somebody else leads.
-enum OwnedWork {
-    Batch(Ops),
-    Transaction(Ops, Arc<ReadSet>),
-}
-
-impl OwnedWork {
-    fn as_work(&self) -> Work<'_> {
-        match self {
-            OwnedWork::Batch(ops) => Work::Batch(ops),
-            OwnedWork::Transaction(ops, reads) => Work::Transaction(ops, reads),
-        }
-    }
-}
-
-/// Where a commit went.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Committed {
-    /// The end of its log record; `None` without a log.
-    pub(crate) position: Option<LogPosition>,
-}
-
-/// The outcome of one commit. Boxed error: the result is moved several times and should stay small.
-type Answer = Result<Committed, Box<Error>>;
+/// The outcome of one commit: where its log record ends, `None` without a log. Boxed error: the result is moved several times
+/// and should stay small.
+type Answer = Result<Option<LogPosition>, Box<Error>>;

@@ -179,6 +179,18 @@ impl Database {
     }
 
     /// The names of all keyspaces, sorted.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// for name in ["users", "orders"] {
+    ///     db.keyspace(name, esker::KeyspaceOptions::default())?;
+    /// }
+    /// assert_eq!(db.keyspaces(), ["orders", "users"]);
+    /// db.drop_keyspace("users")?;
+    /// assert_eq!(db.keyspaces(), ["orders"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn keyspaces(&self) -> Vec<String> {
         let version = self.core().versions.current();
         let mut names: Vec<String> = version.keyspaces().iter().map(|k| k.name.clone()).collect();
@@ -253,6 +265,17 @@ impl Database {
     /// # Errors
     /// [`Error::Io`] of a sync that failed: writes stop on this handle, and whatever was acknowledged and not durable may be lost with the
     /// power. [`Error::Poisoned`], [`Error::Closed`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// for line in 0..1000u32 {
+    ///     log.put(line.to_be_bytes(), "a line")?;
+    /// }
+    /// db.persist()?; // one sync for all of them
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn persist(&self) -> Result<()> {
         self.core().persist()
     }
@@ -284,6 +307,15 @@ impl Database {
     /// # Errors
     /// [`Error::Corruption`] or [`Error::MissingFile`] for the first damage found, naming file and
     /// offset; [`Error::Io`]; [`Error::Closed`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// db.keyspace("users", esker::KeyspaceOptions::default())?.put("7", "Olya")?;
+    /// db.flush()?;
+    /// assert_eq!(db.verify()?.tables, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn verify(&self) -> Result<Verified> {
         self.core().verify()
     }
@@ -401,8 +433,8 @@ pub struct Verified {
 }
 
 impl Core {
-    /// Under the lock of keyspaces' changes and the commit lock: what was committed before is durable before the drop is, and
-    /// nobody commits what he has read from it after.
+    /// Under the lock of keyspaces' changes and the commit lock: what was committed before is durable before the drop is,
+    /// and nobody commits afterwards what was read from it.
     fn drop_keyspace(&self, id: KeyspaceId) -> Result<(), SyncFailed> {
         self.in_place()?;
         self.group_sync.sync_now(&|reached| self.witness_log(reached))?;

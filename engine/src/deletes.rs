@@ -1,5 +1,5 @@
-//! Which rows a writer deletes one by one, as far as it takes to say: so many lie together here that somebody should
-//! walk over them before readers do ([`jobs::sweep`](crate::jobs)).
+//! The rows that writers delete one by one, in just enough detail to tell when so many of them lie together that a
+//! background job should walk over them before a reader has to ([`jobs::sweep`](crate::jobs)).
 
 use esker_base::KeyspaceId;
 use esker_base::table_meta::KeyBounds;
@@ -12,8 +12,8 @@ fn enough_deletes(dead_run: u32) -> u64 {
     u64::from(dead_run) * u64::from(dead_run) * 32
 }
 
-/// One key in so many is remembered: with 64 each 1,024th. Walking from one to the next takes some 60 µs where they lie
-/// together and are cached (computed).
+/// Every how many deletes a key is remembered: 1,024 with a `dead_run` of 64. Walking from one to the next takes some 60 µs
+/// where they lie together and are cached (computed).
 fn mark_every(dead_run: u32) -> u64 {
     u64::from(dead_run) * 16
 }
@@ -24,7 +24,8 @@ pub(crate) fn worth_telling(dead_run: u32) -> u64 {
     mark_every(dead_run) / 2
 }
 
-/// Of so many keyspaces deletes are counted at the same time: those of a row and of its entries in a few indexes take turns.
+/// For how many keyspaces deletes are counted at the same time: those of a row and of its entries in a few indexes take
+/// turns.
 const KEYSPACES: usize = 8;
 
 /// The point deletes of the keyspaces that were deleted from lately.
@@ -45,7 +46,8 @@ pub(crate) struct DeleteTracker {
 struct OfKeyspace {
     keyspace: KeyspaceId,
     count: u64,
-    /// Those of the first delete, while `count` is 0: where the range before ended.
+    /// The smallest and the largest key. While `count` is 0, both are the key at which the range before ended, or of the
+    /// first delete.
     smallest: Vec<u8>,
     largest: Vec<u8>,
     marks: Vec<Vec<u8>>,

@@ -7,9 +7,8 @@
 //! operand above everything older, and older versions stay for older snapshots. The log keeps the
 //! operand; replay may fold at other places and comes to the same values.
 //!
-//! An operator that refuses (overflow) or panics leaves the operand as it is: whoever reads the key
-//! hears of it. The chain that is longer for that is seldom folded again: every writer would wait for what is
-//! refused anyway.
+//! An operator that refuses (overflow) or panics leaves the operand as it is: reads of the key report it. The chain, which
+//! grows beyond its limit then, is tried again only now and then, since every writer waits for a try.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::operators;
 
 /// Operands of one key in a row before they are folded with what lies below.
 const CHAIN_MAX: usize = 32;
-/// A chain that was refused is tried again each time that so many numbers of writes were given out.
+/// A chain that the operator refused is tried again once in this many sequence numbers.
 const RETRY_EVERY: u64 = 1 << 16;
 /// A value longer than this, in bytes, waits for a chain: every fold writes all of it anew.
 const BASE_BYTES_MAX: usize = 512;
@@ -102,16 +101,8 @@ impl Core {
         seqno: SeqNo,
     ) -> Result<Option<Bytes>> {
         let superversion = self.current.load_full();
-        let Some(state) = superversion.version.keyspace(op.keyspace) else { return Ok(None) };
-        let view = View {
-            superversion: &superversion,
-            keyspace: op.keyspace,
-            tree: &state.tree,
-            operator: Some(operator),
-            read_seqno: SeqNo(seqno.0 - 1),
-            own: None,
-        };
-        view.get_bytes(op.key, &mut OpCost::default())
+        let Some(view) = View::new(&superversion, op.keyspace, SeqNo(seqno.0 - 1)) else { return Ok(None) };
+        View { operator: Some(operator), ..view }.get_bytes(op.key, &mut OpCost::default())
     }
 }
 

@@ -15,12 +15,14 @@ use esker_base::error::printable;
 use esker_base::limits::VALUE_BYTES_MAX;
 use esker_base::memory;
 use esker_base::planted::{self, Planted};
-use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
+use esker_base::{Error, FileNumber, KeyspaceId, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_manifest::{Level, TableHandle, Tree};
 use esker_sstable::Near;
 
+use crate::core::Core;
 use crate::memtable::Memtable;
 use crate::operators;
+use crate::read_costs::Reads;
 use crate::superversion::SuperVersion;
 use crate::table_io;
 use prefetch::{Tables, prefetch_gets};
@@ -34,6 +36,30 @@ pub(crate) const CHAIN_BYTES_MAX: usize = VALUE_BYTES_MAX;
 /// first cache until they are read.
 const TOGETHER: usize = 16;
 
+impl Core {
+    /// What `read`, a get or several of `keyspace`, says; what it costs goes into `cost` and the counters. `log`: that of the
+    /// memtable which took writes when the reader began, if that was before the call.
+    #[inline]
+    pub(crate) fn count_read<R>(
+        &self,
+        keyspace: KeyspaceId,
+        log: Option<FileNumber>,
+        cost: &mut OpCost,
+        read: impl FnOnce(&mut OpCost) -> R,
+    ) -> R {
+        let mut of_read = OpCost::default();
+        let found = read(&mut of_read);
+        let times = self.metrics.count_get(&of_read);
+        if times > 0 {
+            let of_tables = of_read.tables + of_read.filter_negatives > 0;
+            let reads = Reads { gets_of_tables: u64::from(of_tables), ..Reads::default() };
+            self.count_reads(keyspace, log, reads, times);
+        }
+        cost.add(&of_read);
+        found
+    }
+}
+
 /// Where to look: one keyspace as seen by one reader.
 pub(crate) struct View<'a> {
     pub(crate) superversion: &'a SuperVersion,
@@ -44,6 +70,20 @@ pub(crate) struct View<'a> {
     pub(crate) read_seqno: SeqNo,
     /// A transaction's own writes, all of them seen.
     pub(crate) own: Option<&'a Memtable>,
+}
+
+impl<'a> View<'a> {
+    /// `keyspace` as `superversion` has it, if it does, up to `read_seqno`: without a merge operator, and without writes of a
+    /// transaction's own.
+    #[inline]
+    pub(crate) fn new(
+        superversion: &'a SuperVersion,
+        keyspace: KeyspaceId,
+        read_seqno: SeqNo,
+    ) -> Option<View<'a>> {
+        let tree = &superversion.version.keyspace(keyspace)?.tree;
+        Some(View { superversion, keyspace, tree, operator: None, read_seqno, own: None })
+    }
 }
 
 impl View<'_> {

@@ -35,6 +35,7 @@ pub(crate) struct LogPosition {
     pub(crate) offset: u64,
 }
 
+#[derive(Clone)]
 struct OpenLog {
     number: FileNumber,
     syncer: LogSyncer,
@@ -52,16 +53,16 @@ struct State {
     /// The first sync that panicked. No log and no directory remembers that it failed, so none is synced again.
     panicked: Option<Error>,
     /// How many came for the last sync or while it was under way.
-    hoped: usize,
-    /// How long that took.
-    took: Duration,
+    expected: usize,
+    /// How long the last sync took.
+    last_took: Duration,
 }
 
-/// How often whoever is to sync looks whether as many have come as hoped: it gives others the processor each time. This
+/// How often whoever is to sync looks whether as many have come as expected: it gives others the processor each time. This
 /// ends the wait where time stands still.
 const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
-/// The longest that it waits for them is the time that the last sync took, divided by this.
-const PATIENCE: u32 = 2;
+/// The longest that it waits for them is one such part of the time that the last sync took.
+const PATIENCE_PART: u32 = 2;
 
 /// See the module.
 pub(crate) struct GroupSync {
@@ -99,8 +100,8 @@ impl GroupSync {
             durable,
             syncing: false,
             panicked: None,
-            hoped: 0,
-            took: Duration::ZERO,
+            expected: 0,
+            last_took: Duration::ZERO,
         };
         GroupSync {
             env,
@@ -137,8 +138,8 @@ impl GroupSync {
     }
 
     /// Return when everything up to `position` is durable. How many syncs this call made. `witness` makes
-    /// the manifest know a log that is durable so far, or finds that it does. `even_if_stopped`: sync also once writes
-    /// have stopped.
+    /// the manifest know a log that is durable so far, or finds that it does; it is handed in, because nothing here knows the
+    /// manifest. `even_if_stopped`: sync also once writes have stopped.
     ///
     /// # Errors
     /// A sync that failed has stopped writes; whoever made it hears whether that was the first failure to do so. The log, or
@@ -153,7 +154,7 @@ impl GroupSync {
         let mut counted = false;
         loop {
             let seen = self.synced.epoch();
-            let (hoped, patience) = {
+            let (expected, patience) = {
                 let mut state = self.state.lock();
                 if state.durable >= position {
                     return Ok(syncs);
@@ -174,11 +175,11 @@ impl GroupSync {
                     continue;
                 }
                 state.syncing = true;
-                (state.hoped, state.took / PATIENCE)
+                (state.expected, state.last_took / PATIENCE_PART)
             };
             let (mut served, mut took) = (0, Duration::ZERO);
             let outcome = self.stop_if_it_fails(|| {
-                self.wait_for_others(hoped, patience);
+                self.wait_for_others(expected, patience);
                 let began = self.env.clock.monotonic();
                 served = self.waiting.swap(0, Ordering::Relaxed);
                 let outcome = self.sync_all(witness);
@@ -192,8 +193,8 @@ impl GroupSync {
             {
                 let mut state = self.state.lock();
                 state.syncing = false;
-                state.hoped = served + self.waiting.load(Ordering::Relaxed);
-                state.took = took;
+                state.expected = served + self.waiting.load(Ordering::Relaxed);
+                state.last_took = took;
             }
             if !planted::is(Planted::WokenEarly) {
                 self.synced.notify_all();
@@ -226,15 +227,15 @@ impl GroupSync {
         })
     }
 
-    /// Wait until `hoped` have come, but not longer than `patience`.
-    fn wait_for_others(&self, hoped: usize, patience: Duration) {
-        if self.waiting.load(Ordering::Relaxed) >= hoped {
+    /// Wait until `expected` have come, but not longer than `patience`.
+    fn wait_for_others(&self, expected: usize, patience: Duration) {
+        if self.waiting.load(Ordering::Relaxed) >= expected {
             return;
         }
         let began = self.env.clock.monotonic();
         for _ in 0..LOOKS {
             give_way();
-            let come = self.waiting.load(Ordering::Relaxed) >= hoped;
+            let come = self.waiting.load(Ordering::Relaxed) >= expected;
             if come || self.env.clock.monotonic().saturating_sub(began) >= patience {
                 return;
             }
@@ -244,33 +245,27 @@ impl GroupSync {
     /// Sync every listed log, oldest first. By one thread at a time that waits for its turn, and one under the commit lock: a log's
     /// and a directory's syncs take turns themselves, and what is published here only grows.
     fn sync_all(&self, witness: &dyn Fn(LogPosition) -> Result<()>) -> Result<()> {
-        let logs: Vec<(FileNumber, LogSyncer, bool, bool)> = {
-            let state = self.state.lock();
-            state.logs.iter().map(|l| (l.number, l.syncer.clone(), l.named, l.closed)).collect()
-        };
-        if logs.iter().any(|(_, _, named, _)| !named) {
+        let logs = self.state.lock().logs.clone();
+        if logs.iter().any(|log| !log.named) {
             self.env.fs.sync_dir(&self.dir)?;
         }
         let mut synced = Vec::with_capacity(logs.len());
-        for (number, syncer, _, closed) in logs {
-            synced.push((number, syncer.sync()?, closed));
+        for log in logs {
+            let offset = log.syncer.sync()?;
+            synced.push((log, offset));
         }
-        if let Some(&(log, offset, _)) = synced.last() {
-            witness(LogPosition { log, offset })?;
+        if let Some((newest, offset)) = synced.last() {
+            witness(LogPosition { log: newest.number, offset: *offset })?;
         }
         let mut state = self.state.lock();
-        for (number, offset, closed) in synced {
+        for (log, offset) in synced {
             // A closed log that is synced is durable to its end, whatever came after.
-            let reached = if closed {
-                LogPosition { log: number, offset: u64::MAX }
-            } else {
-                LogPosition { log: number, offset }
-            };
-            state.durable = state.durable.max(reached);
-            if closed {
-                state.logs.retain(|log| log.number != number);
-            } else if let Some(log) = state.logs.iter_mut().find(|log| log.number == number) {
-                log.named = true;
+            let offset = if log.closed { u64::MAX } else { offset };
+            state.durable = state.durable.max(LogPosition { log: log.number, offset });
+            if log.closed {
+                state.logs.retain(|other| other.number != log.number);
+            } else if let Some(open) = state.logs.iter_mut().find(|other| other.number == log.number) {
+                open.named = true;
             }
         }
         Ok(())

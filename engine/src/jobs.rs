@@ -1,10 +1,16 @@
 //! Background work: which jobs run, and what happens when one fails.
 //!
 //! Jobs are resumable steps ([`esker_vfs::scheduler`]): the same code runs on threads and in step mode.
-//! There is at most one flush; as many compactions as the scheduler's lane is wide, and in turns with them what removes
-//! files ([`garbage`]); one upkeep job, and in turns with it what makes the log's next part ready ([`preallocate`]), opens the
-//! tables that were there before ([`first_look`]), caches new ones ([`warm`]) and walks over deleted rows ([`sweep`]); and on
-//! threads without work of their own, helpers of compactions and flushes ([`subcompaction`]). A failed job is contained:
+//! By lane:
+//!
+//! - *flush*: one flush at a time ([`flush`]);
+//! - *compaction*: as many compactions as the lane is wide ([`compact`]), and in turns with them what brings in memory for memtables
+//!   ([`SpareChunks`](crate::memtable::SpareChunks));
+//! - *removal*: what removes files ([`garbage`]), on a thread of its own;
+//! - *upkeep*: the upkeep job ([`upkeep`]), and in turns with it what makes the log's next part ready ([`preallocate`]), opens the
+//!   tables that were there before ([`first_look`]), caches new ones ([`warm`]) and walks over deleted rows ([`sweep`]).
+//!
+//! Threads without work of their own help with parts of compactions and flushes ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
 //! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does
 //! not pass by then stops writes, and damage does at once. A merge that only reads have asked for

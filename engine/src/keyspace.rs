@@ -3,11 +3,12 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use esker_base::bounds::Bounds;
 use esker_base::limits;
 use esker_base::planted::{self, Planted};
 use esker_base::{Error, KeyspaceId, Kind, MergeOperator, OpCost, Result};
 
-use crate::batch::Op;
+use crate::batch::{Op, Ops, RangeDelete};
 use crate::commit::Work;
 use crate::core::Core;
 use crate::get::View;
@@ -102,9 +103,9 @@ impl Keyspace {
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], cost: &mut OpCost) -> Result<()> {
         limits::check_key(key)?;
         limits::check_value(value)?;
-        debug_assert!(kind != Kind::RangeDelete, "a batch");
+        debug_assert!(kind != Kind::RangeDelete, "a range delete comes as a batch");
         let op = Op { keyspace: self.id(), kind, key, value };
-        self.core().commit_work(Work::One(op), None, None, cost).map_err(|error| self.named(error))
+        self.core().commit_work(Work::One(op), None, cost).map_err(|error| self.named(error))
     }
 
     /// Delete `key`; Ok also if there is none. Errs as [`Keyspace::put`] does.
@@ -120,7 +121,8 @@ impl Keyspace {
     /// Delete every key in `range`, in constant time. An unbounded end deletes to the end; a range that ends before it begins
     /// deletes nothing. Errs as [`Keyspace::put`] does.
     ///
-    /// Each thousand of them seal the memtable, whatever its size: delete few keys by [`Keyspace::delete`].
+    /// Every thousand range deletes seal the memtable, whatever its size: to delete a few keys, call [`Keyspace::delete`]
+    /// for each.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -134,16 +136,43 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let mut batch = self.inner.db.batch();
-        batch.delete_range(self, range)?;
-        batch.commit().map_err(|error| self.named(error))
+        self.delete_range_costed(range, &mut OpCost::default())
+    }
+
+    /// [`Keyspace::delete_range`], adding to `cost` what it took: a tombstone, however many keys it deletes, and one more where the
+    /// range has no end.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// let mut cost = esker::OpCost::default();
+    /// log.delete_range_costed("2026-01".."2026-02", &mut cost)?;
+    /// assert_eq!((cost.tombstones_written, cost.bytes_written), (1, 14));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn delete_range_costed<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        cost: &mut OpCost,
+    ) -> Result<()> {
+        self.delete_within(bounds_of(&range), cost)
     }
 
     /// Delete every key that starts with `prefix`, in constant time; an empty one deletes all. Errs as [`Keyspace::put`] does.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = self.inner.db.batch();
-        batch.delete_prefix(self, prefix)?;
-        batch.commit().map_err(|error| self.named(error))
+        self.delete_prefix_costed(prefix, &mut OpCost::default())
+    }
+
+    /// [`Keyspace::delete_prefix`], adding to `cost` what it took, as [`Keyspace::delete_range_costed`] does.
+    pub fn delete_prefix_costed(&self, prefix: impl AsRef<[u8]>, cost: &mut OpCost) -> Result<()> {
+        self.delete_within(bounds_of_prefix(prefix.as_ref()), cost)
+    }
+
+    fn delete_within(&self, bounds: Bounds, cost: &mut OpCost) -> Result<()> {
+        let mut ops = Ops::default();
+        ops.push_all(RangeDelete::of(bounds)?.ops(self.id()))?;
+        self.core().commit(&ops, None, cost).map_err(|error| self.named(error))
     }
 
     /// Delete every key, in constant time: a [`delete_range`](Self::delete_range) of all, which takes 128 KiB of the log and 192 KiB of the
@@ -163,11 +192,16 @@ impl Keyspace {
         self.delete_range::<&[u8]>(..)
     }
 
+    /// [`Keyspace::clear`], adding to `cost` what it took: two tombstones, one of them of the longest key.
+    pub fn clear_costed(&self, cost: &mut OpCost) -> Result<()> {
+        self.delete_range_costed::<&[u8]>(.., cost)
+    }
+
     /// Give `operand` for `key` to the keyspace's merge operator: a write for which the value need not be known. An operand that the
     /// operator refuses (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
     ///
-    /// The commit looks in the memtable for what the operand may be folded onto at once, and if it finds a long row of operands
-    /// there, it reads the value below. Other commits wait for that, and no cost has it in.
+    /// If the memtable holds what the operand can be folded onto, the commit folds it at once. If it holds a long chain of
+    /// operands instead, the commit reads the value below them, which other commits wait for and no [`OpCost`] counts.
     ///
     /// Errs as [`Keyspace::put`] does, and with [`Error::InvalidArgument`] if the keyspace has no operator.
     ///
@@ -219,8 +253,9 @@ impl Keyspace {
         cost: &mut OpCost,
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
-        let found =
-            self.core().counting(self.id(), None, cost, |cost| self.now(|view| read(view, cost)))?;
+        let found = self
+            .core()
+            .count_read(self.id(), None, cost, |cost| self.with_view(|view| read(view, cost)))?;
         if planted::is(Planted::DamageSpreads) && found.as_ref().is_err_and(Error::is_corruption) {
             self.core().health.close();
         }
@@ -264,8 +299,38 @@ impl Keyspace {
     }
 
     /// The values of `keys`, in their order, all from one moment. The first error ends it. Errs as [`Keyspace::get`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// users.put("7", "Olya")?;
+    /// let found = users.multi_get(&["7", "8"])?;
+    /// assert_eq!((found[0].as_deref(), found[1].as_deref()), (Some(&b"Olya"[..]), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        self.reader()?.multi_get(keys)
+        self.multi_get_costed(keys, &mut OpCost::default())
+    }
+
+    /// [`Keyspace::multi_get`], adding to `cost` what it took: a call for each of `keys`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let users = db.keyspace("users", esker::KeyspaceOptions::default())?;
+    /// users.put("7", "Olya")?;
+    /// let mut cost = esker::OpCost::default();
+    /// users.multi_get_costed(&["7", "8"], &mut cost)?;
+    /// assert_eq!((cost.calls, cost.keys_read), (2, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn multi_get_costed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        cost: &mut OpCost,
+    ) -> Result<Vec<Option<Value>>> {
+        self.counted(cost, |view, cost| view.multi_get(keys, cost))
     }
 
     /// The rows in `range`, as they are now; it may be empty or end before it begins. An iterator from both ends, which reads
@@ -406,9 +471,32 @@ impl Keyspace {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
+        self.compare_and_swap_costed(key, expected, new, &mut OpCost::default())
+    }
+
+    /// [`Keyspace::compare_and_swap`], adding to `cost` what its reads, its commits and its tries after a conflict took.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// # let config = db.keyspace("config", esker::KeyspaceOptions::default())?;
+    /// let mut cost = esker::OpCost::default();
+    /// assert!(config.compare_and_swap_costed("leader", None, Some(b"node-1"), &mut cost)?);
+    /// // It has read the key, which had no value, and committed one.
+    /// assert_eq!((cost.calls, cost.keys_read, cost.keys_written), (2, 0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compare_and_swap_costed(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+        cost: &mut OpCost,
+    ) -> Result<bool> {
         let key = key.as_ref();
-        let swapped = self.inner.db.transact(|tx| {
-            if tx.get(self, key)?.as_deref() != expected {
+        let mut reads = OpCost::default();
+        let swapped = self.inner.db.transact_costed(cost, |tx| {
+            if tx.get_costed(self, key, &mut reads)?.as_deref() != expected {
                 return Ok(false);
             }
             match new {
@@ -417,6 +505,7 @@ impl Keyspace {
             }
             Ok(true)
         });
+        cost.add(&reads);
         swapped.map_err(|error| self.named(error))
     }
 
@@ -424,8 +513,19 @@ impl Keyspace {
     /// yet; memory is not counted. Of a table that reaches beyond the range the blocks within it are counted, which errs by up to a
     /// block at each end, and of its values in blob files as large a part as of the table, which errs by more where long values
     /// do not lie evenly. Errs as [`Keyspace::get`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// log.put("2026-01-01", [0; 1000])?;
+    /// assert_eq!(log.approximate_size("2026".."2027")?, 0); // it is in memory
+    /// db.flush()?;
+    /// assert!(log.approximate_size("2026".."2027")? > 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.reader()?.approximate_size(&bounds_of(&range))
+        self.reader()?.approximate_size(range)
     }
 
     /// Compact everything in `range` down to its last level, dropping what is dead and no snapshot sees, and return when

@@ -20,14 +20,18 @@
 //!
 //! # How the code reads
 //!
-//! A put: [`keyspace`](Keyspace) → `batch` → `commit` → the log (`esker-wal`) → `memtable` → `jobs::flush`
-//! → `esker-compaction` → `esker-sstable` → `esker-manifest`. A get: `keyspace` → `reader` (`now`) → `superversion` → `get` →
-//! `memtable` → `esker-manifest`'s levels → `esker-sstable`. A scan: `scan` → `rows` → `source`.
+//! - A put: [`keyspace`](Keyspace) → `batch` → `commit` → `commit::queue` → `commit::group` → the log (`esker-wal`) → `memtable` →
+//!   `jobs::flush` → `esker-compaction` → `esker-sstable` → `esker-manifest`.
+//! - A get: `keyspace` (`counted`) → `reader` (`with_view`) → `superversion` → `get` (`View`) → `memtable` → `esker-manifest`
+//!   (`SortedRun`) → `esker-sstable` (`reader`, `index`, `cache`, `block::search`).
+//! - A scan: `scan` → `rows` (`rows::forward`, `rows::reverse`) → `esker-base`'s `merge` → `source` → `run_cursor` →
+//!   `esker-sstable` (`cursor`, `block::cursor`).
 #![doc = "\n"]
 #![doc = include_str!("../FORMAT.md")]
 #![deny(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
+mod backlog;
 mod batch;
 mod commit;
 mod conflict_priority;
@@ -35,6 +39,7 @@ mod core;
 mod database;
 mod dead_ranges;
 mod deletes;
+mod durability;
 mod fold;
 mod get;
 mod group_sync;
@@ -55,6 +60,7 @@ mod reader;
 mod recent_writes;
 mod recovery;
 mod recycled_log;
+mod rotation;
 mod rows;
 mod run_cursor;
 pub mod salvage;

@@ -12,8 +12,8 @@ use esker_base::{KeyspaceId, OpCost};
 /// Stripes of the read counters; threads beyond share.
 const STRIPES: usize = 16;
 
-/// One get of so many speaks for all, and one scan. A prime, since what callers do in turns mostly has a period of few
-/// reads, or of a power of two or ten.
+/// One get, and one scan, in this many is sampled and speaks for all. A prime, since what callers do in turns mostly has a
+/// period of few reads, or of a power of two or ten.
 const SAMPLED: u64 = 61;
 
 /// Buckets of a histogram: bucket `i` counts durations of `2^i` to `2^(i+1)` nanoseconds.

@@ -2,7 +2,7 @@
 //!
 //! 1. Whether its name is free is decided when the directory is made, by the call that makes it.
 //! 2. It is locked from then on, as an open database's is: nobody makes or opens a database among the files of
-//!    an unfinished one. Who was there in the instant before keeps what he has made.
+//!    an unfinished one. Whoever has made something there in the instant before keeps it.
 //! 3. Only what stands in such a directory is ever discarded.
 //!
 //! Threads: the one that makes the database. Locks: that of the directory.

@@ -25,9 +25,10 @@ use esker_vfs::fs::FileLock;
 use esker_vfs::open_files::OpenFiles;
 use esker_wal::Predecessor;
 
+use crate::backlog::SharedBacklog;
 use crate::commit::{CommitQueue, CommitState};
 use crate::conflict_priority::ConflictPriority;
-use crate::core::{Core, SharedBacklog};
+use crate::core::Core;
 use crate::database::{Database, Handle};
 use crate::dead_ranges::DeadRanges;
 use crate::deletes::DeleteTracker;
@@ -75,6 +76,17 @@ impl std::fmt::Debug for DatabaseBuilder {
     }
 }
 
+/// A setter for each of these options, named after it.
+macro_rules! setters {
+    ($($option:ident: $type:ty,)*) => { $(
+        #[doc = concat!("See [`DatabaseOptions::", stringify!($option), "`].")]
+        pub fn $option(mut self, $option: $type) -> Self {
+            self.options.$option = $option;
+            self
+        }
+    )* };
+}
+
 impl DatabaseBuilder {
     pub(crate) fn new(dir: &Path) -> Self {
         DatabaseBuilder {
@@ -93,64 +105,36 @@ impl DatabaseBuilder {
         self
     }
 
-    /// See [`DatabaseOptions::durability`].
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.options.durability = durability;
-        self
-    }
-
-    /// See [`DatabaseOptions::log_writes`].
-    pub fn log_writes(mut self, writes: LogWrites) -> Self {
-        self.options.log_writes = writes;
-        self
-    }
-
-    /// See [`DatabaseOptions::cache_bytes`].
-    pub fn cache_bytes(mut self, bytes: u64) -> Self {
-        self.options.cache_bytes = bytes;
-        self
-    }
-
     /// See [`DatabaseOptions::open_files_max`].
     pub fn open_files_max(mut self, files: u32) -> Self {
         self.options.open_files_max = Some(files);
         self
     }
 
-    /// See [`DatabaseOptions::memtable_bytes_max`].
-    pub fn memtable_bytes_max(mut self, bytes: u64) -> Self {
-        self.options.memtable_bytes_max = bytes;
+    /// See [`DatabaseOptions::level_base_bytes`].
+    pub fn level_base_bytes(mut self, bytes: u64) -> Self {
+        self.options.level_base_bytes = Some(bytes);
         self
     }
 
-    /// See [`DatabaseOptions::compaction_threads`].
-    pub fn compaction_threads(mut self, threads: usize) -> Self {
-        self.options.compaction_threads = threads;
-        self
-    }
-
-    /// See [`DatabaseOptions::table_source`].
-    pub fn table_source(mut self, source: TableSource) -> Self {
-        self.options.table_source = source;
-        self
-    }
-
-    /// See [`DatabaseOptions::when_stalled`].
-    pub fn when_stalled(mut self, what: WhenStalled) -> Self {
-        self.options.when_stalled = what;
-        self
-    }
-
-    /// See [`DatabaseOptions::read_only`].
-    pub fn read_only(mut self, read_only: bool) -> Self {
-        self.options.read_only = read_only;
-        self
-    }
-
-    /// See [`DatabaseOptions::create_if_missing`].
-    pub fn create_if_missing(mut self, create: bool) -> Self {
-        self.options.create_if_missing = create;
-        self
+    setters! {
+        create_if_missing: bool,
+        read_only: bool,
+        durability: Durability,
+        log_writes: LogWrites,
+        when_stalled: WhenStalled,
+        memtable_bytes_max: u64,
+        sealed_memtables_max: usize,
+        cache_bytes: u64,
+        table_source: TableSource,
+        compaction_threads: usize,
+        l0_tables_trigger: usize,
+        l0_tables_slowdown: usize,
+        l0_tables_stop: usize,
+        compact_for_reads: bool,
+        level_fanout: u64,
+        table_bytes: u64,
+        dead_run: u32,
     }
 
     /// Register a merge operator under its name; `add-i64`, `add-u64`, `min`, `max` and `append` are there. Register all that the

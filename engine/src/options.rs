@@ -17,6 +17,20 @@ pub use esker_sstable::Compression;
 ///
 /// Whatever is lost is a suffix of commit order, whole batches only, across all keyspaces.
 /// [`Database::persist`](crate::Database::persist) makes everything before it durable in every mode.
+///
+/// ```
+/// use std::time::Duration;
+/// use esker::{Database, Durability, KeyspaceOptions};
+/// # let dir = tempfile::tempdir()?;
+/// // A second's work may be lost with the power, but for what has to be kept.
+/// let every_second = Durability::Interval(Duration::from_secs(1));
+/// let db = Database::builder(dir.path()).durability(every_second).open()?;
+/// let orders = db.keyspace("orders", KeyspaceOptions::default())?;
+/// let mut batch = db.batch();
+/// batch.durability(Durability::Sync).put(&orders, "7", "paid")?;
+/// batch.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// A commit returns after its log record is on the device.
@@ -84,6 +98,14 @@ pub enum WhenStalled {
 }
 
 /// Settings of a database. Sizes are in bytes. End a literal with `..DatabaseOptions::default()`: fields may be added.
+///
+/// ```
+/// use esker::{Database, DatabaseOptions, Durability};
+/// # let dir = tempfile::tempdir()?;
+/// let options = DatabaseOptions { durability: Durability::Sync, cache_bytes: 64 << 20, ..DatabaseOptions::default() };
+/// let db = Database::builder(dir.path()).options(options).open()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     /// Create the database if the directory holds none. Default: true.
@@ -196,12 +218,6 @@ impl Default for DatabaseOptions {
 impl DatabaseOptions {
     /// Refuse what is out of bounds, naming the option, its value and the bounds.
     pub(crate) fn validate(&self) -> Result<()> {
-        let within = |name: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(Error::invalid(format!("option {name} is {value}, it must be {low} to {high}")))
-        };
         within("memtable_bytes_max", self.memtable_bytes_max, 1 << 10, 64 << 30)?;
         within("sealed_memtables_max", self.sealed_memtables_max as u64, 1, 16)?;
         within("cache_bytes", self.cache_bytes, 0, 1 << 44)?;
@@ -242,6 +258,14 @@ impl DatabaseOptions {
     }
 }
 
+/// Err, naming the `option`, its value and the bounds, if it is not `low` to `high`.
+fn within(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("option {option} is {value}, it must be {low} to {high}")))
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -251,6 +275,18 @@ const BLOB_BYTES_MIN: u32 = 4096;
 
 /// Settings of a keyspace, stored when it is created and checked at every later open. End a literal with
 /// `..KeyspaceOptions::default()`: fields may be added.
+///
+/// ```
+/// use esker::{Compression, KeyspaceOptions};
+/// # let dir = tempfile::tempdir()?;
+/// # let db = esker::Database::open(dir.path())?;
+/// let options = KeyspaceOptions::default().with_compression(Compression::Lz4);
+/// db.keyspace("archive", options.clone())?;
+/// // Later opens give the same, or err: what is stored was written with these.
+/// assert!(db.keyspace("archive", KeyspaceOptions::default()).is_err());
+/// assert_eq!(db.keyspace_options("archive")?, options);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Size at which a data block is cut, in bytes, before compression. 256 … 1 MiB. Default: 4096. Whole pages are best:
@@ -296,6 +332,29 @@ impl KeyspaceOptions {
     /// ```
     pub fn with_merge_operator(mut self, name: &str) -> Self {
         self.merge_operator = Some(name.to_string());
+        self
+    }
+
+    /// The same options with data blocks cut at `bytes`: see [`block_bytes`](Self::block_bytes).
+    ///
+    /// ```
+    /// let long_rows = esker::KeyspaceOptions::default().with_block_bytes(16 << 10);
+    /// assert_eq!(long_rows.block_bytes, 16_384);
+    /// ```
+    pub fn with_block_bytes(mut self, bytes: u32) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// The same options with `bits` a key in the bloom filters; 0 for none: see [`filter_bits_per_key`](Self::filter_bits_per_key).
+    ///
+    /// ```
+    /// // One that is only scanned has no use for filters.
+    /// let archive = esker::KeyspaceOptions::default().with_filter_bits_per_key(0);
+    /// assert_eq!(archive.filter_bits_per_key, 0);
+    /// ```
+    pub fn with_filter_bits_per_key(mut self, bits: u8) -> Self {
+        self.filter_bits_per_key = bits;
         self
     }
 
@@ -353,18 +412,8 @@ impl KeyspaceOptions {
                 self.blob_bytes_min
             )));
         }
-        if !(256..=1 << 20).contains(&self.block_bytes) {
-            return Err(Error::invalid(format!(
-                "option block_bytes is {}, it must be 256 to 1048576",
-                self.block_bytes
-            )));
-        }
-        if self.filter_bits_per_key > 32 {
-            return Err(Error::invalid(format!(
-                "option filter_bits_per_key is {}, it must be 0 to 32",
-                self.filter_bits_per_key
-            )));
-        }
+        within("block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
+        within("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
         if self.compression.is_empty() || self.compression.len() > esker_manifest::LEVELS {
             return Err(Error::invalid(format!(
                 "option compression lists {} levels, it must list 1 to {}",
@@ -474,6 +523,65 @@ impl KeyspaceOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every option, none left out: one without a setter does not compile here.
+    #[test]
+    fn the_builder_sets_every_option() {
+        let options = DatabaseOptions {
+            create_if_missing: false,
+            read_only: true,
+            durability: Durability::Sync,
+            log_writes: LogWrites::Mapped,
+            when_stalled: WhenStalled::Fail,
+            memtable_bytes_max: 1 << 20,
+            sealed_memtables_max: 2,
+            cache_bytes: 3 << 20,
+            open_files_max: Some(4),
+            table_source: TableSource::Mapped,
+            compaction_threads: 5,
+            l0_tables_trigger: 6,
+            l0_tables_slowdown: 7,
+            l0_tables_stop: 8,
+            compact_for_reads: false,
+            level_base_bytes: Some(9 << 20),
+            level_fanout: 11,
+            table_bytes: 12 << 20,
+            dead_run: 13,
+        };
+        let builder = crate::Database::builder("anywhere")
+            .create_if_missing(false)
+            .read_only(true)
+            .durability(Durability::Sync)
+            .log_writes(LogWrites::Mapped)
+            .when_stalled(WhenStalled::Fail)
+            .memtable_bytes_max(1 << 20)
+            .sealed_memtables_max(2)
+            .cache_bytes(3 << 20)
+            .open_files_max(4)
+            .table_source(TableSource::Mapped)
+            .compaction_threads(5)
+            .l0_tables_trigger(6)
+            .l0_tables_slowdown(7)
+            .l0_tables_stop(8)
+            .compact_for_reads(false)
+            .level_base_bytes(9 << 20)
+            .level_fanout(11)
+            .table_bytes(12 << 20)
+            .dead_run(13);
+        let (builder, options) = (format!("{builder:?}"), format!("{options:?}"));
+        assert!(builder.contains(&options), "{builder}\n{options}");
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_named() {
+        let error = |options: KeyspaceOptions| options.validate().expect_err("out of bounds").to_string();
+        let short = error(KeyspaceOptions::default().with_block_bytes(255));
+        assert!(short.contains("option block_bytes is 255, it must be 256 to 1048576"), "{short}");
+        let many = error(KeyspaceOptions::default().with_filter_bits_per_key(33));
+        assert!(many.contains("option filter_bits_per_key is 33, it must be 0 to 32"), "{many}");
+        let allowed = KeyspaceOptions::default().with_block_bytes(1 << 20).with_filter_bits_per_key(32);
+        allowed.validate().expect("within bounds");
+    }
 
     /// However large memtables are: what they may be gives a base that is allowed.
     #[test]

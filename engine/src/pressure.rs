@@ -1,17 +1,19 @@
 //! Back-pressure: writers are slowed in proportion to how far flushes and compactions are behind, and
 //! wait, on a condition and not on a clock, only at the hard limits.
 //!
-//! Two things may be behind, and the worse one counts. Tables of level 0 are, beyond their slow-down mark: the lag is 0 there and 1
-//! where writers wait, and a write takes `lag / (1 - lag)` times as long as its bytes take to drain: it is hardly slowed at first,
-//! takes as long as its drain half-way, and ever longer from there. So a lag settles where writers are as fast as what follows
-//! them, whatever that is.
+//! There are two lags, and the larger one counts.
 //!
-//! Flushes are behind if writers are faster than the one under way, that is, if the active memtable is filled further than
-//! the sealed one is flushed. Writers as fast as flushes are held there: the active memtable is full when the flush ends, the next
-//! flush follows at once, and two memtables are in memory, which is the least with which flushes are never idle. From there the
-//! lag grows slowly, by how many memtables writers are ahead, so that a flush that hangs for a moment stops nobody. What a
-//! flush drains is what it has drained so far, or what those before it did, if that is less: the system may take
-//! twice as long from one flush to the next.
+//! *Compactions*: the lag grows from 0, at `l0_tables_slowdown` tables of level 0 over one key, to 1, at `l0_tables_stop`, where
+//! writers wait. A write takes `lag / (1 - lag)` times as long as its bytes take to drain: it is hardly slowed at first, takes as
+//! long as its drain half-way, and ever longer from there. So the lag settles where writers are as fast as what follows them,
+//! whatever that is.
+//!
+//! *Flushes*: they are behind if writers are faster than the one under way, that is, if the active memtable is filled
+//! further than the sealed one is flushed. Writers as fast as flushes are held there: the active memtable is full when the
+//! flush ends, the next flush follows at once, and two memtables are in memory, which is the least with which flushes are
+//! never idle. From there the lag grows slowly, by how many memtables writers are ahead, so that a flush that hangs for a
+//! moment stops nobody. What a flush drains is what it has drained so far, or what those before it did, if that is less: the
+//! system may take twice as long from one flush to the next.
 //!
 //! Writes are let in by one schedule for all threads (ITU-T I.371, *generic cell rate algorithm*): each takes its time from when
 //! the one before is due. Who is due within a millisecond goes on at once, so that a small put pays its share without sleeping;
@@ -24,7 +26,8 @@ use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::{Error, Result};
 use esker_vfs::scheduler::Lane;
 
-use crate::core::{Backlog, Core};
+use crate::backlog::Backlog;
+use crate::core::Core;
 use crate::options::{DatabaseOptions, WhenStalled};
 
 #[cfg(test)]
@@ -40,9 +43,9 @@ const OWED_MAX: u64 = 1024;
 const BEHIND_MAX: Duration = Duration::from_secs(1);
 /// The greatest lag before writers wait, in thousandths.
 const LAG_MAX: u64 = 990;
-/// Writers are slowed from where they are ahead of the flush but for so many thousandths of a memtable.
+/// Slowing begins where writers are within this many thousandths of a memtable of being ahead of the flush.
 const NEARLY: u64 = 100;
-/// What a flush has drained tells its rate once it has flushed so many thousandths.
+/// A flush under way tells its rate once it has flushed this many thousandths of its memtable.
 const TELLING: u64 = 125;
 /// Compactions take about this many times as long as flushes to drain what comes into level 0.
 const L0_DRAIN: u64 = 4;
@@ -181,7 +184,7 @@ fn flush_lag(sealed: u64, active: u64, flushed: u64, options: &DatabaseOptions) 
 
 enum Verdict {
     Go,
-    /// Go slower: take so many thousandths of the time that it takes to drain.
+    /// Go slower: take this many thousandths of the time that its bytes take to drain.
     Slow(u64, &'static str),
     /// Wait for this.
     Stop(&'static str),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use esker_base::event::SealReason;
 use esker_base::sync::Mutex;
-use esker_base::{FileNumber, KeyspaceId, OpCost, Result};
+use esker_base::{FileNumber, KeyspaceId, Result};
 use esker_compaction::{Load, base_level};
 use esker_manifest::Tree;
 
@@ -24,8 +24,8 @@ use crate::jobs::load;
 use crate::superversion::SuperVersion;
 use crate::table_io;
 
-/// So much does a merge write in the time of a get's look into a memtable in vain (at 5 ns a byte: 0.2 µs), and into a run of
-/// level 0, whose filter mostly answers (0.075 µs).
+/// Bytes that a merge writes, at 5 ns each, in the time in which a get looks into a memtable in vain (0.2 µs), and into a
+/// run of level 0, whose filter mostly answers (0.075 µs).
 const GET_OF_MEMTABLE_BYTES: u64 = 40;
 const GET_OF_LEVEL0_BYTES: u64 = 15;
 /// Of a seek's look into either (0.7 µs), and of a walk that goes there for a row or a few, and back (0.18 µs).
@@ -34,8 +34,9 @@ const VISIT_BYTES: u64 = 36;
 /// Of what a flush and a merge take however little they write: syncs, above all (5 ms).
 const JOB_BYTES: u64 = 1 << 20;
 
-/// The database rests when what was written since the last look would take so many looks, one a second, to double the memtable
-/// or to fill such a part of one, whichever is sooner, and that has been so at so many looks in a row.
+/// Once a second the upkeep job looks how much was written. The database rests if, for [`QUIET_LOOKS`] looks in a row, it
+/// would have taken at least [`LOOKS_TO_DOUBLE`] looks at that rate to double the memtable or to fill one [`QUIET_SHARE`]th
+/// of a full one, whichever is sooner.
 const LOOKS_TO_DOUBLE: u64 = 60;
 const QUIET_SHARE: u64 = 16;
 const QUIET_LOOKS: u32 = 5;
@@ -114,28 +115,6 @@ impl ReadCosts {
 }
 
 impl Core {
-    /// What `read`, a get or several of `keyspace`, says; what it costs goes into `cost` and the counters. `log`: that of the
-    /// memtable which took writes when the reader began, if that was before the call.
-    #[inline]
-    pub(crate) fn counting<R>(
-        &self,
-        keyspace: KeyspaceId,
-        log: Option<FileNumber>,
-        cost: &mut OpCost,
-        read: impl FnOnce(&mut OpCost) -> R,
-    ) -> R {
-        let mut of_read = OpCost::default();
-        let found = read(&mut of_read);
-        let times = self.metrics.count_get(&of_read);
-        if times > 0 {
-            let of_tables = of_read.tables + of_read.filter_negatives > 0;
-            let reads = Reads { gets_of_tables: u64::from(of_tables), ..Reads::default() };
-            self.count_reads(keyspace, log, reads, times);
-        }
-        cost.add(&of_read);
-        found
-    }
-
     /// Count `reads` of `keyspace`, so many times, if they read what others read now: what is flushed or merged does those of
     /// an older state no good. Not if somebody else is about to count: an estimate is worth no waiting.
     #[cold]

@@ -31,23 +31,16 @@ pub struct Reader {
 }
 
 impl Keyspace {
-    /// Run `read` on the keyspace as it is now, without a reference count or a lock.
+    /// Run `read` on a view of the keyspace as it is now: without a lock, and without a reference count, which other threads would
+    /// write too.
     #[inline]
-    pub(crate) fn now<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
+    pub(crate) fn with_view<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
         let core = self.core();
         core.health.check_open()?;
         let superversion = core.current.load();
         let read_seqno = superversion.read_seqno(&core.snapshots);
-        let state = superversion.version.keyspace(self.id()).ok_or_else(|| self.gone())?;
-        let view = View {
-            superversion: &superversion,
-            keyspace: self.id(),
-            tree: &state.tree,
-            operator: self.operator(),
-            read_seqno,
-            own: None,
-        };
-        Ok(read(&view))
+        let view = View::new(&superversion, self.id(), read_seqno).ok_or_else(|| self.gone())?;
+        Ok(read(&View { operator: self.operator(), ..view }))
     }
 
     /// What a reader of this moment keeps, and how far it sees.
@@ -120,6 +113,27 @@ impl Reader {
         Ok(Reader { keyspace: keyspace.clone(), superversion, state, read_seqno, pin })
     }
 
+    /// The keyspace that it reads.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// The number of the last operation that it sees: what [`Snapshot::seqno`] says of a snapshot.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let letters = db.keyspace("letters", esker::KeyspaceOptions::default())?;
+    /// let (reader, snapshot) = (letters.reader()?, db.snapshot());
+    /// letters.put("a", "1")?;
+    /// assert_eq!(reader.seqno(), snapshot.seqno());
+    /// assert!(letters.reader()?.seqno() > reader.seqno());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn seqno(&self) -> SeqNo {
+        self.read_seqno
+    }
+
     pub(crate) fn view(&self) -> View<'_> {
         View {
             superversion: &self.superversion,
@@ -179,7 +193,9 @@ impl Reader {
         read: impl FnOnce(&View<'_>, &mut OpCost) -> Result<R>,
     ) -> Result<R> {
         let log = self.superversion.active.log;
-        self.keyspace.core().counting(self.keyspace.id(), Some(log), cost, |cost| read(&self.view(), cost))
+        self.keyspace
+            .core()
+            .count_read(self.keyspace.id(), Some(log), cost, |cost| read(&self.view(), cost))
     }
 
     /// The values of `keys`, in their order. They are looked up in key order, so that neighbours share
@@ -233,8 +249,22 @@ impl Reader {
         RowCursor::new(self.scan_view()?, bounds_of(&range))
     }
 
-    /// See [`Keyspace::approximate_size`].
-    pub(crate) fn approximate_size(&self, bounds: &Bounds) -> Result<u64> {
+    /// About how many bytes the keys in `range` take in the tables and blob files that this reader sees, as
+    /// [`Keyspace::approximate_size`] counts them: the ones that were replaced since, not the ones that replace them.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let log = db.keyspace("log", esker::KeyspaceOptions::default())?;
+    /// let before = log.reader()?;
+    /// log.put("2026-01-01", "snow")?;
+    /// db.flush()?;
+    /// assert_eq!(before.approximate_size("2026".."2027")?, 0);
+    /// assert!(log.reader()?.approximate_size("2026".."2027")? > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let bounds = &bounds_of(&range);
         let mut bytes = 0;
         let tables = self.state.tree.levels.iter().flat_map(Level::tables);
         for table in tables.filter(|table| table.meta.bounds.meets(bounds)) {

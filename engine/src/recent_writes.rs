@@ -5,8 +5,9 @@
 //! here, and is looked up in what was read.
 //!
 //! The operations are those of the last commits, without a gap: a commit is noted as a whole or everything is forgotten.
-//! They are noted while a transaction is being checked, and as far as they have room. Whoever misses one here that is newer
-//! than what was looked at looks at everything once more. Only the leader of the commit queue, under the commit lock, writes or reads it.
+//! They are noted only while a transaction is being checked, and only as far as there is room. A transaction that finds the
+//! first number after its last check missing here is checked in full once more. Only the leader of the commit queue, under
+//! the commit lock, writes or reads it.
 
 use std::mem;
 use std::ops::Range;
@@ -61,9 +62,19 @@ impl Half {
 }
 
 impl RecentWrites {
+    /// Itself, if the next commits are to be `noted`; if they are not, it forgets everything, since what it holds is without a gap.
+    #[inline]
+    pub(crate) fn begin_group(&mut self, noted: bool) -> Option<&mut RecentWrites> {
+        if noted {
+            return Some(self);
+        }
+        self.forget();
+        None
+    }
+
     /// A commit is not noted.
     #[inline]
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         if !self.newer.writes.is_empty() {
             self.forget_all();
         }

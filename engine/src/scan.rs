@@ -93,7 +93,7 @@ impl Scan {
     #[must_use]
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
-        self.front.iter_mut().chain(&mut self.back).for_each(Rows::leave_values_out);
+        self.front.iter_mut().chain(&mut self.back).for_each(Rows::read_keys_only);
         self
     }
 
@@ -116,7 +116,7 @@ impl Scan {
                 let view = self.view.as_ref().map_err(Clone::clone)?;
                 let rows = mine.insert(Rows::of(view, Arc::clone(&self.bounds))?);
                 if self.keys_only {
-                    rows.leave_values_out();
+                    rows.read_keys_only();
                 }
                 if forward { rows.seek_first()? } else { rows.seek_last()? }
             }
@@ -224,7 +224,7 @@ impl RowCursor {
     /// ```
     #[must_use]
     pub fn keys_only(mut self) -> Self {
-        self.rows.leave_values_out();
+        self.rows.read_keys_only();
         self
     }
 

@@ -26,8 +26,9 @@ pub(crate) struct ScanView {
     /// which snapshots are open is told of this one.
     pub(crate) _pin: Option<Arc<Pin>>,
     pub(crate) fill_cache: bool,
-    /// Who knows of dead ranges, and after how many dead rows in a row it is asked. A scan must not keep a database open.
+    /// The database, which knows of dead ranges. Weak: a scan must not keep it open.
     pub(crate) core: Weak<Core>,
+    /// After this many dead rows in a row it is asked: [`DatabaseOptions::dead_run`](crate::DatabaseOptions::dead_run).
     pub(crate) dead_run: u32,
     /// For how many scans this one tells the database what a short walk has cost; mostly for none.
     pub(crate) speaks_for: u64,

@@ -53,8 +53,8 @@ impl SnapshotList {
         Pin { list: Arc::clone(self), seqno }
     }
 
-    /// Every number some reader holds or may come to hold, ascending: what lies between two of them
-    /// nobody can tell apart. The last is the newest published one.
+    /// Every number that a reader holds or may yet take, ascending. No reader can tell two versions apart that lie between
+    /// the same two neighbours. The last is the newest published one.
     pub(crate) fn boundaries(&self) -> Vec<SeqNo> {
         let pins = self.pins.lock();
         let mut boundaries: Vec<SeqNo> = pins.keys().copied().collect();

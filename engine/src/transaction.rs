@@ -184,17 +184,11 @@ impl Transaction {
     ) -> Result<R> {
         let superversion = self.superversion_with(keyspace)?;
         self.reads.saw_keys(keyspace.id(), keys);
-        let state = superversion.version.keyspace(keyspace.id()).ok_or_else(|| keyspace.gone())?;
-        let view = View {
-            superversion: &superversion,
-            keyspace: keyspace.id(),
-            tree: &state.tree,
-            operator: keyspace.operator(),
-            read_seqno: self.pin.seqno(),
-            own: Some(&self.own),
-        };
+        let view = View::new(&superversion, keyspace.id(), self.pin.seqno());
+        let view = view.ok_or_else(|| keyspace.gone())?;
+        let view = View { operator: keyspace.operator(), own: Some(&self.own), ..view };
         let log = superversion.active.log;
-        keyspace.core().counting(keyspace.id(), Some(log), cost, |cost| read(&view, cost))
+        keyspace.core().count_read(keyspace.id(), Some(log), cost, |cost| read(&view, cost))
     }
 
     /// Whether `key` has a value, with this transaction's own writes. One in a blob file is not read.
@@ -307,8 +301,7 @@ impl Transaction {
             // Everything it read is true at its snapshot: it commits there.
             return Ok(());
         }
-        let work = Work::Transaction(&self.ops, &self.reads);
-        self.db.core().commit_work(work, Some(&self.reads), self.durability, cost)
+        self.db.core().commit_work(Work::Transaction(&self.ops, &self.reads), self.durability, cost)
     }
 
     /// Let it go without any effect. The same as dropping it.

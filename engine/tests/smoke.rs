@@ -448,3 +448,105 @@ fn every_run_of_a_deep_level_0_is_asked() {
     map.get_with_costed(own(0), &mut cost, <[u8]>::len).unwrap();
     assert_eq!((cost.tables, cost.levels), (u64::from(RUNS), 1));
 }
+
+/// The calls that say what they took do what those do that do not, and count the keys, tombstones and bytes of it.
+#[test]
+fn calls_say_what_they_took() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    for key in ["a1", "a2", "b1", "c1"] {
+        map.put(key, key).unwrap();
+    }
+    let taken = |call: &dyn Fn(&mut OpCost)| {
+        let mut cost = OpCost { calls: 10, ..OpCost::default() };
+        call(&mut cost);
+        OpCost { calls: cost.calls - 10, ..cost }
+    };
+    let cost = taken(&|cost| {
+        let found = map.multi_get_costed(&["c1", "none", "a1"], cost).unwrap();
+        assert_eq!(found, map.multi_get(&["c1", "none", "a1"]).unwrap());
+        assert_eq!(found[2].as_deref(), Some(&b"a1"[..]));
+    });
+    assert_eq!((cost.calls, cost.keys_read, cost.bytes_read), (3, 2, 8));
+    let cost = taken(&|cost| map.delete_range_costed("c".."d", cost).unwrap());
+    assert_eq!((cost.calls, cost.tombstones_written, cost.bytes_written), (1, 1, 2));
+    assert_eq!(map.iter().count(), 3);
+    let cost = taken(&|cost| map.delete_range_costed("d".."c", cost).unwrap());
+    assert_eq!(cost, OpCost::default(), "it ends before it begins");
+    let cost = taken(&|cost| map.delete_prefix_costed("b", cost).unwrap());
+    assert_eq!((cost.calls, cost.tombstones_written), (1, 1));
+    assert_eq!(map.iter().count(), 2);
+    let cost = taken(&|cost| {
+        assert!(map.compare_and_swap_costed("a1", Some(b"a1"), Some(b"new"), cost).unwrap());
+    });
+    assert_eq!((cost.calls, cost.keys_read, cost.keys_written, cost.retries), (2, 1, 1, 0));
+    let cost = taken(&|cost| {
+        assert!(!map.compare_and_swap_costed("a1", Some(b"a1"), None, cost).unwrap());
+    });
+    assert_eq!((cost.calls, cost.keys_read, cost.tombstones_written), (1, 1, 0), "it had another value");
+    assert_eq!(map.get("a1").unwrap().as_deref(), Some(&b"new"[..]));
+    let cost = taken(&|cost| map.clear_costed(cost).unwrap());
+    assert_eq!((cost.calls, cost.tombstones_written), (1, 2));
+    assert_eq!(map.iter().count(), 0);
+    db.drop_keyspace("map").unwrap();
+    let gone = map.delete_range_costed("a".."b", &mut OpCost::default()).unwrap_err();
+    assert!(matches!(gone, esker::Error::NoSuchKeyspace { .. }), "{gone}");
+}
+
+/// A try that has met a conflict costs its reads too.
+#[test]
+fn a_swap_counts_the_reads_of_every_try() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("key", [0]).unwrap();
+    let swapped = AtomicU64::new(0);
+    let total = std::sync::Mutex::new(OpCost::default());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let mut cost = OpCost::default();
+                    let value = map.get("key").unwrap().unwrap();
+                    let next = [value[0].wrapping_add(1)];
+                    let done = map.compare_and_swap_costed("key", Some(&*value), Some(&next), &mut cost);
+                    swapped.fetch_add(u64::from(done.unwrap()), Ordering::Relaxed);
+                    total.lock().unwrap().add(&cost);
+                }
+            });
+        }
+    });
+    let (swapped, total) = (swapped.into_inner(), total.into_inner().unwrap());
+    assert_eq!(total.keys_written, swapped);
+    assert_eq!(total.keys_read, 800 + total.retries);
+    assert_eq!(total.calls, total.keys_read + total.keys_written);
+}
+
+/// A reader says what it reads and up to where, and takes the size of the tables of its own moment.
+#[test]
+fn a_reader_says_what_it_reads() {
+    let db = Database::in_memory().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    let other = db.keyspace("other", KeyspaceOptions::default()).unwrap();
+    for key in ["a", "b", "c", "d"] {
+        map.put(key, [7; 1000]).unwrap();
+    }
+    let snapshot = db.snapshot();
+    let in_memory = map.reader().unwrap();
+    assert_eq!(in_memory.keyspace().name(), "map");
+    assert_eq!(in_memory.seqno(), snapshot.seqno());
+    db.flush().unwrap();
+    let flushed = map.reader().unwrap();
+    let all = flushed.approximate_size::<&str>(..).unwrap();
+    assert!(all > 4 * 7, "{all}");
+    assert_eq!(map.approximate_size::<&str>(..).unwrap(), all);
+    other.put("a", "1").unwrap();
+    map.delete_range::<&str>(..).unwrap();
+    map.compact_range::<&str>(..).unwrap();
+    assert_eq!(in_memory.approximate_size::<&str>(..).unwrap(), 0, "memory is not counted");
+    assert_eq!(flushed.approximate_size::<&str>(..).unwrap(), all, "those tables are replaced by now");
+    assert_ne!(map.approximate_size::<&str>(..).unwrap(), all);
+    assert_eq!(flushed.approximate_size("e"..).unwrap(), 0);
+    let at = map.at(&snapshot).unwrap();
+    assert_eq!((at.seqno(), at.keyspace().id()), (snapshot.seqno(), map.id()));
+    assert!(map.reader().unwrap().seqno() > other.at(&snapshot).unwrap().seqno());
+}

@@ -1,3 +1,6 @@
+use esker_base::KeyspaceId;
+use esker_base::coding::Decoder;
+
 use super::*;
 
 /// The hex bytes of the example in FORMAT.md whose first line starts with `first`.

@@ -11,13 +11,13 @@ use esker_vfs::os::memory::prefetch_front;
 use esker_wal::{LogWriter, WriteFailure};
 
 use super::queue::{Outcome, Writer};
-use super::{Answer, Committed, Work};
+use super::{Answer, Work};
 use crate::batch::Op;
 use crate::core::Core;
 use crate::deletes::DeleteTracker;
 use crate::group_sync::LogPosition;
 use crate::health::closed;
-use crate::memtable::{MemtableWriter, Writes};
+use crate::memtable::{Memtable, MemtableWriter, Writes};
 use crate::operators::contained;
 use crate::recent_writes::RecentWrites;
 
@@ -27,8 +27,9 @@ const FIRST_SEQNOS_KEPT_MAX: usize = 64;
 /// Cache lines of a lone put's value that are prefetched; the processor's own prefetcher brings the rest once it is read.
 const LONE_VALUE_LINES: usize = 4;
 
-/// The log record of a batch with so many bytes is written from where they lie. A shorter one is copied into the log's buffer, since another call
-/// of the system would take longer; and so is a longer one, which the log may have to divide.
+/// Lengths, in bytes, of batches that the log writes straight from the batch's own memory. A shorter batch is copied into
+/// the log's buffer, because a second call of the system would take longer than the copy; a longer one too, because the log
+/// may have to divide it into fragments.
 const LENT_BYTES: RangeInclusive<usize> = 32 << 10..=8 << 20;
 
 /// What the commit lock guards: only the leader, and whoever rotates or closes, touches it.
@@ -123,7 +124,7 @@ fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Res
 #[inline(never)]
 pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> Result<(), Box<Error>> {
     begin_commit(core, state, 0)?;
-    let bytes = op.key.len() + op.value.len();
+    let bytes = op.user_bytes();
     reserve_memory(state.log.as_mut(), bytes).map_err(aborted)?;
     let seqno = state.last_seqno.plus(1);
     prefetch_front(op.value, LONE_VALUE_LINES);
@@ -133,17 +134,9 @@ pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> 
     }
     insertion.prefetch_leaf();
     write_log(core, &mut state.log, &mut state.events, LogWriter::write)?;
-    if op.kind == Kind::Delete {
-        state.deletes.note(op.keyspace, op.key);
-    } else if core.dead_ranges.any() && !op.is_delete() {
-        core.dead_ranges.put(op.keyspace, op.key);
-    }
-    if core.commits.is_checking(0) {
-        state.recent.note(*op, seqno);
-    } else {
-        state.recent.forget();
-    }
-    match (op.kind == Kind::Merge).then(|| core.fold_early(insertion.memtable(), *op, seqno)).flatten() {
+    let recent = state.recent.begin_group(core.commits.is_checking(0));
+    note(core, &mut state.deletes, recent, op, seqno);
+    match folded(core, op, seqno, || insertion.memtable()) {
         Some(folded) => insertion.insert(seqno, Kind::Put, &folded),
         None => insertion.insert(seqno, op.kind, op.value),
     }
@@ -157,6 +150,47 @@ fn aborted(cause: Error) -> Error {
     Error::Aborted { cause: Box::new(cause) }
 }
 
+/// Tell those who watch writes of `op`, which is in the log and not published yet: who counts deletes, who knows of dead ranges,
+/// and, while a transaction is being checked, what was written lately. A call of it takes every write some twenty instructions.
+#[inline(always)]
+fn note(
+    core: &Core,
+    deletes: &mut DeleteTracker,
+    recent: Option<&mut RecentWrites>,
+    op: &Op<'_>,
+    seqno: SeqNo,
+) {
+    if op.kind == Kind::Delete {
+        deletes.note(op.keyspace, op.key);
+    } else if core.dead_ranges.any() && !op.is_delete() {
+        core.dead_ranges.put(op.keyspace, op.key);
+    }
+    if let Some(recent) = recent {
+        recent.note(*op, seqno);
+    }
+}
+
+/// The value to put in place of `op`, if that is a merge whose base is at hand: see [`Core::fold_early`].
+#[inline(always)]
+fn folded<'m>(
+    core: &Core,
+    op: &Op<'_>,
+    seqno: SeqNo,
+    memtable: impl FnOnce() -> &'m Memtable,
+) -> Option<Vec<u8>> {
+    if op.kind == Kind::Merge { core.fold_early(memtable(), *op, seqno) } else { None }
+}
+
+/// What of a group the log takes.
+struct Numbered<'a> {
+    /// The first sequence number of each commit; `None` for one that was refused.
+    first_seqnos: Vec<Option<SeqNo>>,
+    /// The number after the last that was given.
+    next: SeqNo,
+    /// Number and operations of the last commit, if the log is to write them from where they lie.
+    lent: Option<(SeqNo, &'a [u8])>,
+}
+
 /// Number, log, apply and publish a group; `results` gets an outcome for each of `group`.
 fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], results: &mut [Option<Answer>]) {
     let range_deletes = group.iter().map(Work::range_deletes).sum();
@@ -164,8 +198,36 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
         results.fill_with(|| Some(Err(error.clone())));
         return;
     }
-    // Sequence numbers and log records. A transaction is checked against everything published, and against the members of
-    // this group before it (`earlier`), which are not applied yet.
+    let numbered = number_and_stage(core, state, group, results);
+    if numbered.first_seqnos.iter().any(Option::is_some) {
+        let written = write_log(core, &mut state.log, &mut state.events, |log| match numbered.lent {
+            Some((seqno, operations)) => log.write_lending(seqno.0, operations),
+            None => log.write(),
+        });
+        match written {
+            Ok(()) => apply_group(core, state, group, &numbered, results),
+            Err(error) => {
+                for result in results.iter_mut().filter(|result| result.is_none()) {
+                    *result = Some(Err(error.clone()));
+                }
+            }
+        }
+    }
+    state.first_seqnos = numbered.first_seqnos;
+    state.first_seqnos.shrink_to(FIRST_SEQNOS_KEPT_MAX);
+}
+
+/// Give each of `group` its sequence numbers, and the log their records, but for one that it is to write from where it lies.
+/// Those that are refused get their outcome in `results`.
+///
+/// A transaction is checked against everything published, and against the members of this group before it (`earlier`), which
+/// are not applied yet.
+fn number_and_stage<'a>(
+    core: &Core,
+    state: &mut CommitState,
+    group: &[Work<'a>],
+    results: &mut [Option<Answer>],
+) -> Numbered<'a> {
     let mut next = state.last_seqno.plus(1);
     let mut first_seqnos = std::mem::take(&mut state.first_seqnos);
     first_seqnos.clear();
@@ -196,42 +258,28 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
         first_seqnos.push(Some(next));
         next = next.plus(work.ops());
     }
-    if first_seqnos.iter().all(Option::is_none) {
-        return;
-    }
-    let written = write_log(core, &mut state.log, &mut state.events, |log| match lent {
-        Some((seqno, operations)) => log.write_lending(seqno.0, operations),
-        None => log.write(),
-    });
-    if let Err(error) = written {
-        for result in results.iter_mut().filter(|r| r.is_none()) {
-            *result = Some(Err(error.clone()));
-        }
-        return;
-    }
+    Numbered { first_seqnos, next, lent }
+}
+
+/// Apply and publish a group, which is in the log.
+fn apply_group(
+    core: &Core,
+    state: &mut CommitState,
+    group: &[Work<'_>],
+    numbered: &Numbered<'_>,
+    results: &mut [Option<Answer>],
+) {
     let position = state.position();
     let transactions = group.iter().filter(|work| matches!(work, Work::Transaction(..))).count();
-    let checking = core.commits.is_checking(transactions);
-    if !checking {
-        state.recent.forget();
-    }
+    let mut recent = state.recent.begin_group(core.commits.is_checking(transactions));
     // Readers see none of it before the last number is published below.
     state.memtable.begin_group(state.last_seqno.plus(1));
     let mut writes = state.memtable.writes();
-    for (index, (work, first)) in group.iter().zip(&first_seqnos).enumerate() {
-        let Some(first) = *first else { continue };
-        let mut seqno = first;
-        let watched = core.dead_ranges.any();
+    for (index, (work, first)) in group.iter().zip(&numbered.first_seqnos).enumerate() {
+        let Some(mut seqno) = *first else { continue };
         work.for_each(|op| {
-            if op.kind == Kind::Delete {
-                state.deletes.note(op.keyspace, op.key);
-            } else if watched && !op.is_delete() {
-                core.dead_ranges.put(op.keyspace, op.key);
-            }
-            if checking {
-                state.recent.note(op, seqno);
-            }
-            match (op.kind == Kind::Merge).then(|| core.fold_early(writes.settled(), op, seqno)).flatten() {
+            note(core, &mut state.deletes, recent.as_deref_mut(), &op, seqno);
+            match folded(core, &op, seqno, || writes.settled()) {
                 Some(folded) => writes.insert(op.keyspace, op.key, seqno, Kind::Put, &folded),
                 None => apply(&mut writes, op, seqno),
             }
@@ -242,13 +290,11 @@ fn commit_group(core: &Core, state: &mut CommitState, group: &[Work<'_>], result
             seqno = SeqNo(seqno.0 + 1);
         });
         core.metrics.count_commit(work.ops(), work.user_bytes());
-        results[index] = Some(Ok(Committed { position }));
+        results[index] = Some(Ok(position));
     }
     drop(writes);
-    state.last_seqno = SeqNo(next.0 - 1);
+    state.last_seqno = SeqNo(numbered.next.0 - 1);
     core.snapshots.publish(state.last_seqno);
-    first_seqnos.shrink_to(FIRST_SEQNOS_KEPT_MAX);
-    state.first_seqnos = first_seqnos;
 }
 
 /// Err if there is no memory for a commit of `bytes` bytes, in the log's buffer or in the memtable: after the log record is

@@ -7,9 +7,8 @@ use esker_base::sync::{Condvar, Mutex, MutexGuard, give_way};
 
 use super::group::{CommitState, commit_and_wake, commit_contained, commit_lone, unanswered};
 use super::lead::Lead;
-use super::{Answer, Committed, OwnedWork, Work};
+use super::{Answer, OwnedWork, Work};
 use crate::core::Core;
-use crate::transaction::read_set::ReadSet;
 
 /// What a group may hold before its leader stops adding to it: bounds the wait of the first in line
 /// and the size of one write.
@@ -35,7 +34,7 @@ pub(crate) struct CommitQueue {
     lead: Lead,
     /// How many transactions are being checked or wait for their last check.
     checking: AtomicUsize,
-    /// The commit lock.
+    /// The commit lock. Leaders take turns anyway (`lead`): it keeps out rotation, closing, metrics and drops of keyspaces.
     state: Mutex<CommitState>,
 }
 
@@ -68,8 +67,9 @@ impl CommitQueue {
         self.state.try_lock()
     }
 
-    /// Have what is committed from now on noted, for a transaction that is checked. A commit that is under way may not be: then
-    /// the transaction finds that its own first is missing.
+    /// From now until the guard is dropped, note what is committed, for a transaction that is being checked. A group that is
+    /// under way may miss the request (it is relaxed); the transaction then finds that the first number after its own check
+    /// is missing, and is checked anew ([`RecentWrites::after`](crate::recent_writes::RecentWrites::after)).
     pub(crate) fn begin_check(&self) -> Checking<'_> {
         self.checking.fetch_add(1, Ordering::Relaxed);
         Checking(self)
@@ -81,18 +81,18 @@ impl CommitQueue {
         self.checking.load(Ordering::Relaxed) > group
     }
 
-    /// Commit `work`. `reads` is the transaction's read set again, to share with another leader.
+    /// Commit `work`.
     #[inline]
-    pub(crate) fn commit(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
-        if self.lead.begin() { self.lead(core, work) } else { self.queue_up(core, work, reads) }
+    pub(crate) fn commit(&self, core: &Core, work: Work<'_>) -> Answer {
+        if self.lead.begin() { self.lead(core, work) } else { self.queue_up(core, work) }
     }
 
     /// Wait behind a leader; should it go meanwhile, lead.
     #[inline(never)]
-    fn queue_up(&self, core: &Core, work: Work<'_>, reads: Option<&Arc<ReadSet>>) -> Answer {
+    fn queue_up(&self, core: &Core, work: Work<'_>) -> Answer {
         // A batch may be large: the copy is made while others may queue.
         let writer = Arc::new(Writer {
-            work: work.to_owned(reads)?,
+            work: work.to_owned()?,
             answered: AtomicBool::new(false),
             outcome: Mutex::new(Outcome::Waiting),
             woken: Condvar::new(),
@@ -128,22 +128,21 @@ impl CommitQueue {
     #[inline]
     fn lead(&self, core: &Core, own: Work<'_>) -> Answer {
         let mut state = self.begin_group();
-        // By reference: the fields were stored one by one a moment ago, and a wider load of them would wait for the stores.
+        // By reference: a copy would load with wide instructions what narrow ones have just stored, and wait until the
+        // stores are done (a store forwarding that fails).
         let op = match &own {
             Work::One(op) if self.lead.waiting() == 0 => op,
             _ => return self.lead_groups(core, state, Some(own)).unwrap_or_else(unanswered),
         };
         state.followers = 0;
         let outcome = commit_contained(core, &mut state, |state| commit_lone(core, state, op));
-        let answer = outcome.map(|()| Committed { position: state.position() });
+        let answer = outcome.map(|()| state.position());
         let events = std::mem::take(&mut state.events);
         drop(state);
         if !self.lead.leave() {
             self.lead_groups(core, self.begin_group(), None);
         }
-        for event in &events {
-            core.emit(event);
-        }
+        core.emit_all(&events);
         answer
     }
 
@@ -195,9 +194,7 @@ impl CommitQueue {
         if let Some(next) = next {
             next.wake(Outcome::Lead);
         }
-        for event in &events {
-            core.emit(event);
-        }
+        core.emit_all(&events);
         answer
     }
 

@@ -14,7 +14,7 @@ use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
 
-use super::garbage::remove_written;
+use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::are_cached;
@@ -22,8 +22,9 @@ use super::{AfterFailure, after_failure, stops_writes, tell_failure};
 use crate::core::Core;
 use crate::table_io;
 
+const NAME: &str = "compaction";
 /// What failed, if it panicked.
-pub(super) const JOB: &str = "the compaction job";
+pub(super) const CALLBACK: &str = "the compaction job";
 
 /// One plan being carried out.
 pub(crate) struct Carrying {
@@ -54,7 +55,7 @@ impl Carrying {
             let output = table_io::Output::new(&self.core, self.plan.keyspace, self.plan.output_level)?;
             // No output: the keyspace was dropped meanwhile.
             let Some(output) = output else { return Ok(true) };
-            let parts = Arc::new(Parts::new(JOB, output.compaction_runs(&self.plan)?));
+            let parts = Arc::new(Parts::new(CALLBACK, output.compaction_runs(&self.plan)?));
             self.core.jobs.offer(parts.clone(), Of::Compaction);
             self.parts = Some(parts);
             return Ok(false);
@@ -80,13 +81,7 @@ impl Carrying {
             put_in = version.keyspace(plan.keyspace).is_some();
             Ok(if put_in { plan.edits(written, blobs) } else { Vec::new() })
         });
-        let version = committed.inspect_err(|error| {
-            core.note_manifest_failure(error);
-            // In doubt, the next open may need them.
-            if !matches!(error, Error::InDoubt { .. }) {
-                remove_written(core, written, blobs);
-            }
-        })?;
+        let version = committed.inspect_err(|error| not_installed(core, error, written, blobs))?;
         if !put_in {
             remove_written(core, written, blobs);
             return Ok(());
@@ -226,7 +221,7 @@ impl Compaction {
 
 impl Job for Compaction {
     fn name(&self) -> &'static str {
-        "compaction"
+        NAME
     }
 
     fn step(&mut self) -> Progress {
@@ -256,12 +251,12 @@ impl Job for Compaction {
             // then its claim ends, and then a listener, who may compact by hand, is told.
             core.read_costs.refuse(plan.keyspace);
             drop(carried);
-            tell_failure(&core, "compaction", &error, false);
+            tell_failure(&core, NAME, &error, false);
             return Progress::More;
         }
         drop(carried);
         self.attempts += 1;
-        match after_failure(&core, "compaction", &error, self.attempts) {
+        match after_failure(&core, NAME, &error, self.attempts) {
             AfterFailure::Retry(pause) => Progress::After(pause),
             AfterFailure::GiveUp => {
                 core.jobs.compaction_ends();
@@ -276,6 +271,6 @@ impl Job for Compaction {
         self.carrying = None;
         core.jobs.compaction_ends();
         let message = message.to_string();
-        core.stop_writes(&Error::CallbackPanicked { callback: JOB, message });
+        core.stop_writes(&Error::CallbackPanicked { callback: CALLBACK, message });
     }
 }

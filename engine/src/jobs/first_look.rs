@@ -15,7 +15,7 @@ use esker_vfs::scheduler::{Job, Lane, Progress};
 use super::Jobs;
 use crate::core::Core;
 
-/// Tables are opened ahead as long as they take less than one of so many parts of what the cache may take.
+/// Tables are opened ahead as long as their memory is less than one such part of the cache's limit.
 const CACHE_SHARE: u64 = 4;
 
 impl Jobs {

@@ -14,12 +14,12 @@ use esker_base::event::Event;
 use esker_base::filename::FileName;
 use esker_base::planted::{self, Planted};
 use esker_base::table_meta::TableMeta;
-use esker_base::{Error, KeyspaceId, Result, SeqNo};
+use esker_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
 use esker_compaction::MergeRun;
 use esker_manifest::{Edit, TableHandle, Version};
 use esker_vfs::scheduler::{Job, Progress};
 
-use super::garbage::remove_written;
+use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::{are_cached, warm};
@@ -30,8 +30,9 @@ use crate::options::Durability;
 use crate::superversion::MemtableAndLog;
 use crate::table_io;
 
+const NAME: &str = "flush";
 /// What failed, if it panicked.
-const JOB: &str = "the flush job";
+const CALLBACK: &str = "the flush job";
 
 /// See the module.
 pub(super) struct Flush {
@@ -117,7 +118,7 @@ impl Work {
         let Some(keyspace) = self.keyspaces.pop() else { return Ok(false) };
         // A dropped keyspace's entries go nowhere.
         if let Some(output) = table_io::Output::new(&self.core, keyspace, 0)? {
-            let parts = Arc::new(Parts::new(JOB, output.flush_runs(&self.source.memtable)));
+            let parts = Arc::new(Parts::new(CALLBACK, output.flush_runs(&self.source.memtable)));
             self.core.jobs.offer(parts.clone(), Of::Flush);
             self.parts = Some(parts);
         }
@@ -135,16 +136,49 @@ impl Work {
         self.core.pressure.flushing(memtable.entry_bytes(), flushed, took);
     }
 
+    /// Put what was written in the memtable's place.
     fn install(&mut self) -> Result<()> {
         let core = &Arc::clone(&self.core);
         core.check_in_place()?;
-        let current = core.current.load_full();
-        let newer = current.sealed.iter().rev().find(|m| m.log > self.source.log);
-        let mut first_needed = newer.map_or(current.active.log, |m| m.log);
-        if core.options.durability == Durability::NoLog {
-            // Memtables are numbered like logs but have none: the empty one begun at open stays.
-            first_needed = first_needed.min(core.open_log);
+        let first_needed = self.first_log_needed_next();
+        let (tables, blobs) = self.commit(core, first_needed)?;
+        // Until then readers find in the memtable what would be in no cache yet.
+        for table in warm_too(&core.versions.current(), &tables) {
+            if core.jobs.state.lock().closing {
+                break;
+            }
+            warm(&table);
         }
+        core.current.install(|| core.versions.current(), Some(&self.source));
+        core.group_sync.forget_before(first_needed);
+        if self.source.log < first_needed && !self.keep_log(core) {
+            core.jobs.remove_later([FileName::Log(self.source.log)]);
+        }
+        core.jobs.collect_garbage();
+        self.report(core, &tables, &blobs);
+        Ok(())
+    }
+
+    /// The first log that is needed once this memtable is in tables.
+    fn first_log_needed_next(&self) -> FileNumber {
+        let current = self.core.current.load_full();
+        let newer = current.sealed.iter().rev().find(|m| m.log > self.source.log);
+        let first = newer.map_or(current.active.log, |m| m.log);
+        if self.core.options.durability == Durability::NoLog {
+            // Memtables are numbered like logs but have none: the empty one begun at open stays.
+            first.min(self.core.open_log)
+        } else {
+            first
+        }
+    }
+
+    /// Commit what was written for keyspaces that are still there, and that no log before `first_needed` is needed any more; what was
+    /// written for others is removed. After an error nothing of it is left to install.
+    fn commit(
+        &mut self,
+        core: &Arc<Core>,
+        first_needed: FileNumber,
+    ) -> Result<(Vec<TableMeta>, Vec<BlobMeta>)> {
         if planted::is(Planted::LoneFlush) && core.options.durability == Durability::NoLog {
             self.install_one(core)?;
         }
@@ -175,27 +209,13 @@ impl Work {
             Ok(edits)
         });
         remove_written(core, &dropped, &dropped_blobs);
-        if let Err(error) = committed {
-            core.note_manifest_failure(&error);
-            // Not in force: the next attempt writes the tables anew. In doubt, the next open may need them.
-            if !matches!(error, Error::InDoubt { .. }) {
-                remove_written(core, &tables, &blobs);
-            }
-            return Err(error);
-        }
-        // Until then readers find in the memtable what would be in no cache yet.
-        for table in warm_too(&core.versions.current(), &tables) {
-            if core.jobs.state.lock().closing {
-                break;
-            }
-            warm(&table);
-        }
-        core.current.install(|| core.versions.current(), Some(&self.source));
-        core.group_sync.forget_before(first_needed);
-        if self.source.log < first_needed && !self.keep_log(core) {
-            core.jobs.remove_later([FileName::Log(self.source.log)]);
-        }
-        core.jobs.collect_garbage();
+        // Not in force: the next attempt writes the tables anew.
+        committed.inspect_err(|error| not_installed(core, error, &tables, &blobs))?;
+        Ok((tables, blobs))
+    }
+
+    /// It is installed: count it, and tell writers and listeners.
+    fn report(&self, core: &Core, tables: &[TableMeta], blobs: &[BlobMeta]) {
         let table_bytes: u64 = tables.iter().map(|t| t.file_bytes).sum();
         let bytes = table_bytes + blobs.iter().map(|blob| blob.file_bytes).sum::<u64>();
         let now = core.env.clock.monotonic();
@@ -208,7 +228,7 @@ impl Work {
         core.note_progress();
         // What a recovered log of dropped keyspaces alone has held drains nothing.
         if self.source.memtable.is_empty() {
-            return Ok(());
+            return;
         }
         // A flush takes some time however little it writes.
         if self.source.memtable.bytes() >= core.options.memtable_full_bytes() / 2 {
@@ -217,7 +237,6 @@ impl Work {
         core.metrics.count_flush(bytes, took);
         let tables = tables.iter().map(|t| (t.keyspace, t.number, t.file_bytes)).collect();
         core.emit(&Event::Flushed { log: self.source.log, tables, took });
-        Ok(())
     }
 
     /// Keep the memtable's log, which nobody needs any more, for the next one to be written over; whether it is kept.
@@ -284,7 +303,7 @@ impl MemtableAndLog {
 
 impl Job for Flush {
     fn name(&self) -> &'static str {
-        "flush"
+        NAME
     }
 
     fn step(&mut self) -> Progress {
@@ -294,7 +313,7 @@ impl Job for Flush {
             Err(error) => {
                 self.work = None;
                 self.attempts += 1;
-                let next = after_failure(&core, "flush", &error, self.attempts);
+                let next = after_failure(&core, NAME, &error, self.attempts);
                 let ends = matches!(next, AfterFailure::GiveUp);
                 core.jobs.flush_failed(error, ends);
                 core.progress.notify_all();
@@ -308,7 +327,7 @@ impl Job for Flush {
 
     fn panicked(&mut self, message: &str) {
         let Some(core) = self.core.upgrade() else { return };
-        let error = Error::CallbackPanicked { callback: JOB, message: message.to_string() };
+        let error = Error::CallbackPanicked { callback: CALLBACK, message: message.to_string() };
         core.jobs.flush_failed(error.clone(), true);
         core.stop_writes(&error);
     }

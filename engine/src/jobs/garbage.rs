@@ -8,10 +8,10 @@
 
 use std::sync::{Arc, Weak};
 
-use esker_base::Result;
 use esker_base::blob::BlobMeta;
 use esker_base::filename::FileName;
 use esker_base::table_meta::TableMeta;
+use esker_base::{Error, Result};
 use esker_vfs::scheduler::{Job, Lane, Progress};
 
 use super::Jobs;
@@ -100,6 +100,15 @@ pub(crate) fn remove_files(core: &Core, names: impl IntoIterator<Item = FileName
 pub(super) fn remove_written(core: &Core, tables: &[TableMeta], blobs: &[BlobMeta]) {
     let tables = tables.iter().map(|table| FileName::Table(table.number));
     remove_files(core, tables.chain(blobs.iter().map(|blob| FileName::Blob(blob.number))));
+}
+
+/// The commit that was to install these files has failed with `error`: stop writes if it must, and remove them, unless the
+/// next open may need them.
+pub(super) fn not_installed(core: &Core, error: &Error, tables: &[TableMeta], blobs: &[BlobMeta]) {
+    core.note_manifest_failure(error);
+    if !matches!(error, Error::InDoubt { .. }) {
+        remove_written(core, tables, blobs);
+    }
 }
 
 /// See the module.

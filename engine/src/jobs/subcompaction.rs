@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use esker_base::Error;
 use esker_vfs::scheduler::{Job, Lane, Progress};
 
-use super::compact::JOB;
+use super::compact::CALLBACK;
 use super::parts::Shared;
 use super::{Jobs, State};
 use crate::core::Core;
@@ -177,6 +177,6 @@ impl Job for Subcompaction {
         let Some(core) = self.core.upgrade() else { return };
         core.jobs.state.lock().end_to_help(self.lane);
         let message = message.to_string();
-        core.stop_writes(&Error::CallbackPanicked { callback: JOB, message });
+        core.stop_writes(&Error::CallbackPanicked { callback: CALLBACK, message });
     }
 }

@@ -11,9 +11,11 @@ use std::sync::{Arc, Weak};
 
 use esker_base::bounds::Bounds;
 use esker_base::key::after;
+use esker_base::table_meta::KeyBounds;
 use esker_base::{KeyspaceId, Result};
 use esker_vfs::scheduler::{Job, Progress};
 
+use crate::commit::CommitState;
 use crate::core::Core;
 use crate::dead_ranges::KeyRange;
 use crate::deletes::{DeletedRange, worth_telling};
@@ -27,6 +29,26 @@ pub(super) struct Sweep {
     start: Vec<u8>,
     /// From one to the next is a step; descending.
     ends: Vec<Vec<u8>>,
+}
+
+impl Core {
+    /// Have the rows that were deleted lately walked over, if they may lie together. Called by the leader of the commit queue.
+    #[cold]
+    pub(crate) fn sweep(&self, state: &mut CommitState) {
+        let Some(deleted) = state.deletes.take() else { return };
+        let version = self.versions.current();
+        let bounds = deleted.bounds();
+        let tree = version.keyspace(deleted.keyspace).map(|state| &state.tree);
+        let levels = tree.into_iter().flat_map(|tree| &tree.levels);
+        let entries = levels.flat_map(|level| level.overlapping(&bounds)).map(|table| table.meta.entries);
+        if !deleted.is_dense_in(entries.sum()) {
+            return;
+        }
+        let KeyBounds { smallest, largest, .. } = bounds;
+        let range = KeyRange { start: smallest.clone(), end: Some(after(&largest)) };
+        self.dead_ranges.watch(deleted.keyspace, range, &smallest, false, state.last_seqno);
+        self.jobs.sweep(deleted);
+    }
 }
 
 impl Sweep {

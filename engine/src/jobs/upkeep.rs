@@ -23,12 +23,12 @@ const SPARE: Duration = Duration::from_secs(2);
 /// See the module.
 pub(super) struct Upkeep {
     core: Weak<Core>,
-    /// The log is to be synced this often, if there is an interval, and that is due then.
+    /// In mode `Interval`: how often the log is synced, and when it is due next.
     sync: Option<(Duration, Duration)>,
     rested: bool,
     /// When garbage was last looked for.
     looked: Duration,
-    /// Since when neither was looked at.
+    /// When unused memory and log space were last looked for.
     spare_since: Duration,
     read_accounts: ReadAccounts,
 }

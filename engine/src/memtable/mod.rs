@@ -49,7 +49,7 @@ use index::{IndexWriter, Pending};
 pub(crate) use spare::SpareChunks;
 use tombstones::Tombstones;
 
-/// A filter takes one byte for so many of its memtable: about eight bits a key for entries of 116 bytes.
+/// Bytes of a memtable for each byte of its filter: about eight bits a key for entries of 116 bytes.
 const FILTER_SHARE: u64 = 128;
 /// The largest filter. It is made whole with the memtable.
 const FILTER_BYTES_MAX: usize = 4 << 20;

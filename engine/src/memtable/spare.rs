@@ -20,7 +20,8 @@ use super::arena::CHUNK_BYTES_MAX;
 /// fills took as long, and recoveries a sixteenth less; with two, fills took as long.
 const AHEAD_MAX: usize = 1;
 
-/// A memtable begins with long chunks if so many, or more, are worth keeping: of one that takes fewer they would be too much.
+/// A memtable begins with long chunks only if at least this many are worth keeping: in a smaller one the unused rest of a
+/// long chunk would be too much.
 const TO_BEGIN_WITH: usize = 24;
 
 /// Chunks of [`CHUNK_BYTES_MAX`] bytes that belong to no memtable.

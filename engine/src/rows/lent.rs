@@ -36,8 +36,8 @@ pub(super) struct Standing {
     run: RowRun,
     /// The block in which the run lies; empty where there is none.
     bytes: *const [u8],
-    /// Steps since the source changed, and how many there were lately between two such changes: sixteen times the mean, of
-    /// which the last counts a sixteenth.
+    /// Steps since the source changed; and sixteen times the moving average of how many there were between two such changes,
+    /// in which the last counts for a sixteenth.
     steps: u32,
     lately: u32,
 }

@@ -24,6 +24,29 @@ enum Newest {
     Apart,
 }
 
+/// What the versions of a key that were passed so far come to.
+#[derive(Default)]
+struct Collected {
+    /// There is a value: in `Rows::value`, or in a blob file.
+    found: bool,
+    /// The value lies in a blob file: it is read once it is known to be the newest.
+    blob: Option<(Arc<BlobReader>, BlobPointer)>,
+    /// Operands since the last put or delete, oldest first.
+    operands: Vec<Vec<u8>>,
+    /// Memory that those of them take that are from tables, in bytes.
+    held: usize,
+}
+
+impl Collected {
+    /// A put or a delete hides whatever is older.
+    fn begin_anew(&mut self, found: bool) {
+        self.found = found;
+        self.blob = None;
+        self.operands.clear();
+        self.held = 0;
+    }
+}
+
 impl Rows {
     /// From the merge's position backwards, find the next row. The merge stands on the oldest entry
     /// of some key, or nowhere.
@@ -57,8 +80,7 @@ impl Rows {
                     return Ok(Walk::Done);
                 }
             }
-            self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
+            self.copy_key();
             if self.collect_reverse()? {
                 return Ok(Walk::Done);
             }
@@ -86,11 +108,7 @@ impl Rows {
 
     /// Pass over all versions of `self.key`, oldest first, and stand on its row; whether there is one.
     fn collect_reverse(&mut self) -> Result<bool> {
-        let mut found = false;
-        // The value lies in a blob file: it is read once it is known to be the newest.
-        let mut apart: Option<(Arc<BlobReader>, BlobPointer)> = None;
-        // Operands since the last put or delete, oldest first.
-        let (mut operands, mut held) = (Vec::new(), 0);
+        let mut collected = Collected::default();
         let cover = if self.has_tombstones { self.newest_cover() } else { SeqNo::ZERO };
         let mut passed = 0;
         while self.merge.valid() && self.merge.key() == self.key.as_slice() {
@@ -106,33 +124,26 @@ impl Rows {
             } else {
                 match self.merge.kind() {
                     Kind::Put => {
-                        self.cost.entries_skipped += u64::from(found);
-                        found = true;
-                        apart = None;
-                        operands.clear();
-                        held = 0;
+                        self.cost.entries_skipped += u64::from(collected.found);
+                        collected.begin_anew(true);
                         self.value.clear();
                         self.value.extend_from_slice(self.merge.value());
                     }
                     Kind::BlobPut => {
-                        self.cost.entries_skipped += u64::from(found);
-                        found = true;
-                        operands.clear();
-                        held = 0;
+                        self.cost.entries_skipped += u64::from(collected.found);
+                        collected.begin_anew(true);
                         let leader = self.merge.leader().expect("the merge stands on an entry");
                         let (reader, pointer) = self.merge.sources()[leader].blob()?;
-                        apart = Some((Arc::clone(reader), pointer));
+                        collected.blob = Some((Arc::clone(reader), pointer));
                     }
                     Kind::Delete | Kind::RangeDelete => {
                         self.cost.tombstones_skipped += 1;
-                        found = false;
-                        apart = None;
-                        operands.clear();
-                        held = 0;
+                        collected.begin_anew(false);
                     }
                     // Too long a chain, unless something newer hides it: the newest come first from the other side.
                     Kind::Merge => {
-                        if self.keep_operand(&mut operands, &mut held).is_err() {
+                        let Collected { operands, held, .. } = &mut collected;
+                        if self.keep_operand(operands, held).is_err() {
                             return self.collect_from_newest(cover);
                         }
                     }
@@ -140,20 +151,27 @@ impl Rows {
             }
             self.merge.prev()?;
         }
-        // Operands are folded whoever asks: that this works is part of what a walk says.
-        let wanted = apart.as_ref().filter(|_| !self.keys_only || !operands.is_empty());
+        self.stand_on_collected(&collected)
+    }
+
+    /// Stand on the row of `self.key`, whose versions have come to `collected`; whether there is one.
+    ///
+    /// Operands are folded whoever asks: that this works is part of what a walk says.
+    fn stand_on_collected(&mut self, collected: &Collected) -> Result<bool> {
+        let Collected { found, blob, operands, .. } = collected;
+        let wanted = blob.as_ref().filter(|_| !self.keys_only || !operands.is_empty());
         if let Some((reader, pointer)) = wanted {
             self.blobs.value(reader, &self.key, pointer, &mut self.cost)?;
         }
         if !operands.is_empty() {
-            let value = if apart.is_some() { self.blobs.last() } else { &self.value };
+            let value = if blob.is_some() { self.blobs.last() } else { &self.value };
             let base = found.then_some(value);
             let oldest_first: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
             self.value = operators::fold(self.operator.as_ref(), &self.key, base, &oldest_first)?;
             self.lend_copies(Stand::Reverse);
-        } else if apart.is_some() {
+        } else if blob.is_some() {
             self.lend_blob(Stand::Reverse);
-        } else if found {
+        } else if *found {
             self.lend_copies(Stand::Reverse);
         }
         Ok(self.valid())

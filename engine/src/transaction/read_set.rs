@@ -1,10 +1,10 @@
 //! What a transaction has read, and whether anybody has written to it since.
 //!
-//! It is asked twice: before the commit queues, when nobody waits for the answer, and under the
-//! commit lock, when everybody does. What the first has proved the second need not look at again: up to the number that it
-//! looked at everything was published and in its place, and what has a number later than that alone can differ. It is looked up
-//! among what was read, one by one, if all of it was noted ([`RecentWrites`]); else it is looked for where it lies, by the code that the
-//! first is asked by. (Only to drop a keyspace takes no number; that is asked again.)
+//! It is checked twice: before the commit queues, when nobody waits for the answer, and under the commit lock, when
+//! everybody does. Up to the number that the first check saw everything was published and in its place, so the second covers
+//! only what was committed since: those operations are looked up in what was read, one by one, if all of them were noted
+//! ([`RecentWrites`]); otherwise the first check is made again. (To drop a keyspace takes no number, so that is always asked
+//! again.)
 //!
 //! Locks: `seen`, for an insertion or a check, reads of tables within.
 
@@ -122,15 +122,7 @@ impl ReadSet {
             return Ok(());
         }
         for (keyspace, keys) in &seen.keys {
-            let Some(state) = superversion.version.keyspace(*keyspace) else { return conflict() };
-            let view = View {
-                superversion: &superversion,
-                keyspace: *keyspace,
-                tree: &state.tree,
-                operator: None,
-                read_seqno,
-                own: None,
-            };
+            let Some(view) = View::new(&superversion, *keyspace, read_seqno) else { return conflict() };
             for key in keys {
                 let newest = view.newest_seqno(key, after, &mut OpCost::default())?;
                 if newest.is_some_and(|newest| newest > after) {

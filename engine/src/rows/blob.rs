@@ -1,6 +1,6 @@
-//! Values that lie apart from their rows, in blob files.
+//! Rows whose values lie in blob files.
 //!
-//! They are read when the walk comes to their rows, unless nobody wants values.
+//! Values are read when the walk comes to their rows, unless nobody wants values.
 
 use esker_base::cursor::Lent;
 use esker_base::planted::{self, Planted};
@@ -10,7 +10,7 @@ use super::{Rows, Stand, Walk};
 
 impl Rows {
     /// Nobody will ask for values from here on.
-    pub(crate) fn leave_values_out(&mut self) {
+    pub(crate) fn read_keys_only(&mut self) {
         self.keys_only = true;
         if planted::is(Planted::KeysPastTombstones) {
             self.has_tombstones = false;
@@ -19,7 +19,7 @@ impl Rows {
 
     /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
     #[inline(never)]
-    pub(super) fn stand_apart(&mut self) -> Result<Walk> {
+    pub(super) fn stand_on_blob(&mut self) -> Result<Walk> {
         if !self.keys_only {
             self.read_blob()?;
         }

@@ -1,0 +1,61 @@
+//! A deletion of all keys within some bounds, as operations.
+
+use std::ops::Bound;
+
+use esker_base::bounds::Bounds;
+use esker_base::key::{after, prefix_end};
+use esker_base::limits;
+use esker_base::{KeyspaceId, Kind, Result};
+
+use super::ops::Op;
+
+/// A deletion of all keys within some bounds as the log has it. A range delete is half-open there, `[start, end)`, and is
+/// left out if no key lies within; one without an end is two operations: a range delete up to the largest key there can be,
+/// and a delete of that key (`open`).
+pub(crate) struct RangeDelete {
+    start: Vec<u8>,
+    end: Vec<u8>,
+    open: bool,
+}
+
+impl RangeDelete {
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for a bound that is longer than keys may be, unless no key lies within.
+    pub(crate) fn of(bounds: Bounds) -> Result<Self> {
+        let start = match bounds.start {
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(key) => Some(key),
+            Bound::Excluded(key) => just_after(&key),
+        };
+        // Behind the largest key there is nothing.
+        let Some(start) = start else {
+            return Ok(RangeDelete { start: Vec::new(), end: Vec::new(), open: false });
+        };
+        let end = match bounds.end {
+            Bound::Unbounded => None,
+            Bound::Included(key) => just_after(&key),
+            Bound::Excluded(key) => Some(key),
+        };
+        let open = end.is_none();
+        let end = end.unwrap_or_else(|| vec![0xFF; limits::KEY_BYTES_MAX]);
+        if open || start < end {
+            limits::check_key(&start)?;
+            limits::check_key(&end)?;
+        }
+        Ok(RangeDelete { start, end, open })
+    }
+
+    /// Its operations in `keyspace`.
+    pub(crate) fn ops(&self, keyspace: KeyspaceId) -> impl Iterator<Item = Op<'_>> + Clone {
+        let range = Op { keyspace, kind: Kind::RangeDelete, key: &self.start, value: &self.end };
+        let last = Op { keyspace, kind: Kind::Delete, key: &self.end, value: &[] };
+        [(range, self.start < self.end), (last, self.open)]
+            .into_iter()
+            .filter_map(|(op, counts)| counts.then_some(op))
+    }
+}
+
+/// The smallest key after `key`, none of which is longer than keys may be; `None` if there is none.
+fn just_after(key: &[u8]) -> Option<Vec<u8>> {
+    if key.len() < limits::KEY_BYTES_MAX { Some(after(key)) } else { prefix_end(key) }
+}
