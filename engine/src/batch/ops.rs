@@ -72,6 +72,7 @@ pub(crate) struct Ops {
 
 impl Ops {
     /// Append `op`, whose key and value were checked against the limits.
+    #[inline]
     pub(crate) fn push(&mut self, op: Op<'_>) -> Result<()> {
         self.push_all(std::iter::once(op))
     }
@@ -97,25 +98,30 @@ impl Ops {
         Ok(Ops { bytes: memory::copied(&self.bytes, "a batch")?, ..*self })
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    #[inline]
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// How many of them delete keys or ranges.
+    #[inline]
     pub(crate) fn deletes(&self) -> u64 {
         self.deletes
     }
 
     /// How many of them delete ranges.
+    #[inline]
     pub(crate) fn range_deletes(&self) -> u64 {
         self.range_deletes
     }
 
     /// Bytes of their keys and values.
+    #[inline]
     pub(crate) fn user_bytes(&self) -> u64 {
         self.user_bytes
     }

@@ -19,6 +19,7 @@ pub(crate) enum Work<'a> {
 }
 
 impl Work<'_> {
+    #[inline]
     pub(super) fn ops(&self) -> u64 {
         match self {
             Work::One(_) => 1,
@@ -27,6 +28,7 @@ impl Work<'_> {
     }
 
     /// How many operations delete a key or a range of them.
+    #[inline]
     pub(super) fn deletes(&self) -> u64 {
         match self {
             Work::One(op) => u64::from(op.is_delete()),
@@ -34,6 +36,7 @@ impl Work<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn range_deletes(&self) -> u64 {
         match self {
             // A range delete may be two operations, so it always comes as a batch.
@@ -43,6 +46,7 @@ impl Work<'_> {
     }
 
     /// Bytes of keys and values.
+    #[inline]
     pub(super) fn user_bytes(&self) -> u64 {
         match self {
             Work::One(op) => op.user_bytes() as u64,
@@ -51,6 +55,7 @@ impl Work<'_> {
     }
 
     /// About the bytes of its part of a log record.
+    #[inline]
     pub(super) fn bytes(&self) -> usize {
         match self {
             Work::One(op) => op.user_bytes(),
@@ -71,6 +76,7 @@ impl Work<'_> {
         })
     }
 
+    #[inline]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Op<'_>)) {
         match self {
             Work::One(op) => each(*op),
