@@ -375,7 +375,8 @@ impl Database {
     ///
     /// # Errors
     /// What kept the last writes from becoming durable, if anything did: a flush that fails is tried again as at any time, but on a
-    /// full disk, or without descriptors, once at most. The database is closed in any case.
+    /// full disk, or without descriptors, once at most. On the thread that flushes a [listener](crate::DatabaseBuilder::listener) hears
+    /// [`Error::InvalidArgument`] if there was something to flush. The database is closed in any case.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -499,11 +500,14 @@ impl Core {
         if self.flushed_to_close.load(Ordering::Acquire) { Ok(()) } else { outcome }
     }
 
-    /// Return when the call that closes has let go of the lock, for whoever closes a second time and opens then; but not where that
-    /// call waits for this thread.
+    /// Return when the call that closes, if one does, has let go of the lock, for whoever closes a second time and opens then; but
+    /// not where that call waits for this thread.
     fn wait_until_unlocked(&self) {
-        let is_waited_for = self.check_not_within(&Lane::ALL).is_err() || self.jobs.works_by_hand();
-        if is_waited_for || self.health.forked().is_some() {
+        // First of all, since a child may find a lock held by a thread that is not there.
+        if self.health.forked().is_some() || self.jobs.check_open().is_ok() {
+            return;
+        }
+        if self.check_not_within(&Lane::ALL).is_err() || self.jobs.works_by_hand() {
             return;
         }
         loop {

@@ -103,14 +103,14 @@ impl Core {
                 return Ok(());
             }
             self.health.check()?;
-            self.jobs.check_open()?;
-            self.check_not_within(&[Lane::Flush])?;
             if let (number, Some(error)) = self.jobs.flush_failures()
                 && number > failures
                 && (reason != SealReason::Closing || error.is_no_space() || error.is_no_descriptors())
             {
                 return Err(error);
             }
+            self.jobs.check_open()?;
+            self.check_not_within(&[Lane::Flush])?;
             self.env.scheduler.wait(&self.progress, seen, None);
         }
     }

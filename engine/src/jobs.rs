@@ -320,7 +320,7 @@ fn tell_failure(core: &Core, job: &'static str, error: &Error, will_retry: bool)
 }
 
 /// Whether the manifest, or all of the database, is in a state after which no commit is taken.
-fn stops_writes(error: &Error) -> bool {
+pub(crate) fn stops_writes(error: &Error) -> bool {
     matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. })
 }
 

@@ -16,7 +16,7 @@ use esker_wal::{LogIdentity, LogKind, LogReader, LogWriter};
 
 use crate::core::Core;
 use crate::database::Verified;
-use crate::jobs::Carrying;
+use crate::jobs::{Carrying, stops_writes};
 use crate::new_directory::NewDirectory;
 use crate::superversion::SuperVersion;
 use crate::table_io;
@@ -169,10 +169,12 @@ impl Core {
             };
             match (step, claim) {
                 (RangeStep::Run(plan), Some(claim)) => {
-                    let mut carrying = Carrying::new(self, *plan, claim);
-                    while !carrying.step()? {
-                        self.health.check()?;
-                    }
+                    let carried = self.carry_out(Carrying::new(self, *plan, claim));
+                    carried.inspect_err(|error| {
+                        if stops_writes(error) {
+                            self.stop_writes(error);
+                        }
+                    })?;
                 }
                 (RangeStep::Done, _) if request.again == FileNumber(0) => {
                     self.check_in_place()?;
@@ -184,6 +186,14 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Do all of it, by hand. What it held is let go of when this returns, before a listener is told of an error.
+    fn carry_out(&self, mut carrying: Carrying) -> Result<()> {
+        while !carrying.step()? {
+            self.health.check()?;
+        }
+        Ok(())
     }
 }
 

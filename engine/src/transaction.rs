@@ -385,8 +385,8 @@ impl Transaction {
 /// start to the last row yielded from the front, and likewise from the back; all of it once the scan
 /// is exhausted.
 ///
-/// A scan ends with its transaction: once that is committed, with writes, the next step errs with [`Error::InvalidArgument`], since what it
-/// would read nobody checks.
+/// A scan ends with its transaction: once the commit of one with writes has begun, however that ends, the next step errs with
+/// [`Error::InvalidArgument`], since nobody checks what it would read.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

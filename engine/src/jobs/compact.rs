@@ -94,7 +94,9 @@ impl Carrying {
             self.warm = new.map(Arc::downgrade).collect();
         }
         let event = self.report(output);
-        // First the claim ends: a listener on a thread that compacts by hand may do so again.
+        // First the claim ends, and the version is let go of: a listener on a thread that compacts by hand may do so again, and waits
+        // then until what it replaces is removed.
+        drop(version);
         self.release();
         self.core.emit(&event);
         Ok(())

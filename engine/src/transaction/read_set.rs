@@ -183,7 +183,7 @@ impl Seen {
     /// Err once the commit has begun.
     fn check_open(&self) -> Result<()> {
         if self.committing {
-            let why = "a scan goes on after its transaction was committed, and nobody checks what it would read; \
+            let why = "a scan goes on after its transaction's commit has begun, and nobody checks what it would read; \
                        finish scans before the commit, or scan a snapshot";
             return Err(Error::invalid(why));
         }
