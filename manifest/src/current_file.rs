@@ -100,7 +100,18 @@ pub fn read(fs: &dyn Fs, dir: &Path) -> Result<Current> {
 
 /// Make `CURRENT` in `dir` say `current`, durably. After an error it says that or what it said before.
 pub fn write(fs: &dyn Fs, dir: &Path, current: &Current) -> Result<()> {
-    fs::replace(fs, dir, CURRENT, &temporary(current.manifest), current.encode().as_bytes())
+    stage(fs, dir, current)?;
+    put_in_place(fs, dir, current)
+}
+
+/// The first half of [`write()`]: prepare it. After an error `CURRENT` is untouched.
+pub(crate) fn stage(fs: &dyn Fs, dir: &Path, current: &Current) -> Result<()> {
+    fs::stage(fs, dir, &temporary(current.manifest), current.encode().as_bytes())
+}
+
+/// The second half: put what was prepared in its place.
+pub(crate) fn put_in_place(fs: &dyn Fs, dir: &Path, current: &Current) -> Result<()> {
+    fs::put_in_place(fs, dir, &temporary(current.manifest), CURRENT)
 }
 
 /// The name under which a `CURRENT` that names `manifest` is prepared.

@@ -480,7 +480,11 @@ impl VersionSet {
         self.fs.sync_dir(&self.dir).map_err(Failure::fatal)?;
         let old = committer.manifest.number();
         let named = Current { database: self.database, manifest: number };
-        if let Err(cause) = current_file::write(&*self.fs, &self.dir, &named) {
+        if let Err(cause) = current_file::stage(&*self.fs, &self.dir, &named) {
+            // Nothing was renamed, which is not to be asked of a process that has no descriptor left, say.
+            return Err(self.abandon(number, cause));
+        }
+        if let Err(cause) = current_file::put_in_place(&*self.fs, &self.dir, &named) {
             return Err(self.not_renamed(old, number, cause));
         }
         committer.manifest = InForce::Written(Box::new(manifest));
@@ -493,14 +497,17 @@ impl VersionSet {
     /// new manifest will never be in force. Otherwise the rename may or may not survive.
     fn not_renamed(&self, old: FileNumber, new: FileNumber, cause: Error) -> Failure {
         match current_file::read(&*self.fs, &self.dir) {
-            Ok(current) if current.manifest == old => {
-                // Best effort, both: the next open reports what is left over.
-                let _ = self.fs.remove(&self.dir.join(current_file::temporary(new)));
-                let _ = self.fs.remove(&self.path(FileName::Manifest(new)));
-                Failure::aborted(cause)
-            }
+            Ok(current) if current.manifest == old => self.abandon(new, cause),
             _ => Failure::in_doubt(cause),
         }
+    }
+
+    /// Manifest `new` will never be in force.
+    fn abandon(&self, new: FileNumber, cause: Error) -> Failure {
+        // Best effort, both: the next open reports what is left over.
+        let _ = self.fs.remove(&self.dir.join(current_file::temporary(new)));
+        let _ = self.fs.remove(&self.path(FileName::Manifest(new)));
+        Failure::aborted(cause)
     }
 
     fn path(&self, name: FileName) -> PathBuf {

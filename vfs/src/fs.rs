@@ -248,14 +248,24 @@ pub fn read_all(fs: &dyn Fs, path: &Path, max: u64) -> Result<Vec<u8>> {
 /// Write `bytes` as the file `dir/name` so that after a crash either the old content or the new is
 /// there: write `dir/temporary`, sync it, rename, sync the directory.
 pub fn replace(fs: &dyn Fs, dir: &Path, name: &str, temporary: &str, bytes: &[u8]) -> Result<()> {
+    stage(fs, dir, temporary, bytes)?;
+    put_in_place(fs, dir, temporary, name)
+}
+
+/// The first half of [`replace`]: write `bytes` as the file `dir/temporary`, whatever is there, and sync it. An error of this
+/// one has changed nothing but that file.
+pub fn stage(fs: &dyn Fs, dir: &Path, temporary: &str, bytes: &[u8]) -> Result<()> {
     let staged: PathBuf = dir.join(temporary);
     if fs.stat(&staged)?.is_some() {
         fs.remove(&staged)?;
     }
     let file = fs.create(&staged)?;
     file.write_at(bytes, 0)?;
-    file.sync()?;
-    drop(file);
-    fs.rename(&staged, &dir.join(name))?;
+    file.sync()
+}
+
+/// The second half: rename `dir/temporary` to `dir/name` and sync the directory. After an error it may be either.
+pub fn put_in_place(fs: &dyn Fs, dir: &Path, temporary: &str, name: &str) -> Result<()> {
+    fs.rename(&dir.join(temporary), &dir.join(name))?;
     fs.sync_dir(dir)
 }

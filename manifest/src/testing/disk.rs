@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use esker_base::filename::CURRENT;
 use esker_vfs::clock::SimClock;
-use esker_vfs::fault::{self, FaultFs};
+use esker_vfs::fault::{self, Cause, FaultFs, Operation};
 use esker_vfs::fs::{self, Fs};
 use esker_vfs::mem::{MemFs, Policy, SyncFailure};
 
@@ -94,6 +95,20 @@ impl Disk {
         if forever {
             self.faults.plan(fault::Fault::at(call + 1).sticky());
         }
+    }
+
+    /// From now on there is no descriptor for `CURRENT`, nor for what it is staged in.
+    pub(crate) fn keep_descriptors_from_current(&self) {
+        let is_current = |call: &fault::Call<'_>| {
+            let opens = matches!(call.operation, Operation::Create | Operation::Open);
+            opens && (call.path.ends_with(CURRENT) || call.path.extension().is_some_and(|e| e == "tmp"))
+        };
+        self.faults.plan(fault::Fault::when(is_current).cause(Cause::Descriptors).sticky());
+    }
+
+    /// Whether any call has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.faults.fired().is_empty()
     }
 
     /// Calls since `break_at`.

@@ -216,8 +216,8 @@ fn recovery_may_be_interrupted_at_any_call() {
     }
 }
 
-/// Commits in the middle of which the manifest outgrows its content. `fault` comes shortly before.
-fn growth(disk: &Disk, told: &mut Told, fault: Option<Fault>) {
+/// Commits in the middle of which the manifest outgrows its content. `before` comes shortly before.
+fn growth(disk: &Disk, told: &mut Told, before: impl Fn(&Disk)) {
     let set = create(disk).expect("a new database");
     told.created = true;
     told.commit(&set, vec![keyspace(1, "users")]);
@@ -225,7 +225,7 @@ fn growth(disk: &Disk, told: &mut Told, fault: Option<Fault>) {
     let mut last: Option<Edit> = None;
     for round in 0..11 {
         if round == 7 {
-            disk.break_at(fault);
+            before(disk);
         }
         let table = meta(told.number(&set).0, 1, &key, &key);
         if write_table(disk, &table).is_err() {
@@ -241,14 +241,14 @@ fn growth(disk: &Disk, told: &mut Told, fault: Option<Fault>) {
 #[test]
 fn a_rewrite_may_be_interrupted_at_any_call() {
     let disk = Disk::default();
-    growth(&disk, &mut Told::default(), None);
+    growth(&disk, &mut Told::default(), |disk| disk.break_at(None));
     assert!(!disk.names().contains(&"000001.manifest".to_owned()), "{:?}", disk.names());
     for call in 0..disk.calls() {
         for effect in EFFECTS {
             for forever in [true, false] {
                 let disk = Disk::default();
                 let mut told = Told::default();
-                growth(&disk, &mut told, Some(Fault { call, effect, forever }));
+                growth(&disk, &mut told, |disk| disk.break_at(Some(Fault { call, effect, forever })));
                 for survives in survivors() {
                     let what = format!("call {call}, {effect:?}, forever {forever}, survives {survives:?}");
                     check(&disk.after_power_loss(survives), &told, &what);
@@ -256,4 +256,15 @@ fn a_rewrite_may_be_interrupted_at_any_call() {
             }
         }
     }
+}
+
+/// A process that has a descriptor for the new manifest and none for `CURRENT` goes on with the old one.
+#[test]
+fn a_rewrite_without_descriptors_is_put_off() {
+    let disk = Disk::default();
+    let mut told = Told::default();
+    growth(&disk, &mut told, Disk::keep_descriptors_from_current);
+    assert!(disk.has_failed() && !told.poisoned);
+    assert!(disk.names().contains(&"000001.manifest".to_owned()), "{:?}", disk.names());
+    check(&disk.after_power_loss(Survives::Nothing), &told, "without descriptors");
 }
