@@ -54,7 +54,7 @@ use crate::core::Core;
 use crate::deletes::DeletedRange;
 use crate::health::closed;
 
-/// How often a job that fails for another reason than a full disk is tried before writes stop.
+/// How often a job fails for other reasons than what is scarce, a disk's space or descriptors, before writes stop.
 const ATTEMPTS_MAX: u32 = 5;
 /// Half the pause before the first retry; the pause doubles up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -305,6 +305,16 @@ impl Jobs {
     }
 }
 
+/// How often a job has failed since it last succeeded.
+#[derive(Default)]
+struct Failures {
+    /// In all: with each the pause before the next try grows.
+    count: u32,
+    /// Those that somebody else has nothing to do with. A disk that was full for long must not use up the tries that another
+    /// error has.
+    own: u32,
+}
+
 /// How a job goes on after a failure.
 enum AfterFailure {
     /// Try again after this pause.
@@ -324,13 +334,15 @@ pub(crate) fn stops_writes(error: &Error) -> bool {
     matches!(error, Error::InDoubt { .. } | Error::Poisoned { .. })
 }
 
-/// Decide about a failure of `job`, tell the listeners, and stop writes if it will not pass.
-fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -> AfterFailure {
+/// Decide about another failure of `job`, tell the listeners, and stop writes if it will not pass.
+fn after_failure(core: &Core, job: &'static str, error: &Error, failures: &mut Failures) -> AfterFailure {
     // Also where a full disk was the cause: no commit is taken after one in doubt.
     let stopped = stops_writes(error);
     // What somebody else uses up somebody else gives back: a disk's space, a process's descriptors.
     let scarce = error.is_no_space() || error.is_no_descriptors();
-    let passing = scarce || (!error.is_corruption() && attempts < ATTEMPTS_MAX);
+    failures.count = failures.count.saturating_add(1);
+    failures.own += u32::from(!scarce);
+    let passing = scarce || (!error.is_corruption() && failures.own < ATTEMPTS_MAX);
     let will_retry = passing && !stopped;
     tell_failure(core, job, error, will_retry);
     if error.is_no_descriptors() {
@@ -344,6 +356,6 @@ fn after_failure(core: &Core, job: &'static str, error: &Error, attempts: u32) -
         return AfterFailure::GiveUp;
     }
     core.progress.notify_all();
-    let doubled = RETRY_PAUSE.saturating_mul(1 << attempts.min(10));
+    let doubled = RETRY_PAUSE.saturating_mul(1 << failures.count.min(10));
     AfterFailure::Retry(doubled.min(RETRY_PAUSE_MAX))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use esker::vfs::fault::{Cause, Fault, FaultFs, Operation};
 use esker::vfs::mem::MemFs;
 use esker::vfs::sim::Simulation;
-use esker::{Database, DatabaseOptions, Durability, KeyspaceOptions};
+use esker::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
 
 const DIR: &str = "/db";
 
@@ -69,5 +69,29 @@ fn a_close_does_not_wait_for_a_disk_that_stays_as_it_is() {
         let (db, faults) = flush_failed_once(&disk);
         faults.plan(Fault::when(is_table_written).cause(cause).sticky());
         db.close().expect_err("it goes on failing");
+    }
+}
+
+/// A disk that was full for long has used up no try of an error of another kind.
+#[test]
+fn a_disk_that_was_full_leaves_other_errors_their_tries() {
+    for cause in [Cause::NoSpace, Cause::Descriptors] {
+        let disk = MemFs::simulated();
+        let world = Simulation::on(disk.clone(), 1);
+        let faults = FaultFs::over(&disk, Arc::clone(&world.clock));
+        let db =
+            Database::builder(DIR).env(world.env_over(Arc::new(faults.clone()))).open().expect("opened");
+        let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+        map.put("key", "value").expect("put");
+        faults.plan(Fault::when(is_table_written).cause(cause).sticky());
+        while db.metrics().counters.job_failures < 8 {
+            db.flush().expect_err("its table cannot be written");
+        }
+        faults.clear();
+        faults.plan(Fault::when(is_table_written).cause(Cause::Device));
+        let device = db.flush().expect_err("its table cannot be written");
+        assert!(matches!(device, Error::Io { .. }), "{cause:?}: {device}");
+        db.flush().expect("nothing fails any more");
+        map.put("key", "newer").expect("writes go on");
     }
 }

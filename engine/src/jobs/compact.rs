@@ -18,7 +18,7 @@ use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::are_cached;
-use super::{AfterFailure, after_failure, stops_writes, tell_failure};
+use super::{AfterFailure, Failures, after_failure, stops_writes, tell_failure};
 use crate::core::Core;
 use crate::table_io;
 
@@ -194,7 +194,7 @@ fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
 pub(super) struct Compaction {
     core: Weak<Core>,
     carrying: Option<Carrying>,
-    attempts: u32,
+    failures: Failures,
     /// It has just stood aside for a flush; now it does a step all the same, since a flush may go on and on, or fail.
     stood_aside: bool,
 }
@@ -203,7 +203,12 @@ impl Compaction {
     /// A job that has work, or `None` if nothing needs compacting.
     pub(super) fn pick(core: &Arc<Core>) -> Option<Self> {
         let carrying = Some(pick_and_claim(core)?);
-        Some(Compaction { core: Arc::downgrade(core), carrying, attempts: 0, stood_aside: false })
+        Some(Compaction {
+            core: Arc::downgrade(core),
+            carrying,
+            failures: Failures::default(),
+            stood_aside: false,
+        })
     }
 
     fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
@@ -213,7 +218,7 @@ impl Compaction {
         let Some(carrying) = &mut self.carrying else { return Ok(Progress::Done) };
         if carrying.step()? {
             self.carrying = None;
-            self.attempts = 0;
+            self.failures = Failures::default();
             // What it has put down may be work for the others.
             core.jobs.start_compactions();
         }
@@ -257,8 +262,7 @@ impl Job for Compaction {
             return Progress::More;
         }
         drop(carried);
-        self.attempts += 1;
-        match after_failure(&core, NAME, &error, self.attempts) {
+        match after_failure(&core, NAME, &error, &mut self.failures) {
             AfterFailure::Retry(pause) => Progress::After(pause),
             AfterFailure::GiveUp => {
                 core.jobs.compaction_ends();

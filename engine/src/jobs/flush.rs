@@ -23,7 +23,7 @@ use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
 use super::subcompaction::Of;
 use super::warm::{are_cached, warm};
-use super::{AfterFailure, after_failure};
+use super::{AfterFailure, Failures, after_failure};
 use crate::core::Core;
 use crate::memtable::MemtableCursor;
 use crate::options::Durability;
@@ -38,7 +38,7 @@ const CALLBACK: &str = "the flush job";
 pub(super) struct Flush {
     core: Weak<Core>,
     work: Option<Work>,
-    attempts: u32,
+    failures: Failures,
 }
 
 /// One memtable under way. Dropped before it is installed, it removes what was written.
@@ -57,7 +57,7 @@ struct Work {
 
 impl Flush {
     pub(super) fn new(core: &Arc<Core>) -> Self {
-        Flush { core: Arc::downgrade(core), work: None, attempts: 0 }
+        Flush { core: Arc::downgrade(core), work: None, failures: Failures::default() }
     }
 
     fn advance(&mut self, core: &Arc<Core>) -> Result<Progress> {
@@ -76,7 +76,7 @@ impl Flush {
         }
         work.install()?;
         self.work = None;
-        self.attempts = 0;
+        self.failures = Failures::default();
         core.jobs.flush_succeeded();
         core.jobs.start_compactions();
         Ok(Progress::More)
@@ -312,8 +312,7 @@ impl Job for Flush {
             Ok(progress) => progress,
             Err(error) => {
                 self.work = None;
-                self.attempts += 1;
-                let next = after_failure(&core, NAME, &error, self.attempts);
+                let next = after_failure(&core, NAME, &error, &mut self.failures);
                 let ends = matches!(next, AfterFailure::GiveUp);
                 core.jobs.flush_failed(error, ends);
                 core.progress.notify_all();
