@@ -60,7 +60,6 @@ impl Core {
             // A system call, but a sync takes a thousand times as long.
             self.check_process()?;
         }
-        self.check_keyspaces(&work)?;
         self.admit(work.bytes() as u64)?;
         let checking = match work {
             Work::One(_) | Work::Batch(_) => None,
@@ -87,10 +86,17 @@ impl Core {
         Ok(())
     }
 
-    /// Err if an operation goes to a keyspace that was dropped.
+    /// Whether a keyspace was dropped since the database was opened.
+    #[inline]
+    pub(crate) fn any_keyspace_dropped(&self) -> bool {
+        self.keyspace_drops.load(Ordering::Acquire) > 0
+    }
+
+    /// Err if an operation goes to a keyspace that was dropped. Under the commit lock, which a drop holds: whoever has seen the
+    /// drop sees nothing of a commit that comes after it.
     #[inline]
     fn check_keyspaces(&self, work: &Work<'_>) -> Result<()> {
-        if self.keyspace_dropped.load(Ordering::Acquire) { self.look_for_keyspaces(work) } else { Ok(()) }
+        if self.any_keyspace_dropped() { self.look_for_keyspaces(work) } else { Ok(()) }
     }
 
     /// [`Core::check_keyspaces`] once any was dropped.

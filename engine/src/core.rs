@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use esker_base::event::{Event, Listener};
 use esker_base::event_count::EventCount;
-use esker_base::sync::atomic::AtomicBool;
+use esker_base::sync::atomic::{AtomicBool, AtomicU64};
 use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::{DatabaseId, Error, FileNumber, KeyspaceId, MergeOperator, Result};
 use esker_manifest::VersionSet;
@@ -95,8 +95,9 @@ pub(crate) struct Core {
     pub(crate) open_log: FileNumber,
     /// One keyspace is created or dropped at a time.
     pub(crate) keyspace_changes: Mutex<()>,
-    /// Whether a keyspace was dropped since the database was opened: until then no handle is of one that is gone.
-    pub(crate) keyspace_dropped: AtomicBool,
+    /// How many keyspaces were dropped since the database was opened, with one whose drop has just begun: until the first no
+    /// handle is of one that is gone.
+    pub(crate) keyspace_drops: AtomicU64,
     /// For transactions that keep losing.
     pub(crate) conflict_priority: ConflictPriority,
     /// Held until the database closes. `None` for a read-only handle of a directory whose lock file is not there or may not be opened.

@@ -439,8 +439,9 @@ impl Core {
     fn drop_keyspace(&self, id: KeyspaceId) -> Result<(), SyncFailed> {
         self.in_place()?;
         self.group_sync.sync_now(&|reached| self.witness_log(reached))?;
+        // Before anybody can see a version without it: a checkpoint takes one.
+        self.keyspace_drops.fetch_add(1, Ordering::Release);
         self.versions.commit(vec![Edit::DropKeyspace { id }])?;
-        self.keyspace_dropped.store(true, Ordering::Release);
         self.current.install(|| self.versions.current(), None);
         self.forget_operator(id);
         Ok(())

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use esker_base::bounds::Bounds;
 use esker_base::event::SealReason;
 use esker_base::filename::FileName;
+use esker_base::sync::atomic::Ordering;
 use esker_base::{Error, FileNumber, KeyspaceId, OpCost, Result, SeqNo};
 use esker_compaction::{RangeRequest, RangeStep, plan_range};
 use esker_manifest::{Version, write_checkpoint};
@@ -94,10 +95,8 @@ impl Core {
         let fs = &self.env.fs;
         NewDirectory::check_free(&**fs, target, CHECKPOINT)?;
         self.check_writable()?;
-        self.flush(SealReason::Asked)?;
+        let version = self.flushed_version()?;
         self.check_in_place()?;
-        // Tables alone are a prefix of commit order: memtables become tables whole and in order.
-        let version = self.versions.current();
         let made = NewDirectory::make(fs, target, CHECKPOINT)?;
         match self.fill_checkpoint(target, &version) {
             Ok(()) => {
@@ -105,8 +104,27 @@ impl Core {
                 Ok(())
             }
             Err(error) => {
+                if error.is_no_descriptors() {
+                    // To find what was made takes one.
+                    self.give_up_descriptors();
+                }
                 made.discard();
                 Err(error)
+            }
+        }
+    }
+
+    /// A version whose tables hold everything that was committed before the call, and a prefix of commit order: memtables
+    /// become tables whole and in order. A keyspace that was dropped is not in the manifest any more, whether or not what was
+    /// committed before its drop is in tables: after one during the flush there is another.
+    fn flushed_version(&self) -> Result<Arc<Version>> {
+        loop {
+            // A drop that is counted here takes place before the flush, which waits for the commit lock.
+            let drops = self.keyspace_drops.load(Ordering::Acquire);
+            self.flush(SealReason::Asked)?;
+            let version = self.versions.current();
+            if self.keyspace_drops.load(Ordering::Acquire) == drops {
+                return Ok(version);
             }
         }
     }
@@ -125,7 +143,7 @@ impl Core {
         // copy gets an empty one.
         let number = version.marks().first_log;
         let identity = LogIdentity { database: self.database, number, kind: LogKind::WriteAhead };
-        LogWriter::create(&**fs, target, identity, None, 0)?.syncer().sync()?;
+        self.giving_up(|| LogWriter::create(&**fs, target, identity, None, 0))?.syncer().sync()?;
         fs.sync_dir(target)?;
         write_checkpoint(&**fs, target, self.database, version)?;
         make_name_durable(&**fs, target)

@@ -14,7 +14,7 @@ use esker_base::event_count::EventCount;
 use esker_base::filename::{self, FileName};
 use esker_base::ledger::Ledger;
 use esker_base::planted::{self, Planted};
-use esker_base::sync::atomic::AtomicBool;
+use esker_base::sync::atomic::{AtomicBool, AtomicU64};
 use esker_base::sync::{ArcSwap, Mutex};
 use esker_base::{DatabaseId, Error, FileNumber, MergeOperator, Result};
 use esker_manifest::{Edit, KeyspaceState, Version, VersionSet};
@@ -483,7 +483,7 @@ impl Opening {
             backlog: SharedBacklog::default(),
             open_log: log_number,
             keyspace_changes: Mutex::new(()),
-            keyspace_dropped: AtomicBool::new(false),
+            keyspace_drops: AtomicU64::new(0),
             conflict_priority: ConflictPriority::new(),
             lock: Mutex::new(lock),
             flushed_to_close: AtomicBool::new(false),

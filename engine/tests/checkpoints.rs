@@ -199,6 +199,40 @@ fn nothing_half_made_is_left_of_a_checkpoint() {
     assert!(failed > 3, "{failed}");
 }
 
+/// Moves a row to another keyspace and drops the one it was in, once a checkpoint has sealed its memtable.
+struct MovesAndDrops(Mutex<Option<Database>>);
+
+impl esker::event::Listener for MovesAndDrops {
+    fn on_event(&self, event: &Event) {
+        let db = if matches!(event, Event::MemtableSealed { .. }) {
+            self.0.lock().unwrap().take()
+        } else {
+            None
+        };
+        let Some(db) = db else { return };
+        let [from, to] = ["from", "to"].map(|name| db.existing_keyspace(name).unwrap());
+        to.put("key", from.get("key").unwrap().unwrap()).unwrap();
+        db.drop_keyspace("from").unwrap();
+    }
+}
+
+/// A keyspace that is dropped during a checkpoint is in it, or what was moved elsewhere before is.
+#[test]
+fn a_checkpoint_has_no_drop_without_what_was_committed_before_it() {
+    let disk = MemFs::simulated();
+    let listener = Arc::new(MovesAndDrops(Mutex::default()));
+    let env = Simulation::on(disk.clone(), 1).env();
+    let db = Database::builder("/db").env(env).listener(listener.clone()).open().unwrap();
+    let [from, _to] = ["from", "to"].map(|name| db.keyspace(name, KeyspaceOptions::default()).unwrap());
+    from.put("key", "value").unwrap();
+    *listener.0.lock().unwrap() = Some(db.clone());
+    db.checkpoint("/copy").unwrap();
+    assert!(db.existing_keyspace("from").is_err(), "it was dropped meanwhile");
+    let copy = Database::builder("/copy").env(Simulation::on(disk, 2).env()).open().unwrap();
+    let moved = copy.existing_keyspace("to").unwrap().get("key").unwrap();
+    assert!(moved.is_some() || copy.existing_keyspace("from").is_ok(), "the row is nowhere");
+}
+
 /// Of two salvages into one place one is made, whole.
 #[test]
 fn one_of_two_salvages_into_one_place_is_made() {

@@ -365,6 +365,22 @@ fn all_rows_of_a_transaction() {
     assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
 }
 
+/// A commit ends its transaction's scans also where it is refused before anything is looked at.
+#[test]
+fn a_commit_that_is_refused_at_once_ends_scans() {
+    let options = DatabaseOptions { durability: Durability::NoLog, ..DatabaseOptions::default() };
+    let env = Simulation::new(1).env();
+    let db = Database::builder("/db").options(options).env(env).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
+    map.put("a", "1").unwrap();
+    let mut tx = db.begin().unwrap();
+    tx.put(&map, "b", "2").unwrap();
+    tx.durability(Durability::Sync);
+    let mut scan = tx.iter(&map);
+    assert!(matches!(tx.commit(), Err(Error::InvalidArgument { .. })), "there is no log");
+    assert!(matches!(scan.next(), Some(Err(Error::InvalidArgument { .. }))));
+}
+
 /// What a scan has read counts while it is under way, as far as it has come, and once it has ended.
 #[test]
 fn a_scan_under_way_has_read_what_it_has_yielded() {

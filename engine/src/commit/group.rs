@@ -124,6 +124,7 @@ fn begin_commit(core: &Core, state: &mut CommitState, range_deletes: u64) -> Res
 #[inline(never)]
 pub(super) fn commit_lone(core: &Core, state: &mut CommitState, op: &Op<'_>) -> Result<(), Box<Error>> {
     begin_commit(core, state, 0)?;
+    core.check_keyspaces(&Work::One(*op))?;
     let bytes = op.user_bytes();
     reserve_memory(state.log.as_mut(), bytes).map_err(aborted)?;
     let seqno = state.last_seqno.plus(1);
@@ -233,15 +234,19 @@ fn number_and_stage<'a>(
     first_seqnos.clear();
     let mut lent = None;
     for (index, work) in group.iter().enumerate() {
-        if let Work::Transaction(_, reads) = work {
-            let earlier = group[..index].iter().zip(&first_seqnos).filter(|(_, first)| first.is_some());
-            let earlier = earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
-            let outcome = reads.check_group(earlier).and_then(|()| reads.check_last(core, &state.recent));
-            if let Err(error) = outcome {
-                results[index] = Some(Err(Box::new(error)));
-                first_seqnos.push(None);
-                continue;
+        let outcome = core.check_keyspaces(work).and_then(|()| match work {
+            Work::One(_) | Work::Batch(_) => Ok(()),
+            Work::Transaction(_, reads) => {
+                let earlier = group[..index].iter().zip(&first_seqnos).filter(|(_, first)| first.is_some());
+                let earlier =
+                    earlier.map(|(work, _)| work).filter(|_| !planted::is(Planted::UncheckedGroup));
+                reads.check_group(earlier).and_then(|()| reads.check_last(core, &state.recent))
             }
+        });
+        if let Err(error) = outcome {
+            results[index] = Some(Err(Box::new(error)));
+            first_seqnos.push(None);
+            continue;
         }
         let operations = if index + 1 == group.len() { to_lend(work) } else { None };
         let log = state.log.as_mut().filter(|_| operations.is_none());

@@ -67,6 +67,12 @@ impl CommitQueue {
         self.state.try_lock()
     }
 
+    /// How many writers are in the queue, with the one that leads.
+    #[cfg(test)]
+    pub(crate) fn writers(&self) -> usize {
+        self.lead.waiting() + usize::from(self.lead.is_led())
+    }
+
     /// From now until the guard is dropped, note what is committed, for a transaction that is being checked. A group that is
     /// under way may miss the request (it is relaxed); the transaction then finds that the first number after its own check
     /// is missing, and is checked anew ([`RecentWrites::after`](crate::recent_writes::RecentWrites::after)).

@@ -205,3 +205,44 @@ fn nothing_is_committed_while_a_drop_is_written() {
     assert_eq!(meanwhile.get(), Some(&false));
     assert!(b.contains("key").expect("read"));
 }
+
+/// A commit that waited while a keyspace was dropped that it writes to has no effect, whoever commits along with it: somebody may
+/// have seen the drop.
+#[test]
+fn a_commit_that_comes_behind_a_drop_has_no_effect() {
+    for writers in [1, 3] {
+        let (db, a, b) = two_keyspaces(Arc::new(MemFs::new()), Durability::Os);
+        b.put("key", "value").expect("put");
+        let core = Arc::clone(db.core());
+        let moves = || {
+            if writers == 1 {
+                return a.put("key", "moved");
+            }
+            let mut batch = db.batch();
+            batch.put(&a, "key", "moved").expect("added");
+            batch.delete(&b, "key").expect("added");
+            batch.commit()
+        };
+        thread::scope(|scope| {
+            let guard = core.commits.lock();
+            let waiting: Vec<_> = (0..writers).map(|_| scope.spawn(moves)).collect();
+            while core.commits.writers() < writers {
+                thread::yield_now();
+            }
+            core.drop_keyspace(a.id()).expect("dropped");
+            drop(guard);
+            for outcome in waiting {
+                let outcome = outcome.join().expect("no panic");
+                let is_told =
+                    matches!(outcome, Err(Error::KeyspaceDropped { .. } | Error::NoSuchKeyspace { .. }));
+                assert!(is_told, "{outcome:?}");
+            }
+        });
+        assert_eq!(b.get("key").expect("read").as_deref(), Some(&b"value"[..]));
+        let late = a.put("key", "late");
+        assert!(
+            matches!(late, Err(Error::KeyspaceDropped { .. } | Error::NoSuchKeyspace { .. })),
+            "{late:?}"
+        );
+    }
+}

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use esker_base::bounds::Bounds;
 use esker_base::planted::{self, Planted};
 use esker_base::sync::Mutex;
-use esker_base::sync::atomic::Ordering;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Kind, OpCost, Result, SeqNo};
 
 use crate::batch::Op;
@@ -79,6 +78,11 @@ impl ReadSet {
         self.seen.lock().ranges.add(keyspace, bounds);
     }
 
+    /// The transaction's commit begins: its scans end.
+    pub(super) fn begin_commit(&self) {
+        self.seen.lock().committing = true;
+    }
+
     /// Err if a commit of the same group, earlier in it, writes what was read.
     pub(crate) fn check_group<'a>(&self, earlier: impl Iterator<Item = &'a Work<'a>>) -> Result<()> {
         let mut seen = self.seen.lock();
@@ -98,8 +102,7 @@ impl ReadSet {
             drop(seen);
             return self.check(core);
         };
-        let is_dropped =
-            core.keyspace_dropped.load(Ordering::Acquire) && seen.lacks_keyspace(&core.current.load());
+        let is_dropped = core.any_keyspace_dropped() && seen.lacks_keyspace(&core.current.load());
         let conflict = is_dropped || writes.any(|op| seen.meets(op));
         if conflict { Err(Error::Conflict { attempts: 1 }) } else { Ok(()) }
     }
@@ -110,12 +113,11 @@ impl ReadSet {
         let superversion = core.current.load_full();
         let read_seqno = superversion.read_seqno(&core.snapshots);
         let mut seen = self.seen.lock();
-        seen.committing = true;
         seen.gather();
         let after = seen.upto;
         let conflict = || Err(Error::Conflict { attempts: 1 });
         // To drop a keyspace takes no number.
-        if core.keyspace_dropped.load(Ordering::Acquire) && seen.lacks_keyspace(&superversion) {
+        if core.any_keyspace_dropped() && seen.lacks_keyspace(&superversion) {
             return conflict();
         }
         if read_seqno == after {

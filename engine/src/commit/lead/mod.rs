@@ -45,4 +45,10 @@ impl Lead {
     pub(crate) fn waiting(&self) -> usize {
         self.0.load(Ordering::Relaxed) / WAITER
     }
+
+    /// Whether somebody leads.
+    #[cfg(test)]
+    pub(crate) fn is_led(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & LED != 0
+    }
 }
