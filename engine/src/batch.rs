@@ -77,8 +77,8 @@ impl Batch {
     /// Set `key` to `value`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge): a key of more than 65,535 bytes, a value of more than 1 GiB, or a batch of more than 2 GiB (each
-    /// operation counted with 32 bytes besides); [`Error::OutOfMemory`](crate::Error::OutOfMemory). The batch is as it was before. All that adds to it
+    /// [`Error::TooLarge`](crate::Error::TooLarge): a key of more than 65,535 bytes, a value of more than 1 GiB, or a batch of more than 2 GiB (what is added
+    /// counted with 32 bytes an operation besides); [`Error::OutOfMemory`](crate::Error::OutOfMemory). The batch is as it was before. All that adds to it
     /// errs so.
     ///
     /// # Panics
@@ -110,10 +110,10 @@ impl Batch {
     }
 
     /// Delete every key in `range`, in constant time; see [`Keyspace::delete_range`]. A range without an end is two
-    /// operations; one that ends before it begins, none.
+    /// operations; one within which no key can lie, none. Bounds may be longer than keys.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) for a bound that is longer than keys may be, unless no key lies within.
+    /// As [`Batch::put`] does for a batch that is too large.
     pub fn delete_range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,
@@ -158,7 +158,7 @@ impl Batch {
 
     fn delete_within(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<()> {
         keyspace.check_belongs_to(self.db.core());
-        self.ops.push_all(RangeDelete::of(bounds)?.ops(keyspace.id()))
+        self.ops.push_all(RangeDelete::of(bounds).ops(keyspace.id()))
     }
 
     fn push(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {

@@ -171,7 +171,7 @@ impl Keyspace {
 
     fn delete_within(&self, bounds: Bounds, cost: &mut OpCost) -> Result<()> {
         let mut ops = Ops::default();
-        ops.push_all(RangeDelete::of(bounds)?.ops(self.id()))?;
+        ops.push_all(RangeDelete::of(bounds).ops(self.id()))?;
         self.core().commit(&ops, None, cost).map_err(|error| self.named(error))
     }
 

@@ -303,8 +303,8 @@ pub struct KeyspaceOptions {
     pub merge_operator: Option<String>,
     /// Values of at least this many bytes are written by flushes and compactions to files of their own (*blob
     /// files*), and their rows refer to them there: compactions then write such a value once, instead of once a
-    /// level, and a get reads it with one read more, after which it is in the block cache if it has no more than about
-    /// 128 KiB. 0 for never; else 16 … 1 GiB. Default: 4096. Larger keeps more values in the tables, where they lie in key order.
+    /// level, and a get reads it with one read more, after which it is in the block cache if it takes no more than a
+    /// sixteenth of that. 0 for never; else 16 … 1 GiB. Default: 4096. Larger keeps more values in the tables, where they lie in key order.
     ///
     /// Blob files are not compressed: a keyspace with [`compression`](Self::compression) on any level keeps its
     /// values in its tables, whatever this says.

@@ -55,6 +55,8 @@ pub struct Scan {
     front: Option<Rows>,
     back: Option<Rows>,
     finished: bool,
+    /// How many rows were given out, and the bytes of their keys and values.
+    given: (u64, u64),
 }
 
 impl std::fmt::Debug for Scan {
@@ -75,6 +77,7 @@ impl Scan {
             front: None,
             back: None,
             finished: false,
+            given: (0, 0),
         }
     }
 
@@ -97,13 +100,15 @@ impl Scan {
         self
     }
 
-    /// What the scan has cost so far.
+    /// What the scan has cost so far: one call, from whichever ends it was asked.
     pub fn cost(&mut self) -> OpCost {
         let mut cost = OpCost::default();
         for rows in [&mut self.front, &mut self.back].into_iter().flatten() {
             cost.add(&rows.cost());
         }
-        cost
+        // An end also stands on the row at which they meet, and on values that are left out.
+        let (keys_read, bytes_read) = self.given;
+        OpCost { calls: cost.calls.min(1), keys_read, bytes_read, ..cost }
     }
 
     fn step(&mut self, forward: bool) -> Result<bool> {
@@ -140,11 +145,14 @@ impl Scan {
     }
 
     /// A copy of the row that an end stands on.
-    fn row(&self, forward: bool) -> Result<Option<(Key, Value)>> {
+    fn row(&mut self, forward: bool) -> Result<Option<(Key, Value)>> {
         let rows = if forward { self.front.as_ref() } else { self.back.as_ref() };
         let Some(rows) = rows else { return Ok(None) };
         let value = if self.keys_only { &[] } else { rows.value() };
-        Ok(Some((Bytes::copy_from_slice(rows.key()), crate::get::owned(value)?)))
+        let (key, value) = (Bytes::copy_from_slice(rows.key()), crate::get::owned(value)?);
+        self.given.0 += 1;
+        self.given.1 += (key.len() + value.len()) as u64;
+        Ok(Some((key, value)))
     }
 
     /// Whether there is nothing more to come.

@@ -229,8 +229,8 @@ impl Transaction {
     /// Set `key` to `value`: for this transaction's own reads from here on, for others with its commit.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]: a key of more than 65,535 bytes, a value of more than 1 GiB, or writes of more than 2 GiB (each counted
-    /// with 32 bytes besides); [`Error::OutOfMemory`]. The transaction is as it was before. All that adds to it errs so. That the
+    /// [`Error::TooLarge`]: a key of more than 65,535 bytes, a value of more than 1 GiB, or writes of more than 2 GiB (what is
+    /// added counted with 32 bytes an operation besides); [`Error::OutOfMemory`]. The transaction is as it was before. All that adds to it errs so. That the
     /// keyspace was dropped is for the commit to tell.
     ///
     /// # Panics
@@ -286,7 +286,8 @@ impl Transaction {
         }
     }
 
-    /// Commit. One without writes has nothing to be checked: what it read was so at its snapshot, and it is Ok.
+    /// Commit. One without writes has nothing to be checked: what it read was so at its snapshot, and it is Ok unless the database
+    /// is closed.
     ///
     /// # Errors
     /// [`Error::Conflict`]: something it read was written since, or a keyspace that it read was dropped; nothing of it took
@@ -299,8 +300,9 @@ impl Transaction {
     pub fn commit_costed(self, cost: &mut OpCost) -> Result<()> {
         if self.ops.count() == 0 {
             // Everything it read is true at its snapshot: it commits there.
-            return Ok(());
+            return self.db.core().health.check_open();
         }
+        self.reads.begin_commit();
         self.db.core().commit_work(Work::Transaction(&self.ops, &self.reads), self.durability, cost)
     }
 
@@ -323,7 +325,7 @@ impl Transaction {
 
     fn delete_within(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<()> {
         keyspace.check_belongs_to(self.db.core());
-        self.add(RangeDelete::of(bounds)?.ops(keyspace.id()))
+        self.add(RangeDelete::of(bounds).ops(keyspace.id()))
     }
 
     /// Write `ops`: all of them or none.

@@ -236,6 +236,7 @@ fn range_deletions_reach_the_longest_keys() {
     let db = Database::in_memory().unwrap();
     let map = db.keyspace("map", KeyspaceOptions::default()).unwrap();
     let longest = |byte: u8| vec![byte; esker::limits::KEY_BYTES_MAX];
+    let longer = |byte: u8| vec![byte; esker::limits::KEY_BYTES_MAX + 1];
     let left_by = |delete: &dyn Fn() -> esker::Result<()>| -> Vec<u8> {
         for key in [Vec::new(), longest(7), longest(8), longest(0xFF)] {
             map.put(key, "value").unwrap();
@@ -257,6 +258,12 @@ fn range_deletions_reach_the_longest_keys() {
         ((Included(longest(0xFF)), Unbounded), &[0, 7, 8]),
         ((Included(longest(9)), Included(longest(8))), &[0, 7, 8, 0xFF]),
         ((Unbounded, Included(longest(0xFF))), &[]),
+        // Longer than any key: between those that there can be.
+        ((Included(longer(7)), Excluded(longer(8))), &[0, 7, 0xFF]),
+        ((Excluded(longer(7)), Included(longer(8))), &[0, 7, 0xFF]),
+        ((Included(longest(7)), Excluded(longer(7))), &[0, 8, 0xFF]),
+        ((Included(longer(8)), Excluded(longer(0xFF))), &[0, 7, 8]),
+        ((Included(longer(0xFF)), Unbounded), &[0, 7, 8, 0xFF]),
         ((Unbounded, Unbounded), &[]),
     ] {
         assert_eq!(left_by(&|| map.delete_range(range.clone())), left, "of a keyspace");

@@ -488,6 +488,17 @@ fn calls_say_what_they_took() {
     let cost = taken(&|cost| map.clear_costed(cost).unwrap());
     assert_eq!((cost.calls, cost.tombstones_written), (1, 2));
     assert_eq!(map.iter().count(), 0);
+    for key in ["a", "b", "c"] {
+        map.put(key, "value").unwrap();
+    }
+    let mut scan = map.iter();
+    assert!(scan.next().is_some() && scan.next_back().is_some() && scan.next().is_some());
+    assert!(scan.next().is_none() && scan.next_back().is_none());
+    let cost = scan.cost();
+    assert_eq!((cost.calls, cost.keys_read, cost.bytes_read), (1, 3, 18), "from both ends");
+    let mut scan = map.iter().keys_only();
+    assert_eq!(scan.by_ref().count(), 3);
+    assert_eq!((scan.cost().keys_read, scan.cost().bytes_read), (3, 3), "values are left out");
     db.drop_keyspace("map").unwrap();
     let gone = map.delete_range_costed("a".."b", &mut OpCost::default()).unwrap_err();
     assert!(matches!(gone, esker::Error::NoSuchKeyspace { .. }), "{gone}");

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use esker_base::bounds::Bounds;
 use esker_base::key::{after, prefix_end};
 use esker_base::limits;
-use esker_base::{KeyspaceId, Kind, Result};
+use esker_base::{KeyspaceId, Kind};
 
 use super::ops::Op;
 
@@ -19,30 +19,25 @@ pub(crate) struct RangeDelete {
 }
 
 impl RangeDelete {
-    /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) for a bound that is longer than keys may be, unless no key lies within.
-    pub(crate) fn of(bounds: Bounds) -> Result<Self> {
+    /// A bound may be longer than keys are.
+    pub(crate) fn of(bounds: Bounds) -> Self {
         let start = match bounds.start {
             Bound::Unbounded => Some(Vec::new()),
-            Bound::Included(key) => Some(key),
+            Bound::Included(key) => first_from(key),
             Bound::Excluded(key) => just_after(&key),
         };
         // Behind the largest key there is nothing.
         let Some(start) = start else {
-            return Ok(RangeDelete { start: Vec::new(), end: Vec::new(), open: false });
+            return RangeDelete { start: Vec::new(), end: Vec::new(), open: false };
         };
         let end = match bounds.end {
             Bound::Unbounded => None,
             Bound::Included(key) => just_after(&key),
-            Bound::Excluded(key) => Some(key),
+            Bound::Excluded(key) => first_from(key),
         };
         let open = end.is_none();
         let end = end.unwrap_or_else(|| vec![0xFF; limits::KEY_BYTES_MAX]);
-        if open || start < end {
-            limits::check_key(&start)?;
-            limits::check_key(&end)?;
-        }
-        Ok(RangeDelete { start, end, open })
+        RangeDelete { start, end, open }
     }
 
     /// Its operations in `keyspace`.
@@ -55,7 +50,15 @@ impl RangeDelete {
     }
 }
 
-/// The smallest key after `key`, none of which is longer than keys may be; `None` if there is none.
+/// The smallest key that does not come before `key`, no longer than keys may be; `None` if there is none.
+fn first_from(key: Vec<u8>) -> Option<Vec<u8>> {
+    if key.len() <= limits::KEY_BYTES_MAX { Some(key) } else { just_after(&key) }
+}
+
+/// The smallest key after `key`, no longer than keys may be; `None` if there is none.
 fn just_after(key: &[u8]) -> Option<Vec<u8>> {
-    if key.len() < limits::KEY_BYTES_MAX { Some(after(key)) } else { prefix_end(key) }
+    match key.get(..limits::KEY_BYTES_MAX) {
+        None => Some(after(key)),
+        Some(longest) => prefix_end(longest),
+    }
 }
