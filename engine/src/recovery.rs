@@ -230,7 +230,7 @@ impl Replay<'_> {
     /// Replay one log into a memtable of its own.
     fn read(&self, number: FileNumber, after: SeqNo, copies: bool) -> Result<RecoveredLog> {
         let mut reader = self.chain.open(number)?;
-        let (memtable, mut writer) = Memtable::in_spare(self.spare);
+        let (memtable, mut writer) = Memtable::for_log(reader.len_max(), self.spare);
         // One group: nobody reads before all of it is there, so that range deletes take memory in proportion to the log.
         writer.begin_group(SeqNo::ZERO);
         let mut writes = writer.writes();

@@ -89,12 +89,12 @@ impl Sources {
         let runs: usize = levels.iter().map(|level| level.runs().len()).sum();
         // Beside the sealed memtables the active one and a transaction's own.
         let mut sources = Sources::with_capacity(2 + view.superversion.sealed.len() + runs);
-        let own = view.own.iter().map(|(memtable, _)| memtable);
+        let own = view.own.iter().map(|(memtable, upto)| (memtable, *upto));
         let layers = view.superversion.memtables();
         let layers = layers.filter(|layer| after.is_none_or(|after| layer.may_hold_after(after)));
-        let memtables = own.chain(layers.map(|layer| &layer.memtable));
-        for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
-            let tombstones = memtable.tombstones(view.keyspace);
+        let memtables = own.chain(layers.map(|layer| (&layer.memtable, view.read_seqno)));
+        for (memtable, upto) in memtables.filter(|(memtable, _)| !memtable.is_empty()) {
+            let tombstones = memtable.tombstones(view.keyspace, upto);
             let info = SourceInfo {
                 level: None,
                 largest_seqno: SeqNo::MAX,

@@ -84,8 +84,10 @@ impl Output {
         let parts = usize::try_from(worth).unwrap_or(usize::MAX).min(self.hands());
         let cuts = subcompaction::flush_cuts(&memtable.separators(self.keyspace), &cut, parts);
         let run = |part| {
-            let source =
-                RunSource::of_memtable(memtable.cursor(self.keyspace), memtable.tombstones(self.keyspace));
+            let source = RunSource::of_memtable(
+                memtable.cursor(self.keyspace),
+                memtable.tombstones(self.keyspace, SeqNo::MAX),
+            );
             let blobs = self.blob_rules(Vec::new(), Arc::default());
             MergeRun::new(self.clone().input(vec![source], below.clone(), cut.clone(), part, blobs))
         };

@@ -186,6 +186,11 @@ impl LogReader {
         self.predecessor
     }
 
+    /// No record ends behind it: the file's length, or the log's where that is known, in bytes.
+    pub fn len_max(&self) -> u64 {
+        self.window.end()
+    }
+
     /// The next record, or `None` at the end of the log.
     ///
     /// # Errors

@@ -75,7 +75,8 @@ fn many_range_deletes_of_one_batch_have_one_number_a_fragment() {
     }
     batch.commit().expect("committed");
     let current = db.core().current.load_full();
-    let fragments = current.active.memtable.tombstones(map.id()).expect("those of the batch");
+    let fragments =
+        current.active.memtable.tombstones(map.id(), esker_base::SeqNo::MAX).expect("those of the batch");
     assert_eq!(fragments.list().len(), 2 * DEPTH as usize - 1);
     assert!(fragments.list().iter().all(|fragment| fragment.seqnos.len() == 1));
     assert_eq!(map.get([5, 0, 0, 0]).expect("read"), None);

@@ -93,9 +93,11 @@ impl Memtable {
         Memtable::build(None, None)
     }
 
-    /// The same, in `spare` chunks where there are any.
-    pub(crate) fn in_spare(spare: &Arc<SpareChunks>) -> (Arc<Memtable>, MemtableWriter) {
-        Memtable::build(None, Some(Arc::clone(spare)))
+    /// The same, for about `bytes` bytes of a log: in `spare` chunks where there are any, if it will fill two, one of nodes and
+    /// one of entries. Of many short logs each would otherwise take as much.
+    pub(crate) fn for_log(bytes: u64, spare: &Arc<SpareChunks>) -> (Arc<Memtable>, MemtableWriter) {
+        let is_long = bytes >= 2 * arena::CHUNK_BYTES_MAX as u64;
+        Memtable::build(None, is_long.then(|| Arc::clone(spare)))
     }
 
     /// The same, with a filter for gets, for a memtable that will take about `bytes` bytes.
@@ -137,13 +139,14 @@ impl Memtable {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(keyspace, hash))
     }
 
-    /// The keyspace's range tombstones; `None`, after one relaxed load, while no keyspace has any.
+    /// The keyspace's range tombstones at or below `seqno`, and others; `None`, after one relaxed load, while no keyspace has
+    /// any.
     #[inline]
-    pub(crate) fn tombstones(&self, keyspace: KeyspaceId) -> Option<Arc<Fragments>> {
+    pub(crate) fn tombstones(&self, keyspace: KeyspaceId, seqno: SeqNo) -> Option<Arc<Fragments>> {
         if self.range_tombstones() == 0 {
             return None;
         }
-        self.directory.get(keyspace)?.tombstones.fragments()
+        self.directory.get(keyspace)?.tombstones.fragments(seqno)
     }
 
     /// The newest range tombstone of the keyspace over `key` at or below `seqno`; `None`, after one relaxed load, while no

@@ -312,7 +312,7 @@ fn tombstones_are_never_missed() {
         };
         for _ in 0..2 {
             let upper = published.visible().0;
-            let fragments = memtable.tombstones(SPACE);
+            let fragments = memtable.tombstones(SPACE, SeqNo(upper));
             let covering = fragments.and_then(|fragments| fragments.covering(b"k", SeqNo(upper)));
             assert_eq!(covering, (upper > 1).then_some(SeqNo(upper)));
         }

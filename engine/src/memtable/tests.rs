@@ -322,7 +322,7 @@ fn an_empty_memtable_holds_nothing() {
     assert_eq!((memtable.bytes(), memtable.entries()), (0, 0));
     assert_eq!(memtable.keyspaces(), []);
     assert_eq!(memtable.get(SPACE, b"", SeqNo::MAX), None);
-    assert!(memtable.tombstones(SPACE).is_none());
+    assert!(memtable.tombstones(SPACE, SeqNo::MAX).is_none());
     let mut cursor = memtable.cursor(SPACE);
     cursor.seek_first().expect("moves");
     assert!(!cursor.valid());
@@ -429,18 +429,18 @@ fn keyspaces_are_apart() {
 fn range_tombstones_are_fragmented_and_kept_up_to_date() {
     let (memtable, mut writer) = Memtable::new();
     writer.delete_range(SPACE, b"m", b"m", SeqNo(1));
-    assert!(memtable.tombstones(SPACE).is_none(), "an empty range deletes nothing");
+    assert!(memtable.tombstones(SPACE, SeqNo::MAX).is_none(), "an empty range deletes nothing");
     assert_eq!(memtable.keyspaces(), []);
 
     writer.delete_range(SPACE, b"a", b"m", SeqNo(2));
-    let first = memtable.tombstones(SPACE).expect("one was added");
+    let first = memtable.tombstones(SPACE, SeqNo::MAX).expect("one was added");
     assert_eq!(first.covering(b"b", SeqNo::MAX), Some(SeqNo(2)));
     assert_eq!(first.covering(b"b", SeqNo(1)), None);
-    assert!(Arc::ptr_eq(&first, &memtable.tombstones(SPACE).expect("still there")), "cached");
-    assert!(memtable.tombstones(KeyspaceId(2)).is_none(), "another keyspace's");
+    assert!(Arc::ptr_eq(&first, &memtable.tombstones(SPACE, SeqNo::MAX).expect("still there")), "cached");
+    assert!(memtable.tombstones(KeyspaceId(2), SeqNo::MAX).is_none(), "another keyspace's");
 
     writer.delete_range(SPACE, b"b", b"z", SeqNo(3));
-    let second = memtable.tombstones(SPACE).expect("two were added");
+    let second = memtable.tombstones(SPACE, SeqNo::MAX).expect("two were added");
     assert_eq!(second.covering(b"b", SeqNo::MAX), Some(SeqNo(3)));
     assert_eq!(second.covering(b"a", SeqNo::MAX), Some(SeqNo(2)));
     assert_eq!(first.covering(b"n", SeqNo::MAX), None, "what was handed out does not change");
@@ -465,7 +465,7 @@ fn a_group_of_nested_range_tombstones_takes_its_share() {
     writer.begin_group(last.plus(1));
     writer.delete_range(SPACE, &[0], &[0xff], last.plus(1));
 
-    let fragments = memtable.tombstones(SPACE).expect("there are some");
+    let fragments = memtable.tombstones(SPACE, SeqNo::MAX).expect("there are some");
     let numbers: usize = fragments.list().iter().map(|fragment| fragment.seqnos.len()).sum();
     assert!(numbers <= 3 * fragments.list().len(), "{numbers} numbers");
     assert_eq!(fragments.list().len(), 2 * depth as usize + 1);

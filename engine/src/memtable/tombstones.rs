@@ -1,12 +1,16 @@
 //! The range tombstones of one keyspace in one memtable: a list that grows, and its fragments, built
-//! by the first reader that wants them after a change.
+//! by the first reader that wants them after a change that it sees.
 //!
 //! Why a reader never misses a tombstone that its sequence number covers: the writer (1) puts it on
-//! the list, (2) raises `count` and the memtable's flag, and only then (3) publishes the sequence
-//! number with a release store. A reader has loaded a number at least as large with acquire, so (1)
+//! the list, (2) notes its number in `missing` if none is noted there, and raises the memtable's flag, and only then (3)
+//! publishes the sequence number with a release store. A reader has loaded a number at least as large with acquire, so (1)
 //! and (2) happened before its reads, and reads of one atomic never go back behind a store that
-//! happened before them, relaxed ones neither. It therefore sees a `count` that includes the
-//! tombstone, finds the built fragments too old, and builds new ones from the list under its lock.
+//! happened before them, relaxed ones neither. It therefore finds in `missing` that number or a smaller one, and builds
+//! fragments from the list under its lock; or what was stored there later, when fragments with the tombstone had been
+//! built, and those or newer ones are what it then loads.
+//!
+//! Readers need nothing of what is not published yet. Fragments are built of it along with the rest, but not for its sake: a
+//! batch of very many range deletes beside a reader would otherwise be built after every few of them, under the commit lock.
 //!
 //! The writer asks about one key mostly without building ([`Tombstones::newest_over`]): a merge, or a transaction's get, after each
 //! range delete would otherwise build as many times as there are range deletes.
@@ -20,7 +24,7 @@ use std::sync::Arc;
 
 use esker_base::SeqNo;
 use esker_base::range_tombstone::{Fragment, Fragments, RangeTombstone};
-use esker_base::sync::atomic::{AtomicUsize, Ordering};
+use esker_base::sync::atomic::{AtomicU64, Ordering};
 use esker_base::sync::{ArcSwapOption, Mutex};
 
 /// How many tombstones behind the fragments, which were built of `known`, the writer looks at one by one, all its looks
@@ -34,10 +38,13 @@ fn looks_max(known: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Tombstones {
     list: Mutex<List>,
-    /// Length of the list.
-    count: AtomicUsize,
+    /// The first number on the list that is not among the fragments, or [`NONE_MISSING`]. Changes under the list's lock.
+    missing: AtomicU64,
     built: ArcSwapOption<Built>,
 }
+
+/// Above every sequence number.
+const NONE_MISSING: u64 = u64::MAX;
 
 #[derive(Debug, Default)]
 struct List {
@@ -67,7 +74,11 @@ struct Built {
 impl Tombstones {
     /// No tombstones.
     pub(super) fn new() -> Self {
-        Tombstones { list: Mutex::default(), count: AtomicUsize::new(0), built: ArcSwapOption::empty() }
+        Tombstones {
+            list: Mutex::default(),
+            missing: AtomicU64::new(NONE_MISSING),
+            built: ArcSwapOption::empty(),
+        }
     }
 
     /// Delete `[start, end)`, in the group that begins with number `group`. For the one writer.
@@ -77,7 +88,9 @@ impl Tombstones {
             list.groups.push(group);
         }
         list.all.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno });
-        self.count.store(list.all.len(), Ordering::Release);
+        if self.missing.load(Ordering::Relaxed) == NONE_MISSING {
+            self.missing.store(seqno.0, Ordering::Release);
+        }
     }
 
     /// About the bytes that a tombstone takes: one on the list, and one fragment.
@@ -88,9 +101,9 @@ impl Tombstones {
             + size_of::<SeqNo>()
     }
 
-    /// The fragments of every tombstone added so far, or `None` if there is none.
-    pub(super) fn fragments(&self) -> Option<Arc<Fragments>> {
-        self.with_fragments(Arc::clone)
+    /// The fragments of every tombstone at or below `seqno`, and of others; or `None` if there is none.
+    pub(super) fn fragments(&self, seqno: SeqNo) -> Option<Arc<Fragments>> {
+        self.with_fragments(seqno, Arc::clone)
     }
 
     /// The newest tombstone over `key` at or below `seqno`, [`SeqNo::MAX`] for the writer. Shares nothing with others: many
@@ -99,31 +112,24 @@ impl Tombstones {
         if seqno == SeqNo::MAX {
             return self.newest_over(key);
         }
-        self.with_fragments(|fragments| fragments.covering(key, seqno)).flatten()
+        self.with_fragments(seqno, |fragments| fragments.covering(key, seqno)).flatten()
     }
 
-    fn with_fragments<R>(&self, read: impl FnOnce(&Arc<Fragments>) -> R) -> Option<R> {
-        let count = self.count.load(Ordering::Acquire);
-        if count == 0 {
-            return None;
+    fn with_fragments<R>(&self, seqno: SeqNo, read: impl FnOnce(&Arc<Fragments>) -> R) -> Option<R> {
+        if self.missing.load(Ordering::Acquire) <= seqno.0 {
+            return Some(read(&self.build()));
         }
-        Some(match &*self.built.load() {
-            Some(built) if built.count >= count => read(&built.fragments),
-            _ => read(&self.build()),
-        })
+        self.built.load().as_ref().map(|built| read(&built.fragments))
     }
 
     /// The newest tombstone over `key`. For the one writer: nobody adds any meanwhile.
     fn newest_over(&self, key: &[u8]) -> Option<SeqNo> {
-        let count = self.count.load(Ordering::Relaxed);
-        if count == 0 {
-            return None;
-        }
+        let are_missing = self.missing.load(Ordering::Acquire) != NONE_MISSING;
         let built = self.built.load();
-        let known = built.as_ref().map_or(0, |built| built.count);
-        if known < count {
+        if are_missing {
+            let known = built.as_ref().map_or(0, |built| built.count);
             let mut list = self.list.lock();
-            list.looks += count - known;
+            list.looks += list.all.len() - known;
             if list.looks > looks_max(known) {
                 drop(list);
                 return self.build().covering(key, SeqNo::MAX);
@@ -151,6 +157,7 @@ impl Tombstones {
         let fragments = Arc::new(list.fragments());
         let built = Built { count: list.all.len(), fragments: Arc::clone(&fragments) };
         self.built.store(Some(Arc::new(built)));
+        self.missing.store(NONE_MISSING, Ordering::Release);
         fragments
     }
 }
@@ -177,6 +184,23 @@ mod tests {
             before = known(&tombstones);
         }
         assert!(before > 0 && builds < 40, "built {builds} times");
+    }
+
+    /// Readers beside a batch that is being applied see none of it, and build nothing for it.
+    #[test]
+    fn readers_build_nothing_of_what_is_not_published() {
+        let count: u64 = if cfg!(miri) { 100 } else { 10_000 };
+        let tombstones = Tombstones::new();
+        tombstones.add(b"", b"\xff", SeqNo(1), SeqNo(1));
+        assert_eq!(tombstones.covering(b"a", SeqNo(1)), Some(SeqNo(1)));
+        for n in 2..=count {
+            tombstones.add(&n.to_be_bytes(), b"\xff", SeqNo(n), SeqNo(2));
+            assert_eq!(tombstones.covering(b"a", SeqNo(1)), Some(SeqNo(1)));
+            assert!(tombstones.fragments(SeqNo(1)).is_some());
+        }
+        assert_eq!(known(&tombstones), 1);
+        assert_eq!(tombstones.covering(b"a", SeqNo(count)), Some(SeqNo(count)));
+        assert_eq!(known(&tombstones), usize::try_from(count).unwrap());
     }
 
     /// Who asks again and again does not look at few tombstones one by one for ever.

@@ -76,7 +76,7 @@ fn nested_range_deletions_are_recovered_in_little_memory() {
     let map = db.existing_keyspace("map").expect("there");
     let current = db.core().current.load_full();
     let [sealed] = &current.sealed[..] else { panic!("one log was recovered") };
-    let fragments = sealed.memtable.tombstones(map.id()).expect("there are some");
+    let fragments = sealed.memtable.tombstones(map.id(), esker_base::SeqNo::MAX).expect("there are some");
     assert_eq!(fragments.list().len(), 2 * DEPTH as usize - 1);
     assert!(fragments.list().iter().all(|fragment| fragment.seqnos.len() == 1));
     assert_eq!(keys(&db, "map"), [b"a".to_vec()]);
@@ -320,4 +320,35 @@ fn a_log_of_a_dropped_keyspace_goes_with_those_around_it() {
     assert_eq!(logs(&left).len(), 1, "{:?}", logs(&left));
     drop(db);
     assert_eq!(keys(&open(&left, Durability::Os), "map"), expected);
+}
+
+/// Many short logs beside a long one are recovered into memory in proportion to their length.
+#[test]
+fn short_logs_beside_a_long_one_take_little_memory() {
+    const SHORT: u64 = 100;
+    let disk = MemFs::simulated();
+    let db = Database::builder(DIR).env(Simulation::on(disk.clone(), 1).env()).open().expect("opened");
+    let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
+    for row in 0..7_000u32 {
+        map.put(row.to_be_bytes(), [7; 1_000]).expect("put");
+    }
+    let left = killed(&disk);
+    let long = db.core().current.load_full().active.memtable.bytes();
+    let first = db.core().commits.lock().log_number.0 + 1;
+    for number in first..first + SHORT {
+        let identity = LogIdentity {
+            database: db.core().database,
+            number: FileNumber(number),
+            kind: LogKind::WriteAhead,
+        };
+        let mut log = LogWriter::create(&left, Path::new(DIR), identity, None, 0).expect("made");
+        let op = Op { keyspace: map.id(), kind: Kind::Put, key: b"key", value: b"value" };
+        log.stage_with(10_000 + number, |out| op.encode(out));
+        log.write().expect("written");
+    }
+    let db = Database::builder(DIR).env(Simulation::on(left, 2).env()).open().expect("opened");
+    let current = db.core().current.load_full();
+    assert_eq!(current.sealed.len() as u64, SHORT + 1);
+    let bytes: u64 = current.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+    assert!(bytes < long + SHORT * (64 << 10) + (8 << 20), "{bytes} bytes, {long} of them the long one's");
 }

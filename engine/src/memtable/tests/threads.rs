@@ -95,7 +95,7 @@ fn readers_see_every_published_tombstone() {
             scope.spawn(|| {
                 loop {
                     let upper = published.load(Ordering::Acquire);
-                    let fragments = memtable.tombstones(SPACE);
+                    let fragments = memtable.tombstones(SPACE, SeqNo(upper));
                     if upper > 0 {
                         let key = format!("{upper:06}");
                         let fragments = fragments.expect("a tombstone was published");
