@@ -5,10 +5,10 @@
 //! 2. Range tombstones are clipped to the piece of key space between two cuts, so that the bounds of two
 //!    outputs never overlap.
 //! 3. A table holds at least one entry or one range tombstone.
-//! 4. The table under way is cut at a key once it is `table_bytes` large; at a boundary (where a table of
-//!    the next level begins) already once it is `boundary_bytes` large or has passed `crossings_max`
-//!    boundaries. So outputs tend to end where next-level tables end, and none, however sparse, overlaps
-//!    much of the next level.
+//! 4. The table under way is cut at a key once it is `table_bytes` large, or its filter, index and range tombstones are
+//!    almost more than a table can hold; at a boundary (where a table of the next level begins) already
+//!    once it is `boundary_bytes` large or has passed `crossings_max` boundaries. So outputs tend to end
+//!    where next-level tables end, and none, however sparse, overlaps much of the next level.
 //! 5. What the writer says it wrote (count, hash) is what it was given, and refers to every value of the table's
 //!    blob files.
 //!
@@ -55,6 +55,8 @@ pub type MakeWriter = Box<dyn FnMut() -> Result<TableWriter> + Send>;
 pub(crate) struct Outputs {
     make: MakeWriter,
     cut: Cut,
+    /// [`TableWriter::METADATA_BYTES_MAX`], but in tests.
+    metadata_bytes_max: u64,
     writer: Option<TableWriter>,
     /// Count and content hash of what the table under way was given.
     given: (u64, u64),
@@ -84,6 +86,7 @@ impl Outputs {
         let mut outputs = Outputs {
             make,
             cut,
+            metadata_bytes_max: TableWriter::METADATA_BYTES_MAX,
             writer: None,
             given: (0, 0),
             boundary: 0,
@@ -168,6 +171,13 @@ impl Outputs {
         self.writer.as_ref().map_or(0, TableWriter::estimated_bytes) + self.begun_bytes
     }
 
+    /// Whether the table under way ends where the next key or range tombstone begins.
+    #[inline]
+    fn is_full(&self) -> bool {
+        let metadata = self.writer.as_ref().map_or(0, TableWriter::metadata_bytes) + self.begun_bytes;
+        self.size() >= self.cut.table_bytes || metadata >= self.metadata_bytes_max
+    }
+
     fn note_next_event(&mut self) {
         let boundary = self.cut.before.get(self.boundary).map(|key| head(key));
         let fragment = self.ahead.last().map(|fragment| head(&fragment.start));
@@ -207,7 +217,7 @@ impl Outputs {
 
     fn begin_fragment(&mut self) -> Result<()> {
         let Some(fragment) = self.ahead.pop() else { return Ok(()) };
-        if self.size() >= self.cut.table_bytes {
+        if self.is_full() {
             self.end_table(Some(&fragment.start))?;
         }
         self.begun_bytes += fragment_bytes(&fragment);
@@ -281,7 +291,7 @@ impl Emit for Outputs {
         if self.next_event <= head(key) {
             self.pass_events(key)?;
         }
-        if self.size() >= self.cut.table_bytes { self.end_table(Some(key)) } else { Ok(()) }
+        if self.is_full() { self.end_table(Some(key)) } else { Ok(()) }
     }
 
     #[inline]

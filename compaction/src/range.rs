@@ -3,9 +3,9 @@
 //! One plan at a time, each asked for after the one before is installed: first what was in the range when the request began
 //! is brought down, level by level from the top, into the deepest level that overlaps it; then tables of that level are
 //! written anew if anything in them can be made smaller: tombstones, operands, hidden versions. A table
-//! whose numbers are all zero has none of these. What was written since the request began is written anew last, and once, if
-//! what it keeps is of no use any more: a job that was running then may have kept it for a snapshot that is gone, or one for
-//! rows below that another job has brought to nothing.
+//! whose numbers are all zero has none of these. What was written since the request began is written anew last, and once, on
+//! whichever level it lies, if what it keeps is of no use any more: a job that was running then may have kept it for a snapshot
+//! that is gone, or one for rows below that another job has brought to nothing.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct RangeRequest {
     pub start: Vec<u8>,
     /// The first key behind the range; `None` for no end.
     pub end: Option<Vec<u8>>,
-    /// Tables of the deepest level with this number or a greater one are new and stay as they are: a
+    /// Tables with this number or a greater one are new and are not written anew where they lie: a
     /// file number allocated when the request begins. It makes the request end even while snapshots pin
     /// garbage.
     pub before: FileNumber,
@@ -67,11 +67,12 @@ impl RangeRequest {
             || meta.smallest_seqno <= self.upto && (meta.smallest_seqno > SeqNo::ZERO || lies_on())
     }
 
-    /// Whether a table of the deepest level `deepest` is to be written anew: it can be made smaller, as far as anybody knows.
-    fn is_dirty(&self, meta: &TableMeta, tree: &Tree, deepest: u8) -> bool {
+    /// Whether a table of `level` that is not to be brought down is to be written anew where it lies: it can be made smaller,
+    /// as far as anybody knows.
+    fn is_dirty(&self, meta: &TableMeta, tree: &Tree, level: u8) -> bool {
         let shrinkable = meta.point_tombstones + meta.range_tombstones + meta.merge_operands > 0
             || meta.largest_seqno > SeqNo::ZERO;
-        let in_vain = || meta.largest_seqno > self.oldest || tree.overlaps_below(deepest, &meta.bounds);
+        let in_vain = || meta.largest_seqno > self.oldest || tree.overlaps_below(level, &meta.bounds);
         shrinkable && (meta.number < self.before || meta.number < self.again && !in_vain())
     }
 }
@@ -103,21 +104,21 @@ pub fn plan_range(
         let tables = overlapping(level).into_iter().skip_while(|table| !is_asked_for(level, table));
         tables.take_while(|table| level == 0 || is_asked_for(level, table)).collect()
     };
-    let above = levels.into_iter().take_while(|level| *level < deepest.max(1));
+    let above = levels.iter().copied().take_while(|level| *level < deepest.max(1));
     let top = above.map(|level| (level, first_asked_for(level))).find(|(_, tables)| !tables.is_empty());
     let plan = if let Some((0, tables)) = &top {
         picker.level0_within(tables)
     } else if let Some((level, tables)) = top {
         picker.push_down(level, within_job(tables, settings), Reason::Asked)
-    } else if deepest == 0 {
-        return RangeStep::Done;
     } else {
-        let is_dirty = |table: &TableHandle| request.is_dirty(&table.meta, tree, deepest);
-        let dirty = run_of_dirty(overlapping(deepest), is_dirty, settings);
-        if dirty.is_empty() {
-            return RangeStep::Done;
-        }
-        picker.plan(vec![(deepest, dirty)], deepest, Reason::Asked)
+        let dirty_of = |level: u8| {
+            let is_dirty = |table: &TableHandle| request.is_dirty(&table.meta, tree, level);
+            run_of_dirty(overlapping(level), is_dirty, settings)
+        };
+        let sorted = levels.into_iter().filter(|level| *level > 0);
+        let dirty = sorted.map(|level| (level, dirty_of(level))).find(|(_, tables)| !tables.is_empty());
+        let Some((level, tables)) = dirty else { return RangeStep::Done };
+        picker.plan(vec![(level, tables)], level, Reason::Asked)
     };
     plan.map_or(RangeStep::Wait, |plan| RangeStep::Run(Box::new(plan)))
 }

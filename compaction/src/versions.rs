@@ -291,15 +291,15 @@ impl Versions {
         let Some(operator) = &self.operator else { return Ok(()) };
         let combined = self.operands.combined(&**operator, &self.key)?;
         self.dropped.folded += (self.operands.len() - combined.len()) as u64;
-        self.operands.clear();
         for (seqno, operand) in combined {
             self.emit(seqno, Kind::Merge, &operand, out)?;
         }
+        self.operands.clear();
         Ok(())
     }
 
     /// Emit an entry that is not as it came.
-    fn emit(&mut self, seqno: SeqNo, kind: Kind, value: &[u8], out: &mut impl Emit) -> Result<()> {
+    fn emit(&self, seqno: SeqNo, kind: Kind, value: &[u8], out: &mut impl Emit) -> Result<()> {
         out.emit(&self.key, seqno, kind, value, entry_hash(&self.key, seqno.0, kind as u8, value))
     }
 }

@@ -32,6 +32,9 @@ use crate::stored::{Codec, TRAILER_BYTES, trailer};
 use crate::tombstones;
 use crate::totals::Totals;
 
+/// The most that a part of a table may take before its trailer: its length is 32 bits wide.
+const PART_BYTES_MAX: u64 = u32::MAX as u64 - TRAILER_BYTES as u64;
+
 /// Writes one table.
 ///
 /// Entries come in ascending internal order; range tombstones, ascending and not overlapping, at any
@@ -67,6 +70,10 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
+    /// A table whose [`metadata_bytes`](Self::metadata_bytes) are more than this may not be finished any more: a part of it may
+    /// take more than a length of 32 bits can tell.
+    pub const METADATA_BYTES_MAX: u64 = PART_BYTES_MAX / 2;
+
     /// Create the table's file in `dir`. `created_millis` is recorded as the time of writing.
     ///
     /// ```no_run
@@ -208,12 +215,14 @@ impl TableWriter {
     /// About how large the file would be if it was finished now, in bytes.
     #[inline]
     pub fn estimated_bytes(&self) -> u64 {
+        self.output.offset() + self.block.raw_bytes() as u64 + self.metadata_bytes()
+    }
+
+    /// What of that are filter, index and range tombstones: about what they would take, and no less than half.
+    #[inline]
+    pub fn metadata_bytes(&self) -> u64 {
         let filter = self.hashes.len() as u64 * u64::from(self.options.filter_bits_per_key) / 8;
-        self.output.offset()
-            + self.block.raw_bytes() as u64
-            + self.index.estimated_bytes()
-            + filter
-            + self.tombstone_bytes
+        filter + self.index.estimated_bytes() + self.tombstone_bytes
     }
 
     /// Bytes of memory held, about.
@@ -328,11 +337,11 @@ impl Output {
 
     /// A part of the table that is not compressed.
     fn part(&mut self, payload: &[u8]) -> Result<BlockHandle> {
-        let max = u32::MAX - 9;
-        let len = u32::try_from(payload.len()).ok().filter(|&len| len <= max).ok_or(Error::TooLarge {
+        let (bytes, max) = (payload.len() as u64, PART_BYTES_MAX);
+        let len = u32::try_from(bytes).ok().filter(|_| bytes <= max).ok_or(Error::TooLarge {
             what: "metadata of a table",
-            len: payload.len() as u64,
-            max: max.into(),
+            len: bytes,
+            max,
         })?;
         let offset = self.offset();
         let len = self.stored([payload, &[]], Codec::None, len)?;

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::testing::Append;
 
@@ -29,9 +31,48 @@ fn neighbours_are_combined_where_the_operator_can() {
     let list = operands(&[(9, "d"), (8, "c"), (7, "~"), (6, "b"), (5, "a")]);
     let combined = list.combined(&Append, b"k").expect("no panic");
     let expected = [(9, "c,d"), (7, "~"), (6, "a,b")];
-    let shown: Vec<(u64, &[u8])> =
-        combined.iter().map(|(seqno, value)| (seqno.0, value.as_slice())).collect();
+    let shown: Vec<(u64, &[u8])> = combined.iter().map(|(seqno, value)| (seqno.0, &**value)).collect();
     assert_eq!(shown, expected.map(|(seqno, value)| (seqno, value.as_bytes())));
+}
+
+/// Concatenates operands, and counts the bytes that it copies.
+#[derive(Default)]
+struct Copies(AtomicUsize);
+
+impl MergeOperator for Copies {
+    fn name(&self) -> &'static str {
+        "copies"
+    }
+    fn fold(&self, _key: &[u8], _base: Option<&[u8]>, _operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        Err("it combines only".into())
+    }
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        self.0.fetch_add(older.len() + newer.len(), Ordering::Relaxed);
+        Some([older, newer].concat())
+    }
+}
+
+#[test]
+fn a_long_chain_is_not_copied_anew_for_each_operand() {
+    // Newest first: of one length, shorter and shorter, longer and longer, a long one before every hundred short ones.
+    let lengths: [fn(usize) -> usize; 4] =
+        [|_| 8, |n| 200 - n / 100, |n| n / 100, |n| if n.is_multiple_of(100) { 10_000 } else { 8 }];
+    for (case, length) in lengths.into_iter().enumerate() {
+        let mut list = Operands::default();
+        let mut newest_first = Vec::new();
+        for n in 0..20_000 {
+            let operand: Vec<u8> = n.to_string().bytes().cycle().take(length(n)).collect();
+            list.push(SeqNo(20_000 - n as u64), &operand);
+            newest_first.push(operand);
+        }
+        newest_first.reverse();
+        let whole = newest_first.concat();
+        let operator = Copies::default();
+        let combined = list.combined(&operator, b"k").expect("no panic");
+        assert!(combined == [(SeqNo(20_000), whole.as_slice().into())], "case {case}");
+        let copied = operator.0.into_inner();
+        assert!(copied < 20 * whole.len(), "case {case}: {copied} bytes copied of {}", whole.len());
+    }
 }
 
 #[test]

@@ -9,12 +9,19 @@ fn cut(table_bytes: u64, before: &[&str], boundary_bytes: u64, crossings_max: us
     Cut { table_bytes, before, boundary_bytes, crossings_max }
 }
 
+/// Outputs with these fragments.
+fn begun(cut: Cut, tombstones: &[(&str, &str)]) -> Outputs {
+    let tombstones: Vec<_> = tombstones.iter().map(|(start, end)| cover(start, end, 9)).collect();
+    Outputs::new(Lab::new().maker(), cut, Fragments::build(&tombstones).list().to_vec(), no_blobs())
+}
+
 /// Write these keys, each with two versions of 20 bytes, and these fragments; the bounds of the outputs.
 fn outputs(cut: Cut, keys: &[&str], tombstones: &[(&str, &str)]) -> Vec<String> {
-    let lab = Lab::new();
-    let tombstones: Vec<_> = tombstones.iter().map(|(start, end)| cover(start, end, 9)).collect();
-    let mut outputs =
-        Outputs::new(lab.maker(), cut, Fragments::build(&tombstones).list().to_vec(), no_blobs());
+    written(begun(cut, tombstones), keys)
+}
+
+/// Write these keys, as said above; the bounds of the outputs.
+fn written(mut outputs: Outputs, keys: &[&str]) -> Vec<String> {
     for key in keys {
         outputs.advance(key.as_bytes()).expect("memory");
         for seqno in [2, 1] {
@@ -43,6 +50,20 @@ fn nothing_in_nothing_out() {
 #[test]
 fn a_full_table_ends_between_keys() {
     assert_eq!(outputs(Cut::by_size(1), &["a", "b", "c"], &[]), ["a-a 2+0", "b-b 2+0", "c-c 2+0"]);
+}
+
+#[test]
+fn a_table_ends_before_its_metadata_is_too_much_for_one() {
+    let with_at_most = |metadata_bytes_max, keys: &[&str], tombstones: &[(&str, &str)]| {
+        written(Outputs { metadata_bytes_max, ..begun(Cut::by_size(LARGE), tombstones) }, keys)
+    };
+    // A key takes ten bits of the filter, and each of its two rows some nine bytes of the index.
+    let keys = ["a", "b", "c", "d", "e"];
+    assert_eq!(with_at_most(LARGE, &keys, &[]), ["a-e 10+0"]);
+    assert_eq!(with_at_most(40, &keys, &[]), ["a-c 6+0", "d-e 4+0"]);
+    let ranges = [("a", "b"), ("c", "d"), ("e", "f")];
+    assert_eq!(with_at_most(LARGE, &[], &ranges), ["a-f) 0+3"]);
+    assert_eq!(with_at_most(20, &[], &ranges), ["a-d) 0+2", "e-f) 0+1"]);
 }
 
 #[test]

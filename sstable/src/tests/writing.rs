@@ -7,7 +7,7 @@ use esker_base::range_tombstone::Fragment;
 use esker_base::{Error, FileNumber, Kind, OpCost, SeqNo};
 
 use crate::options::BLOCK_BYTES_MIN;
-use crate::testing::{IDENTITY, bytes_of, context, dir, entry, memory, path, write};
+use crate::testing::{IDENTITY, bytes_of, context, dir, entry, memory, open_unlisted, path, write};
 use crate::{Compression, TableOptions, TableReader, TableSource, TableWriter};
 
 fn writer() -> TableWriter {
@@ -98,6 +98,27 @@ fn the_estimate_is_near_the_size() {
         "{estimate} for {}",
         meta.file_bytes
     );
+}
+
+/// What takes most beside the estimate: short separators with numbers, and short range tombstones with large ones.
+#[test]
+fn parts_take_no_more_than_twice_their_estimate() {
+    let fs = memory();
+    let options = TableOptions { block_bytes: BLOCK_BYTES_MIN, ..TableOptions::default() };
+    let mut writer = TableWriter::create(&fs, &dir(), IDENTITY, options, 0).expect("memory");
+    for age in 0..1_000 {
+        writer.add(b"k", SeqNo(1_000 - age), Kind::Put, &[7; 20]).expect("memory");
+    }
+    for start in 0..=254u8 {
+        let (start, end) = (vec![start], vec![start + 1]);
+        writer.add_tombstone(&Fragment { start, end, seqnos: vec![SeqNo::MAX] }).expect("memory");
+    }
+    let estimate = writer.metadata_bytes();
+    writer.finish().expect("memory");
+    let reader = open_unlisted(&fs).expect("it was written");
+    let footer = reader.footer();
+    let parts = [footer.tombstones, footer.filter, footer.index].map(|part| u64::from(part.len));
+    assert!(parts.iter().sum::<u64>() <= 2 * estimate, "{parts:?} for {estimate}");
 }
 
 #[test]
