@@ -47,6 +47,15 @@ pub(super) fn range_deletes<K: OrderedKv>(store: &K) {
     let read = store.read().expect("snapshot");
     let left = read.scan(KeyRange::all(), ScanOptions::new()).expect("scan").count();
     assert_eq!(left, 2, "a range delete removes the range and nothing else");
+    let longest = vec![b'x'; store.caps().key_bytes_max];
+    fill(store, &[(&longest, b"1"), (&longest[1..], b"1")]);
+    let done = store.update(|tx| {
+        tx.delete_range(KeyRange::point(&longest));
+        Ok(())
+    });
+    done.expect("the end of the range is longer than keys may be");
+    assert_eq!(get(store, &longest), None, "the longest key is removed with its range");
+    assert_eq!(get(store, &longest[1..]), Some(b"1".to_vec()), "and the one before it is not");
 }
 
 pub(super) fn conditions<K: OrderedKv>(store: &K) {
