@@ -73,6 +73,52 @@ pub(super) fn conditions<K: OrderedKv>(store: &K) {
     assert_eq!(get(store, b"a"), Some(b"3".to_vec()), "a failed condition writes nothing");
 }
 
+/// Conditions speak of what is committed: neither of the transaction's own writes, nor of what was so on the way.
+pub(super) fn conditions_beside_other_writes<K: OrderedKv>(store: &K) {
+    fill(store, &[(b"a", b"1")]);
+    let own = store.update(|tx| {
+        tx.put(b"a", b"2");
+        tx.expect(b"a", Expect::Value("1".into()));
+        tx.delete(b"a");
+        tx.expect(b"a", Expect::Value("1".into()));
+        tx.put(b"b", b"2");
+        tx.expect(b"b", Expect::Absent);
+        Ok(())
+    });
+    own.expect("the conditions hold but for the transaction's own writes");
+    assert_eq!((get(store, b"a"), get(store, b"b")), (None, Some(b"2".to_vec())));
+    // What others write before the condition and behind it, while the transaction is tried first.
+    let beside = |expect: Expect, before: Option<&[u8]>, behind: Option<&[u8]>| {
+        let set = |value: Option<&[u8]>| match value {
+            Some(value) => store.put(b"k", value),
+            None => store.delete(b"k"),
+        };
+        let mut is_first = true;
+        let done = store.update(|tx| {
+            if is_first {
+                set(before)?;
+            }
+            tx.expect(b"k", expect.clone());
+            if is_first {
+                set(behind)?;
+            }
+            is_first = false;
+            tx.put(b"result", b"done");
+            Ok(())
+        });
+        assert!(
+            matches!(done, Err(Error::Unexpected { .. })),
+            "{expect:?} {before:?} {behind:?}: {done:?}"
+        );
+        assert_eq!(get(store, b"result"), None, "a failed condition writes nothing");
+    };
+    beside(Expect::Absent, None, Some(b"1"));
+    beside(Expect::Value("1".into()), Some(b"1"), Some(b"2"));
+    fill(store, &[(b"k", b"1")]);
+    beside(Expect::Value("1".into()), Some(b"1"), None);
+    beside(Expect::Value("2".into()), Some(b"2"), None);
+}
+
 /// How often a transaction runs when, during its first try, another commit writes `write`.
 fn tries<K: OrderedKv>(
     store: &K,

@@ -4,7 +4,7 @@ use esker::Database;
 use proptest::prelude::*;
 
 use super::EngineStore;
-use crate::kv::{KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
+use crate::kv::{Expect, KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
 use crate::tall::TallTable;
 use crate::tuple::Space;
 use crate::{Error, OpCost};
@@ -217,6 +217,28 @@ fn a_refused_write_keeps_those_beside_it_out() {
         !store.contains(b"a").expect("contains").value && !store.contains(b"b").expect("contains").value
     );
     assert!(store.put(&long, b"").is_err());
+}
+
+/// A flush drops both a row that was put and deleted since and its tombstone: nothing tells the commit of them.
+#[test]
+fn a_condition_that_held_for_a_moment_is_not_met() {
+    let store = in_memory();
+    let mut is_first = true;
+    let done = store.update(|tx| {
+        let is_first = std::mem::take(&mut is_first);
+        if is_first {
+            store.put(b"k", b"B")?;
+        }
+        tx.expect(b"k", Expect::Value("B".into()));
+        if is_first {
+            store.delete(b"k")?;
+            store.database().flush()?;
+        }
+        tx.put(b"r", b"");
+        Ok(())
+    });
+    assert!(matches!(done, Err(Error::Unexpected { .. })), "{done:?}");
+    assert!(!store.contains(b"r").expect("contains").value, "nothing of it was written");
 }
 
 /// A range without an end holds the largest key there can be.

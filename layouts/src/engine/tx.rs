@@ -137,10 +137,9 @@ impl KvTx for EngineTx<'_> {
     }
 
     fn expect(&mut self, key: &[u8], expected: Expect) {
-        // Asks for the committed value, which the transaction's own writes may hide from itself. Should
-        // it change before the commit, the watched key makes that a conflict.
-        self.transaction.watch_range(self.keyspace, key..=key);
-        let found = self.keyspace.get(key).map_err(Error::from);
+        // Asks for the committed value, which the transaction's own writes may hide from itself: that of the
+        // snapshot, since that is what the commit finds unchanged. Another that came and went may leave no trace.
+        let found = self.transaction.get_from_snapshot(self.keyspace, key).map_err(Error::from);
         if let Err(error) = found.and_then(|found| expected.check(key, found.as_ref())) {
             self.refuse(error);
         }
