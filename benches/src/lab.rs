@@ -173,6 +173,9 @@ impl fmt::Display for Scale {
     }
 }
 
+/// The most repetitions that are run: X2 and X3 make the names of all their rounds' new friends beforehand.
+pub const REPEAT_MAX: u32 = 1_000;
+
 /// The store under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreChoice {
@@ -195,7 +198,8 @@ pub struct LabOptions {
     pub scale: Scale,
     /// Where all randomness comes from. The same seed gives the same operations in the same order.
     pub seed: u64,
-    /// Repetitions, of the experiments that have some; `None`: the scale's own number. At least 1.
+    /// Repetitions, of the experiments that have some; `None`: the scale's own number. At least 1 and at most
+    /// [`REPEAT_MAX`].
     pub repeat: Option<u32>,
     /// An edge list (plain or gzip) for X1 instead of generated networks.
     pub graph: Option<PathBuf>,
@@ -234,8 +238,13 @@ impl LabOptions {
     /// An error where an option is out of bounds, or is for an experiment that is not to run: a report must not
     /// name data that nothing has read.
     fn check(&self) -> Result<()> {
-        if self.repetitions() == 0 {
+        let repeat = self.repetitions();
+        if repeat == 0 {
             return Err(LabError::BadOption("repeat is 0; at least one repetition is needed".into()));
+        }
+        if repeat > REPEAT_MAX {
+            let what = format!("repeat is {repeat}; at most {REPEAT_MAX} repetitions are run");
+            return Err(LabError::BadOption(what));
         }
         for (option, is_given, experiment) in [
             ("graph", self.graph.is_some(), Experiment::X1),

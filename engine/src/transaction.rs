@@ -143,6 +143,28 @@ impl Transaction {
         self.read(keyspace, iter::once(key), cost, |view, cost| view.get_bytes(key, cost))
     }
 
+    /// The value that `key` had when the transaction began: as [`Transaction::get`], but without its own writes. If they commit,
+    /// that is the value they came upon.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = esker::Database::open(dir.path())?;
+    /// let stock = db.keyspace("stock", esker::KeyspaceOptions::default())?;
+    /// stock.put("bolts", [3])?;
+    /// let (before, now) = db.transact(|tx| {
+    ///     tx.put(&stock, "bolts", [5])?;
+    ///     Ok((tx.get_from_snapshot(&stock, "bolts")?, tx.get(&stock, "bolts")?))
+    /// })?;
+    /// assert_eq!((before.as_deref(), now.as_deref()), (Some(&[3][..]), Some(&[5][..])));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_from_snapshot(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        self.read(keyspace, iter::once(key), &mut OpCost::default(), |view, cost| {
+            View { own: None, ..*view }.get_bytes(key, cost)
+        })
+    }
+
     /// The values of `keys`, in their order, with this transaction's own writes: as so many times [`Transaction::get`], and sooner.
     /// All of `keys` count as read, also if it errs.
     ///

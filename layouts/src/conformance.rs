@@ -29,6 +29,7 @@ pub fn check<K: OrderedKv>(mut fresh: impl FnMut() -> K) {
     transactions::conditions(&fresh());
     if fresh().caps().transactions {
         transactions::conflicts(&fresh());
+        transactions::conditions_beside_other_writes(&fresh());
         transactions::concurrent_increments(&fresh());
         limits::of_layouts(&fresh());
         within::of_layouts(&fresh());

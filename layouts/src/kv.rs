@@ -223,7 +223,8 @@ pub trait KvTx: KvRead {
     /// two transactions that merge into one key do not conflict.
     fn merge(&mut self, key: &[u8], merge: Merge);
     /// Commit only if `key` is as `expected` then; else [`Error::Unexpected`].
-    /// Speaks of the committed state, not of this transaction's own writes.
+    /// Speaks of the committed state, not of this transaction's own writes. A key that has come to be so only
+    /// since the transaction began may be refused, too.
     fn expect(&mut self, key: &[u8], expected: Expect);
     /// Conflict with every later commit that writes in `range`, as if it had been scanned, unless the range is again as it was.
     fn watch_range(&mut self, range: KeyRange);

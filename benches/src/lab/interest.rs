@@ -217,24 +217,31 @@ fn named(columns: &Columns) -> bool {
     columns.header || all.into_iter().flatten().any(|at| matches!(at, ColumnAt::Name(_)))
 }
 
-/// A line's fields: user, item, day and thousandths.
-fn fact<'f>(fields: &'f [String], places: &Places) -> Result<(&'f str, &'f str, u32, u64), String> {
-    let at = |place: usize, what: &str| match fields.get(place).map(String::as_str) {
+/// The field at `place`, where `what` should be.
+fn at<'f>(fields: &'f [String], place: usize, what: &str) -> Result<&'f str, String> {
+    match fields.get(place).map(String::as_str) {
         None => {
             Err(format!("it has {} columns and the {what} should be in column {}", fields.len(), place + 1))
         }
         Some("") => Err(format!("the {what} is empty")),
         Some(field) => Ok(field),
-    };
-    let (user, item) = (at(places.user, "user")?, at(places.item, "item")?);
-    for (what, id) in [("user", user), ("item", item)] {
-        if id.len() > 1_024 {
-            return Err(format!("the {what} has {} bytes; at most 1024 are taken", id.len()));
-        }
     }
-    let day = places.day.map_or(Ok(0), |place| day(at(place, "day")?))?;
-    let amount = places.count.map_or(Ok(1_000), |place| thousandths(at(place, "count")?))?;
-    Ok((user, item, day, amount))
+}
+
+/// The id of a user or an item.
+fn id<'f>(fields: &'f [String], place: usize, what: &str) -> Result<&'f str, String> {
+    let id = at(fields, place, what)?;
+    if id.len() > 1_024 {
+        return Err(format!("the {what} has {} bytes; at most 1024 are taken", id.len()));
+    }
+    Ok(id)
+}
+
+/// A line's day and its count in thousandths.
+fn day_and_count(fields: &[String], places: &Places) -> Result<(u32, u64), String> {
+    let day = places.day.map_or(Ok(0), |place| day(at(fields, place, "day")?))?;
+    let count = places.count.map_or(Ok(1_000), |place| thousandths(at(fields, place, "count")?))?;
+    Ok((day, count))
 }
 
 /// "2006-04-07 17:08", "20060407" or seconds since 1970 as 20060407.
@@ -302,12 +309,13 @@ pub fn parse(text: impl BufRead, file: &Path, columns: &Columns) -> Result<Table
         }
         let Some((separator, places)) = &format else { return Ok(()) };
         let fields = separator.split(content)?;
-        let (user, item, day, amount) = match fact(&fields, places) {
-            Ok(fact) => fact,
+        let (day, amount) = match day_and_count(&fields, places) {
+            Ok(found) => found,
             // Names of columns: there is a day or a count to tell them by.
             Err(_) if first && fields.len() > places.user.max(places.item) => return Ok(()),
             Err(what) => return Err(what),
         };
+        let (user, item) = (id(&fields, places.user, "user")?, id(&fields, places.item, "item")?);
         table.lines += 1;
         let sum = sums.entry((day, users.of(user), items.of(item))).or_default();
         *sum = sum.checked_add(amount).ok_or("the counts' sum is beyond 64 bits")?;

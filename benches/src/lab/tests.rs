@@ -392,8 +392,20 @@ fn a_graph_with_a_delimiter_in_its_ids_is_a_clear_error() {
 
 #[test]
 fn bad_options_are_refused() {
-    let options = LabOptions { repeat: Some(0), ..tiny(&[Experiment::X1]) };
-    assert!(matches!(run(&options, &mut Silent), Err(LabError::BadOption(_))));
+    for (repeat, why) in [
+        (0, "repeat is 0; at least one repetition is needed"),
+        (u32::MAX, "repeat is 4294967295; at most 1000 repetitions are run"),
+        (1_001, "repeat is 1001; at most 1000 repetitions are run"),
+    ] {
+        for experiment in [Experiment::X2, Experiment::X3] {
+            let options = LabOptions { repeat: Some(repeat), ..tiny(&[experiment]) };
+            let refused = run(&options, &mut Silent);
+            assert!(
+                matches!(&refused, Err(LabError::BadOption(what)) if what == why),
+                "{experiment} {repeat}"
+            );
+        }
+    }
 }
 
 /// Counts what was begun.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, value_parser};
-use esker_bench::lab::Experiment;
 use esker_bench::lab::interest::Columns;
+use esker_bench::lab::{Experiment, REPEAT_MAX};
 
 /// Run the lab: measure what key layouts cost on this engine, and write a report.
 ///
@@ -29,9 +29,9 @@ pub struct LabArgs {
     /// The seed all data and orders are drawn from: the same seed, the same operations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How often to repeat each measurement of x1, x2, x3, x8, x11 and x12, for medians and spread; as the scale has it
-    /// if not given. The others measure once, many operations; the report says what was done.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    /// How often to repeat each measurement of x1, x2, x3, x8, x11 and x12, for medians and spread: at most 1000 times; as
+    /// the scale has it if not given. The others measure once, many operations; the report says what was done.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(REPEAT_MAX)))]
     pub repeat: Option<u32>,
     /// Use the graph in this file (lines of two node numbers, `#` comments, optionally gzipped)
     /// for x1 instead of a generated one.

@@ -42,7 +42,8 @@ fn lab_defaults_and_options() {
     let given: LabArgs = parse(&line).expect("facts of one's own");
     assert_eq!((given.experiments, given.interest), (vec![Experiment::X8], Some("f.gz".into())));
     assert_eq!(given.layouts, ["wide", "tall"]);
-    for refused in [&["--repeat", "0"][..], &["x4"], &["--columns", "user=1,item=2"]] {
+    for refused in [&["--repeat", "0"][..], &["--repeat", "1001"], &["x4"], &["--columns", "user=1,item=2"]]
+    {
         assert!(parse::<LabArgs>(refused).is_err(), "{refused:?}");
     }
 }

@@ -47,6 +47,15 @@ pub(super) fn range_deletes<K: OrderedKv>(store: &K) {
     let read = store.read().expect("snapshot");
     let left = read.scan(KeyRange::all(), ScanOptions::new()).expect("scan").count();
     assert_eq!(left, 2, "a range delete removes the range and nothing else");
+    let longest = vec![b'x'; store.caps().key_bytes_max];
+    fill(store, &[(&longest, b"1"), (&longest[1..], b"1")]);
+    let done = store.update(|tx| {
+        tx.delete_range(KeyRange::point(&longest));
+        Ok(())
+    });
+    done.expect("the end of the range is longer than keys may be");
+    assert_eq!(get(store, &longest), None, "the longest key is removed with its range");
+    assert_eq!(get(store, &longest[1..]), Some(b"1".to_vec()), "and the one before it is not");
 }
 
 pub(super) fn conditions<K: OrderedKv>(store: &K) {
@@ -62,6 +71,52 @@ pub(super) fn conditions<K: OrderedKv>(store: &K) {
     put_if(Expect::Value("1".into()), b"3").expect("the value is as expected");
     assert!(matches!(put_if(Expect::Value("1".into()), b"4"), Err(Error::Unexpected { .. })));
     assert_eq!(get(store, b"a"), Some(b"3".to_vec()), "a failed condition writes nothing");
+}
+
+/// Conditions speak of what is committed: neither of the transaction's own writes, nor of what was so on the way.
+pub(super) fn conditions_beside_other_writes<K: OrderedKv>(store: &K) {
+    fill(store, &[(b"a", b"1")]);
+    let own = store.update(|tx| {
+        tx.put(b"a", b"2");
+        tx.expect(b"a", Expect::Value("1".into()));
+        tx.delete(b"a");
+        tx.expect(b"a", Expect::Value("1".into()));
+        tx.put(b"b", b"2");
+        tx.expect(b"b", Expect::Absent);
+        Ok(())
+    });
+    own.expect("the conditions hold but for the transaction's own writes");
+    assert_eq!((get(store, b"a"), get(store, b"b")), (None, Some(b"2".to_vec())));
+    // What others write before the condition and behind it, while the transaction is tried first.
+    let beside = |expect: Expect, before: Option<&[u8]>, behind: Option<&[u8]>| {
+        let set = |value: Option<&[u8]>| match value {
+            Some(value) => store.put(b"k", value),
+            None => store.delete(b"k"),
+        };
+        let mut is_first = true;
+        let done = store.update(|tx| {
+            if is_first {
+                set(before)?;
+            }
+            tx.expect(b"k", expect.clone());
+            if is_first {
+                set(behind)?;
+            }
+            is_first = false;
+            tx.put(b"result", b"done");
+            Ok(())
+        });
+        assert!(
+            matches!(done, Err(Error::Unexpected { .. })),
+            "{expect:?} {before:?} {behind:?}: {done:?}"
+        );
+        assert_eq!(get(store, b"result"), None, "a failed condition writes nothing");
+    };
+    beside(Expect::Absent, None, Some(b"1"));
+    beside(Expect::Value("1".into()), Some(b"1"), Some(b"2"));
+    fill(store, &[(b"k", b"1")]);
+    beside(Expect::Value("1".into()), Some(b"1"), None);
+    beside(Expect::Value("2".into()), Some(b"2"), None);
 }
 
 /// How often a transaction runs when, during its first try, another commit writes `write`.

@@ -4,7 +4,7 @@ use esker::Database;
 use proptest::prelude::*;
 
 use super::EngineStore;
-use crate::kv::{KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
+use crate::kv::{Expect, KeyRange, KvRead, KvTx, Merge, MergeOps, OrderedKv, Write};
 use crate::tall::TallTable;
 use crate::tuple::Space;
 use crate::{Error, OpCost};
@@ -219,6 +219,28 @@ fn a_refused_write_keeps_those_beside_it_out() {
     assert!(store.put(&long, b"").is_err());
 }
 
+/// A flush drops both a row that was put and deleted since and its tombstone: nothing tells the commit of them.
+#[test]
+fn a_condition_that_held_for_a_moment_is_not_met() {
+    let store = in_memory();
+    let mut is_first = true;
+    let done = store.update(|tx| {
+        let is_first = std::mem::take(&mut is_first);
+        if is_first {
+            store.put(b"k", b"B")?;
+        }
+        tx.expect(b"k", Expect::Value("B".into()));
+        if is_first {
+            store.delete(b"k")?;
+            store.database().flush()?;
+        }
+        tx.put(b"r", b"");
+        Ok(())
+    });
+    assert!(matches!(done, Err(Error::Unexpected { .. })), "{done:?}");
+    assert!(!store.contains(b"r").expect("contains").value, "nothing of it was written");
+}
+
 /// A range without an end holds the largest key there can be.
 #[test]
 fn a_range_without_an_end_is_deleted_to_the_last_key() {
@@ -240,6 +262,47 @@ fn a_range_without_an_end_is_deleted_to_the_last_key() {
     });
     done.expect("commit");
     assert!(!last_is_there(), "by a batch");
+}
+
+/// The ends of ranges are longer than the longest keys in them.
+#[test]
+fn the_longest_keys_are_deleted_with_the_range_they_are_in() {
+    longest_keys_in_ranges(&in_memory());
+    longest_keys_in_ranges(&crate::map::MapStore::new());
+}
+
+fn longest_keys_in_ranges<K: OrderedKv>(store: &K) {
+    let table: TallTable<_, (String,)> = TallTable::open(store, &Space::root()).expect("open");
+    // A byte for the type of the field, and one for its end.
+    let longest = ("x".repeat(store.caps().key_bytes_max - 2),);
+    let is_there = || table.view().and_then(|view| view.exists(&longest)).expect("a get");
+    let fill = || {
+        table.put(&longest, b"1").expect("the longest key");
+        assert!(table.put(&(longest.0.clone() + "x",), b"1").is_err(), "there is no longer one");
+    };
+    fill();
+    table.delete_under(&longest).expect("a commit");
+    assert!(!is_there(), "by a batch");
+    fill();
+    let done = store.update(|tx| {
+        table.put_in(tx, &("beside".to_owned(),), b"1")?;
+        table.delete_under_in(tx, &longest);
+        Ok(())
+    });
+    done.expect("a commit");
+    assert!(!is_there(), "by a transaction");
+    assert!(table.view().and_then(|view| view.exists(&("beside".to_owned(),))).expect("a get"));
+    fill();
+    let behind = [table.keys().key(&longest).as_slice(), &[0]].concat();
+    for end in [None, Some(behind.clone()), Some([behind.as_slice(), &[0]].concat())] {
+        let range = KeyRange { start: behind.clone(), end };
+        let done = store.write(|write| {
+            write(Write::DeleteRange(&range));
+            Ok(())
+        });
+        done.expect("a commit");
+        assert!(is_there(), "it lies before {:?}", range.end.map(|end| end.len()));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use esker::{Keyspace, Transaction, TransactionScan};
 
-use super::read::{bounds, get_many};
+use super::read::{bounds, bounds_of_delete, get_many};
 use crate::kv::{Expect, Go, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
 use crate::{Error, OpCost, Result};
 
@@ -127,7 +127,7 @@ impl KvTx for EngineTx<'_> {
     }
 
     fn delete_range(&mut self, range: KeyRange) {
-        let outcome = self.transaction.delete_range::<&[u8]>(self.keyspace, bounds(&range));
+        let outcome = self.transaction.delete_range::<&[u8]>(self.keyspace, bounds_of_delete(&range));
         self.note(outcome);
     }
 
@@ -137,10 +137,9 @@ impl KvTx for EngineTx<'_> {
     }
 
     fn expect(&mut self, key: &[u8], expected: Expect) {
-        // Asks for the committed value, which the transaction's own writes may hide from itself. Should
-        // it change before the commit, the watched key makes that a conflict.
-        self.transaction.watch_range(self.keyspace, key..=key);
-        let found = self.keyspace.get(key).map_err(Error::from);
+        // Asks for the committed value, which the transaction's own writes may hide from itself: that of the
+        // snapshot, since that is what the commit finds unchanged. Another that came and went may leave no trace.
+        let found = self.transaction.get_from_snapshot(self.keyspace, key).map_err(Error::from);
         if let Err(error) = found.and_then(|found| expected.check(key, found.as_ref())) {
             self.refuse(error);
         }

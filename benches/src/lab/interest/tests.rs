@@ -46,6 +46,24 @@ fn a_first_line_of_names_is_told_by_what_it_cannot_be() {
     assert_eq!(table("u\ti\thours\n1\t2\t14.9\n", "user=1,item=2,count=3").expect("a table").lines, 1);
     assert_eq!(table("u\ti\n1\t2\n", "user=1,item=2,header").expect("a table").lines, 1);
     assert_eq!(table("5\t6\n1\t2\n", "user=1,item=2").expect("a table").lines, 2);
+    assert_eq!(table(",i,hours\n1,2,14.9\n", "user=1,item=2,count=3").expect("a table").lines, 1);
+}
+
+#[test]
+fn a_malformed_first_line_is_not_one_of_names() {
+    for (first, columns, why) in [
+        (",b", "user=1,item=2", "the user is empty"),
+        ("a,", "user=1,item=2", "the item is empty"),
+        (",b,3", "user=1,item=2,count=3", "the user is empty"),
+        ("a,b", "user=1,item=3", "it has 2 columns and the item should be in column 3"),
+    ] {
+        let told = error(&format!("{first}\na,b,c\n"), columns);
+        assert!(told.starts_with(&format!("facts.txt, line 1: {why}")), "{told}");
+    }
+    let long = format!("{},b\na,b\n", "x".repeat(1_025));
+    assert!(
+        error(&long, "user=1,item=2").contains("line 1: the user has 1025 bytes; at most 1024 are taken")
+    );
 }
 
 #[test]

@@ -129,6 +129,56 @@ fn verdicts_follow_what_was_measured() {
     assert!(factor.reason.contains("more than the share is in the factor"), "{}", factor.reason);
 }
 
+/// Asks whether anybody plays a game with a scan too many, which reads no key.
+struct ScansTwice<'k>(Box<dyn Interest + 'k>);
+
+impl Interest for ScansTwice<'_> {
+    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
+        self.0.load(rows)
+    }
+    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
+        self.0.games_of(user)
+    }
+    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.0.plays(user, game)
+    }
+    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
+        self.0.players(game, part)
+    }
+    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        let mut found = self.0.played(game)?;
+        found.cost.add(&self.0.plays("nobody", game)?.cost);
+        Ok(found)
+    }
+}
+
+/// Only its whole-key layout is not as it should be.
+struct WrongWholeKey;
+
+impl<K: OrderedKv> OpenInterest<K> for WrongWholeKey {
+    fn open<'k>(
+        &self,
+        store: &'k K,
+        layout: Layout,
+        games: &'k [String],
+        splits: &'k [String],
+    ) -> esker_layouts::Result<Box<dyn Interest + 'k>> {
+        let inner = RealInterest.open(store, layout, games, splits)?;
+        Ok(if layout == Layout::WholeKey { Box::new(ScansTwice(inner)) } else { inner })
+    }
+}
+
+#[test]
+fn a_call_too_many_is_a_mismatch_however_many_keys_may_be_read() {
+    let study = run_with(&MapFactory, &WrongWholeKey, &tiny(), &mut Silent).expect("the answers are right");
+    assert!(!study.counters_equal());
+    let wrong: Vec<_> = study.formulas.iter().filter(|formula| !formula.tally.all_equal()).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert_eq!(wrong[0].operation, "whole-key MD5: Q4 does anybody play a game");
+    let first = wrong[0].tally.first_mismatch.as_deref().expect("it differs");
+    assert!(first.starts_with("counted (2, ") && first.contains("says (1, "), "{first}");
+}
+
 /// Notes in how many parts it is asked who plays.
 struct InParts<'k>(Box<dyn Interest + 'k>, Mutex<Vec<usize>>);
 
