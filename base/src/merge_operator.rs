@@ -22,7 +22,7 @@ pub trait MergeOperator: Send + Sync {
     fn fold(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String>;
 
     /// One operand equal to `older` followed by `newer`, or `None` if they cannot be combined
-    /// without the base. Keeps chains short; the default combines nothing.
+    /// without the base. Which neighbours are combined first is not said. Keeps chains short; the default combines nothing.
     fn combine(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         let _ = (key, older, newer);
         None

@@ -198,7 +198,7 @@ impl OrderedKv for EngineStore {
                 Write::Put(key, value) => batch.put(&self.keyspace, key, value),
                 Write::Delete(key) => batch.delete(&self.keyspace, key),
                 Write::DeleteRange(range) => {
-                    batch.delete_range::<&[u8]>(&self.keyspace, read::bounds_of_delete(range))
+                    batch.delete_range::<&[u8]>(&self.keyspace, read::bounds(range))
                 }
                 Write::Merge(key, merge) => batch.merge(&self.keyspace, key, merge.encode()),
             };

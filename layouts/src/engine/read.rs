@@ -41,22 +41,6 @@ pub(super) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Included(&range.start), range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-/// The range as the engine's range deletes take it, whose bounds are no longer than keys.
-pub(super) fn bounds_of_delete(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let (start, end) = bounds(range);
-    (shortened(start), shortened(end))
-}
-
-/// A bound longer than keys may be lies right behind its own beginning: no key is between the two.
-fn shortened(bound: Bound<&[u8]>) -> Bound<&[u8]> {
-    const MAX: usize = esker::limits::KEY_BYTES_MAX;
-    match bound {
-        Bound::Included(key) if key.len() > MAX => Bound::Excluded(&key[..MAX]),
-        Bound::Excluded(key) if key.len() > MAX => Bound::Included(&key[..MAX]),
-        bound => bound,
-    }
-}
-
 impl std::fmt::Debug for EngineRead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EngineRead").field("reader", &self.reader).finish_non_exhaustive()

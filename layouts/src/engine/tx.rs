@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use esker::{Keyspace, Transaction, TransactionScan};
 
-use super::read::{bounds, bounds_of_delete, get_many};
+use super::read::{bounds, get_many};
 use crate::kv::{Expect, Go, KeyRange, KvRead, KvTx, Limits, Merge, Row, ScanOptions};
 use crate::{Error, OpCost, Result};
 
@@ -127,7 +127,7 @@ impl KvTx for EngineTx<'_> {
     }
 
     fn delete_range(&mut self, range: KeyRange) {
-        let outcome = self.transaction.delete_range::<&[u8]>(self.keyspace, bounds_of_delete(&range));
+        let outcome = self.transaction.delete_range::<&[u8]>(self.keyspace, bounds(&range));
         self.note(outcome);
     }
 
