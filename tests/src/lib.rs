@@ -34,6 +34,7 @@ pub mod model;
 pub mod nested;
 pub mod ops;
 pub mod oracle;
+pub mod panics;
 pub mod planted;
 pub mod points;
 #[cfg(unix)]
