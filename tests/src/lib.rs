@@ -24,6 +24,7 @@ pub mod files;
 pub mod fuzz;
 pub mod golden;
 pub mod hostile;
+#[cfg(unix)]
 pub mod kill;
 pub mod layout;
 pub mod layouts;
@@ -40,6 +41,7 @@ pub mod points;
 #[cfg(unix)]
 pub mod powercut;
 pub mod real;
+#[cfg(unix)]
 pub mod rows;
 pub mod scenarios;
 pub mod script;
