@@ -17,6 +17,7 @@ use crate::determinism;
 use crate::driver::{Recording, Violation, run};
 use crate::nested;
 use crate::ops::history;
+use crate::panics::{heard, heard_since};
 use crate::points::Hits;
 use crate::setup::{Mode, Setup};
 
@@ -204,13 +205,18 @@ pub fn replay(setup: &Setup, case: &Case) -> Result<(), Violation> {
     })
 }
 
-/// A panic is a violation like any other (P6).
+/// A panic is a violation like any other (P6), a job's too, which ends with the job.
 pub fn contained<T>(action: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
-    catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(|panic| {
+    let before = heard();
+    let came = catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().cloned();
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(format!("panic: {}", message.unwrap_or_else(|| "without a message".to_owned())))
-    })
+    })?;
+    match heard_since(before) {
+        None => Ok(came),
+        Some(what) => Err(format!("a panic was caught: {what}")),
+    }
 }
 
 /// Crash histories on `threads` threads until `count` cases were checked. `setup` makes the one of each

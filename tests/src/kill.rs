@@ -6,6 +6,7 @@
 //! under way. The next child goes on from there.
 
 use std::io::{BufRead, BufReader, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -116,7 +117,7 @@ pub fn held_by_another(exe: &Path, dir: &Path) -> Result<bool, Violation> {
     let out = child.stdout.take().ok_or("the child has no output")?;
     BufReader::new(out).read_line(&mut first).map_err(|e| e.to_string())?;
     let refused = matches!(Database::open(dir), Err(esker::Error::Locked { .. }));
-    child.kill().and_then(|()| child.wait()).map_err(|e| e.to_string())?;
+    kill(&mut child, false)?;
     Ok(refused && first.trim() == "open")
 }
 
@@ -133,6 +134,22 @@ fn start_limited(exe: &Path, arguments: &[String], limit: &str) -> Result<Child,
 /// How a process ends whose main thread has panicked.
 const PANICKED: i32 = 101;
 
+/// The signal that ends whoever is killed.
+const SIGKILL: i32 = 9;
+
+/// Kill `child`, which must not have ended by itself, be it by another signal; one that is `limited` may, but no limit
+/// excuses a panic.
+pub(crate) fn kill(child: &mut Child, limited: bool) -> Result<(), Violation> {
+    child.kill().map_err(|e| format!("kill: {e}"))?;
+    let status = child.wait().map_err(|e| format!("wait: {e}"))?;
+    let holds = if limited { status.code() != Some(PANICKED) } else { status.signal() == Some(SIGKILL) };
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("the child ended by itself, with {status}: what it says is above"))
+    }
+}
+
 /// Let `child` live for `time` after it has opened the database, kill it, and return its lines; `None` if it could
 /// not even open it, which only one that is `limited` may.
 #[expect(clippy::disallowed_methods, reason = "a real process takes real time")]
@@ -143,12 +160,7 @@ fn kill_after(mut child: Child, time: Duration, limited: bool) -> Result<Option<
     // Read on meanwhile: a full pipe would hold the child up.
     let reader = std::thread::spawn(move || lines.collect::<Vec<String>>());
     std::thread::sleep(time);
-    child.kill().map_err(|e| format!("kill: {e}"))?;
-    let status = child.wait().map_err(|e| format!("wait: {e}"))?;
-    // No limit excuses a panic.
-    if let Some(code) = status.code().filter(|code| !limited || *code == PANICKED) {
-        return Err(format!("the child ended by itself, with {code}: what it says is above"));
-    }
+    kill(&mut child, limited)?;
     let rest = reader.join().map_err(|_| "the reader of the child's output panicked")?;
     match first.as_deref() {
         Some("open") => Ok(Some(rest)),
@@ -277,4 +289,36 @@ fn look(dir: &Path, seed: u64, mode: Mode, read_only: bool) -> Result<crate::ora
     db.verify().map_err(|e| format!("verify: {e}"))?;
     db.close().map_err(|e| format!("close: {e}"))?;
     Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child that says what one of `kill-child` does, and then does `end`.
+    fn after_ten_operations(end: &str, limited: bool) -> Result<Option<Vec<String>>, Violation> {
+        let script =
+            format!("ulimit -c 0; echo open; for n in 1 2 3 4 5 6 7 8 9 10; do echo ok; done; {end}");
+        let mut child = start(Path::new("sh"), &["-c".to_owned(), script])?;
+        // What it says stays in the pipe.
+        child.wait().map_err(|e| e.to_string())?;
+        kill_after(child, Duration::ZERO, limited)
+    }
+
+    #[test]
+    fn a_child_that_ends_by_itself_was_not_killed() {
+        for end in ["kill -ABRT $$", "kill -SEGV $$", "kill -BUS $$", "exit 1", "exit 0"] {
+            let what = after_ten_operations(end, false).expect_err(end);
+            assert!(what.contains("ended by itself"), "{end}: {what}");
+        }
+        assert_eq!(after_ten_operations("kill -KILL $$", false), Ok(Some(vec!["ok".to_owned(); 10])));
+    }
+
+    #[test]
+    fn a_limit_excuses_all_but_a_panic() {
+        for end in ["kill -XFSZ $$", "exit 1"] {
+            assert_eq!(after_ten_operations(end, true), Ok(Some(vec!["ok".to_owned(); 10])), "{end}");
+        }
+        after_ten_operations(&format!("exit {PANICKED}"), true).expect_err("a panic");
+    }
 }

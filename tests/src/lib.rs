@@ -24,6 +24,7 @@ pub mod files;
 pub mod fuzz;
 pub mod golden;
 pub mod hostile;
+#[cfg(unix)]
 pub mod kill;
 pub mod layout;
 pub mod layouts;
@@ -34,11 +35,13 @@ pub mod model;
 pub mod nested;
 pub mod ops;
 pub mod oracle;
+pub mod panics;
 pub mod planted;
 pub mod points;
 #[cfg(unix)]
 pub mod powercut;
 pub mod real;
+#[cfg(unix)]
 pub mod rows;
 pub mod scenarios;
 pub mod script;

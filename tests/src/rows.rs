@@ -6,7 +6,7 @@ use std::path::Path;
 use esker::{Database, DatabaseOptions, KeyspaceOptions};
 
 use crate::driver::Violation;
-use crate::kill::start;
+use crate::kill::{kill, start};
 
 /// Rows in a batch.
 pub const BATCH: u64 = 500;
@@ -67,8 +67,7 @@ pub fn write_kill_verify(exe: &Path, dir: &Path, rows: u64) -> Result<u64, Viola
     let out = child.stdout.take().ok_or("the child has no output")?;
     let batches = usize::try_from(rows.div_ceil(BATCH)).expect("fits");
     let acknowledged = BufReader::new(out).lines().map_while(Result::ok).take(batches).count();
-    child.kill().map_err(|e| format!("kill: {e}"))?;
-    child.wait().map_err(|e| format!("wait: {e}"))?;
+    kill(&mut child, false)?;
     if acknowledged < batches {
         return Err(format!("the child wrote {acknowledged} of {batches} batches"));
     }

@@ -3,9 +3,10 @@
 use esker_tests::crash::{Outcome, in_turn};
 use esker_tests::fault::{Sweep, sweep_many};
 use esker_tests::lies::Lie;
+use esker_tests::planted::Bug;
 use esker_tests::points::Point;
 use esker_tests::powercut::{Stop, stop_many};
-use esker_tests::setup::Mode;
+use esker_tests::setup::{Mode, Setup};
 use esker_tests::{callbacks, clock, descriptors, enospc, real};
 
 fn expect_none(suite: &str, outcome: &Outcome) {
@@ -95,6 +96,15 @@ fn clocks_may_do_as_they_like() {
     let outcome = clock::sweep(in_turn(500, &Mode::ALL), 100, 20, 2);
     expect_none("clock", &outcome);
     expect_doubled(&outcome);
+}
+
+/// One power loss in each history is held against what the mode promises.
+#[test]
+fn what_is_lost_under_a_leaping_clock_is_noticed() {
+    let bug = Bug::named("acknowledged-early");
+    let setup = |nth| Setup { bug, ..Setup::new(500 + nth, Mode::Sync) };
+    let outcome = clock::sweep(setup, 100, 20, 2);
+    assert!(!outcome.failures.is_empty(), "not found in {} cases", outcome.cases);
 }
 
 /// A directory for real filesystems, or a visible skip.

@@ -32,6 +32,8 @@ fn planted_harm_is_noticed() {
         (Fault::Allocates, "KiB of memory"),
         (Fault::Reserves, "touched or not"),
         (Fault::Panics, "panic: index out of bounds"),
+        (Fault::PanicsInAJob, "caught: panicked at"),
+        (Fault::PanicsInAThread, "caught: panicked at"),
         (Fault::Aborts, "died"),
         (Fault::Escapes, "beside the directory"),
     ] {

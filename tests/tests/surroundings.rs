@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use esker::salvage::Salvage;
@@ -15,11 +15,13 @@ use esker_tests::crash::record;
 use esker_tests::kill;
 use esker_tests::setup::{Mode, Setup};
 use esker_tests::survivor::reading::everything;
-use esker_vfs::fault::{FaultFs, Operation};
+use esker_vfs::Env;
+use esker_vfs::fault::{Fault, FaultFs, Operation};
 use esker_vfs::fs::{Fs, read_all};
 use esker_vfs::mem::{MemFs, Policy};
 use esker_vfs::os::OsFs;
 use esker_vfs::sim::Simulation;
+use parking_lot::Mutex;
 
 const DIR: &str = "/db";
 
@@ -268,9 +270,50 @@ fn an_open_for_reading_changes_nothing() {
     assert!(fs.calls() > 10);
 }
 
-/// Row 24: a disk that takes seconds for each call stops nobody for good, and no read of what is in memory.
+/// Row 24: while a sync stalls, the writers wait for it, and no read of what is in memory does; once it is over, nobody waits.
 #[test]
 fn a_disk_that_stalls_is_waited_for() {
+    // Whoever waits so long waits for ever.
+    const LONG: Duration = Duration::from_mins(1);
+    let fs = FaultFs::new(Arc::new(MemFs::new()));
+    let env = Env { fs: Arc::new(fs.clone()), ..Env::memory().expect("threads") };
+    let db = Database::builder(DIR).durability(Durability::Sync).env(env).open().expect("opened");
+    fill(&db);
+    let map = db.existing_keyspace("map").expect("there");
+    let (stalls, stalled) = mpsc::channel();
+    let (over, wait_for_end) = mpsc::channel::<()>();
+    let wait_for_end = Mutex::new(wait_for_end);
+    // Whatever else is asked of the disk meanwhile waits behind that sync.
+    fs.plan(Fault::when(move |call| {
+        if call.operation == Operation::SyncData {
+            let _ = stalls.send(());
+            // It is over for this sync and all others once nobody can send any more.
+            let _ = wait_for_end.lock().recv();
+        }
+        false
+    }));
+    let (tell, puts) = mpsc::channel();
+    for key in ["cold", "colder"] {
+        let (map, tell) = (map.clone(), tell.clone());
+        std::thread::spawn(move || tell.send(map.put(key, "x")));
+    }
+    stalled.recv_timeout(LONG).expect("somebody syncs");
+    let (tell, reads) = mpsc::channel();
+    std::thread::spawn(move || tell.send((map.get(7u32.to_be_bytes()), map.iter().count())));
+    let (value, rows) = reads.recv_timeout(LONG).expect("a read of what is in memory waits for nobody");
+    assert_eq!(value.expect("read").as_deref(), Some(&[7; 200][..]));
+    assert!(rows >= 300, "{rows} rows");
+    assert!(puts.try_recv().is_err(), "acknowledged before the sync is over");
+    drop(over);
+    for _ in 0..2 {
+        puts.recv_timeout(LONG).expect("nobody waits for ever").expect("put");
+    }
+    db.close().expect("closed");
+}
+
+/// Row 24: a disk that takes seconds for each call stops nobody for good.
+#[test]
+fn a_disk_that_takes_seconds_for_each_call_is_waited_for() {
     let world = Simulation::new(5);
     let fs = FaultFs::over(&world.disk, Arc::clone(&world.clock));
     for operation in [Operation::Sync, Operation::SyncData, Operation::SyncDir, Operation::Write] {

@@ -4,11 +4,14 @@
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::mpsc;
 
 use esker::salvage::Salvage;
 use esker::{Database, DatabaseOptions, Durability, TableSource, inspect};
 use esker_vfs::fs::Fs;
 use esker_vfs::mem::MemFs;
+use esker_vfs::scheduler::threads::Threads;
+use esker_vfs::scheduler::{Job, Lane, Progress, Scheduler as _};
 use esker_vfs::sim::Simulation;
 use fastrand::Rng;
 
@@ -40,6 +43,10 @@ pub enum Fault {
     Reserves,
     /// A byte from the disk is an index.
     Panics,
+    /// The same, in a job that runs in steps.
+    PanicsInAJob,
+    /// The same, in a job on a thread of the engine's.
+    PanicsInAThread,
     /// The process aborts on some bytes.
     Aborts,
     /// Some bytes make it leave a file beside the directory.
@@ -48,8 +55,15 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 5] =
-        [Fault::Allocates, Fault::Reserves, Fault::Panics, Fault::Aborts, Fault::Escapes];
+    pub const ALL: [Fault; 7] = [
+        Fault::Allocates,
+        Fault::Reserves,
+        Fault::Panics,
+        Fault::PanicsInAJob,
+        Fault::PanicsInAThread,
+        Fault::Aborts,
+        Fault::Escapes,
+    ];
 
     /// Do what the bug would do with this directory.
     fn strike(self, disk: &MemFs, files: &Files) {
@@ -61,6 +75,17 @@ impl Fault {
             Fault::Allocates => drop(std::hint::black_box(vec![1u8; 64 << 20])),
             Fault::Reserves => drop(std::hint::black_box(vec![0u8; 4 << 30])),
             Fault::Panics => panic!("index out of bounds"),
+            Fault::PanicsInAJob => {
+                let world = Simulation::on(disk.clone(), 1);
+                world.steps.spawn(Lane::Upkeep, Box::new(Panicking(mpsc::channel().0)));
+                world.steps.settle();
+            }
+            Fault::PanicsInAThread => {
+                let (tell, told) = mpsc::channel();
+                let threads = Threads::new(1).expect("threads start");
+                threads.spawn(Lane::Upkeep, Box::new(Panicking(tell)));
+                told.recv().expect("the job is told of its panic");
+            }
             Fault::Aborts => std::process::abort(),
             Fault::Escapes => drop(disk.create(Path::new("/escaped"))),
         }
@@ -73,6 +98,8 @@ impl fmt::Display for Fault {
             Fault::Allocates => "allocates",
             Fault::Reserves => "reserves",
             Fault::Panics => "panics",
+            Fault::PanicsInAJob => "panics-in-a-job",
+            Fault::PanicsInAThread => "panics-in-a-thread",
             Fault::Aborts => "aborts",
             Fault::Escapes => "escapes",
         })
@@ -84,7 +111,27 @@ impl FromStr for Fault {
 
     fn from_str(name: &str) -> Result<Fault, String> {
         let found = Fault::ALL.into_iter().find(|fault| fault.to_string() == name);
-        found.ok_or_else(|| format!("{name:?} is none of allocates, reserves, panics, aborts, escapes"))
+        found.ok_or_else(|| {
+            let names = Fault::ALL.map(|fault| fault.to_string());
+            format!("{name:?} is none of {}", names.join(", "))
+        })
+    }
+}
+
+/// A job that panics, and tells when it has heard of that.
+struct Panicking(mpsc::Sender<()>);
+
+impl Job for Panicking {
+    fn name(&self) -> &'static str {
+        "panicking"
+    }
+
+    fn step(&mut self) -> Progress {
+        panic!("index out of bounds")
+    }
+
+    fn panicked(&mut self, _message: &str) {
+        let _ = self.0.send(());
     }
 }
 
@@ -170,7 +217,6 @@ fn used_kib() -> u64 {
 pub fn work(seed: u64, count: u64, fault: Option<Fault>) -> Result<(), Violation> {
     let base = Base::new(Moment::Killed)?;
     let (mut ends, mut hits) = (Ends::default(), Hits::default());
-    std::panic::set_hook(Box::new(|_| {}));
     for nth in 0..count {
         let case = seed.wrapping_add(nth);
         if nth % LINE_EVERY == 0 {
