@@ -174,7 +174,7 @@ pub struct DatabaseOptions {
     pub level_base_bytes: Option<u64>,
     /// Each further level is this many times larger. 2 … 100. Default: 10.
     pub level_fanout: u64,
-    /// Tables are cut at this size. 1 KiB … 16 GiB. Default: 32 MiB.
+    /// Tables are cut at this size, or sooner where filter, index and range tombstones come to 2 GiB. 1 KiB … 16 GiB. Default: 32 MiB.
     pub table_bytes: u64,
     /// A scan that passes this many deleted rows in a row asks whether the range is known to be dead, and
     /// after four times as many has it remembered: the next one crosses it at once. Behind a writer that deletes row by row the engine does that walk
