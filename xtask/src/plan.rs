@@ -106,25 +106,36 @@ fn features() -> Outcome {
     }
 }
 
-/// The workspaces that no other step builds: the other engines, without the one that compiles for many minutes, and
-/// the fuzz targets, which only a nightly compiler links.
+/// The workspaces that no other step builds: the other engines, without the one that compiles for many minutes, with the
+/// tests of what measures them; and the fuzz targets, which only a nightly compiler links.
 fn inside() -> Outcome {
     let mut peers =
         cargo(&["clippy", "--manifest-path", "benches/peers/Cargo.toml", "--no-default-features"]);
     peers.args(["--all-targets", "--locked", "--", "-D", "warnings"]);
+    let mut measuring = cargo(&[
+        "test",
+        "--manifest-path",
+        "benches/peers/Cargo.toml",
+        "--no-default-features",
+        "--locked",
+    ]);
     let mut fuzz = cargo(&["check", "--manifest-path", "tests/fuzz/Cargo.toml", "--locked"]);
-    for command in [&mut peers, &mut fuzz] {
+    for command in [&mut peers, &mut measuring, &mut fuzz] {
         command.env("CARGO_TARGET_DIR", target_dir().join("inside"));
     }
     let clippy = ("clippy", succeeds(cargo(&["clippy", "--version"])));
     let [c, cpp] = ["cc", "c++"].map(|compiler| (compiler, succeeds(program(compiler, &["--version"]))));
     // LMDB and zstd are C, libFuzzer is C++.
-    possible([("the other engines", [clippy, c], peers), ("the fuzz targets", [c, cpp], fuzz)])
+    possible([
+        ("the other engines", &[clippy, c][..], peers),
+        ("what measures them", &[c], measuring),
+        ("the fuzz targets", &[c, cpp], fuzz),
+    ])
 }
 
 /// Run those commands whose tools are all there until one fails; the others are named, each with what it lacks.
-fn possible<const N: usize>(
-    parts: impl IntoIterator<Item = (&'static str, [(&'static str, bool); N], Command)>,
+fn possible<'a>(
+    parts: impl IntoIterator<Item = (&'static str, &'a [(&'static str, bool)], Command)>,
 ) -> Outcome {
     let mut left_out = Vec::new();
     for (name, tools, command) in parts {
@@ -379,7 +390,7 @@ mod tests {
     fn a_part_whose_tools_are_missing_is_named_and_hides_no_failure() {
         let parts = |there: [bool; 2], code| {
             let tools = [("cc", there[0]), ("c++", there[1])];
-            possible([("one", tools, ends_with(9)), ("other", [("cc", true); 2], ends_with(code))])
+            possible([("one", &tools[..], ends_with(9)), ("other", &[("cc", true)], ends_with(code))])
         };
         let Outcome::Skipped(what) = parts([true, false], 0) else { panic!("a part was left out") };
         assert_eq!(what, "left out: one (no c++)");

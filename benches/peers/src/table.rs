@@ -12,7 +12,7 @@ use crate::store::Result;
 const OURS: &str = "esker";
 /// The engine that is the measuring loop.
 const NULL: &str = "null";
-/// Their single puts come in batches of 1,000.
+/// Their single puts come in batches, of 1,000 unless values are long.
 const BATCHED: &[&str] = &["lmdb", "redb"];
 
 /// The most memory while a workload was measured.
@@ -143,7 +143,7 @@ fn nanos(figures: &[&Figure]) -> Vec<f64> {
     figures.map(|figure| figure.seconds * 1e9 / figure.operations as f64).collect()
 }
 
-/// Whether engines that are not made for single puts write in batches of 1,000 there.
+/// Whether engines that are not made for single puts write in batches there: values of 1 MiB have a batch each.
 fn is_grouped(workload: &str) -> bool {
     matches!(
         workload,
@@ -155,7 +155,6 @@ fn is_grouped(workload: &str) -> bool {
             | "delete"
             | "five passes"
             | "one writer, one reader: writes"
-            | "16 KiB values: fill"
             | "one writer, one scanner: writes"
             | "capped: fill, without the cap"
             | "sustained: fill"
@@ -169,6 +168,7 @@ fn is_grouped(workload: &str) -> bool {
             | "tuned: delete"
             | "tuned: ordered fill"
     ) || workload.ends_with(" keys: fill")
+        || workload.ends_with(" values: fill") && workload != "1 MiB values: fill"
 }
 
 /// The middle of `values`, if there are any.
@@ -258,6 +258,18 @@ mod tests {
         runs.push(run(1, "esker", "random fill", 1.0));
         let uneven = table(&record(runs)).expect("a table");
         assert!(uneven.contains("| random fill | k/s | 1 to 2 |"), "{uneven}");
+    }
+
+    #[test]
+    fn fills_in_batches_are_marked() {
+        let marked = |workload| {
+            let text = table(&record(vec![run(0, "lmdb", workload, 1.0)])).expect("a table");
+            text.contains("| 1000 b |")
+        };
+        for workload in ["8 B values: fill", "64 KiB values: fill", "tuned: 16 KiB values: fill"] {
+            assert!(marked(workload), "{workload}");
+        }
+        assert!(!marked("1 MiB values: fill") && !marked("random fill, one by one"));
     }
 
     #[test]

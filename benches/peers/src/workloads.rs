@@ -11,6 +11,7 @@ mod mixed;
 mod offered;
 mod queue;
 mod reads;
+mod sample;
 mod scans;
 mod shapes;
 mod sizes;

@@ -5,22 +5,24 @@ use std::time::Instant;
 
 use rocksdb::{
     BlockBasedOptions, BlockBasedTablePinningTier, Cache, DB, DBCompressionType, DBRawIterator,
-    DEFAULT_COLUMN_FAMILY_NAME, DataBlockIndexType, Options, WaitForCompactOptions, WriteBatch,
-    WriteOptions,
+    DEFAULT_COLUMN_FAMILY_NAME, DataBlockIndexType, Options, ReadOptions, WaitForCompactOptions,
+    WriteBatch, WriteOptions,
 };
 
 use crate::keys::Key;
 use crate::store::{BLOCK_BYTES, Direction, FILTER_BITS, MEMTABLES, Reader, Result, Settings, Store};
 
-/// An open database, and how it writes.
+/// An open database, and how it writes and gets: options that were made for each call would be part of its time.
 pub(crate) struct Rocks {
     db: DB,
     writes: WriteOptions,
+    gets: ReadOptions,
 }
 
 /// Gets see the newest state, scans that of the first one.
 pub(crate) struct RocksReader<'a> {
     db: &'a DB,
+    gets: &'a ReadOptions,
     rows: Option<DBRawIterator<'a>>,
 }
 
@@ -80,7 +82,11 @@ impl Store for Rocks {
         writes.set_sync(settings.sync);
         // Named, because the batched get wants its handle.
         let families = [(DEFAULT_COLUMN_FAMILY_NAME, options.clone())];
-        Ok(Rocks { db: DB::open_cf_with_opts(&options, dir, families)?, writes })
+        Ok(Rocks {
+            db: DB::open_cf_with_opts(&options, dir, families)?,
+            writes,
+            gets: ReadOptions::default(),
+        })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -120,7 +126,7 @@ impl Store for Rocks {
     }
 
     fn reader(&self) -> Result<RocksReader<'_>> {
-        Ok(RocksReader { db: &self.db, rows: None })
+        Ok(RocksReader { db: &self.db, gets: &self.gets, rows: None })
     }
 
     /// Waits for background work and leaves what is in memory to the log: the next open replays it.
@@ -132,14 +138,14 @@ impl Store for Rocks {
 
 impl Reader for RocksReader<'_> {
     fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Result<bool> {
-        Ok(self.db.get_pinned(key)?.map(|value| see(&value)).is_some())
+        Ok(self.db.get_pinned_opt(key, self.gets)?.map(|value| see(&value)).is_some())
     }
 
     fn multi_get(&mut self, keys: &[Key], mut see: impl FnMut(&[u8])) -> Result<u64> {
         let rows =
             self.db.cf_handle(DEFAULT_COLUMN_FAMILY_NAME).ok_or("there is no default column family")?;
         let mut found = 0;
-        for value in self.db.batched_multi_get_cf(rows, keys, false) {
+        for value in self.db.batched_multi_get_cf_opt(rows, keys, false, self.gets) {
             if let Some(value) = value? {
                 see(&value);
                 found += 1;

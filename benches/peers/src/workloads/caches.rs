@@ -1,6 +1,6 @@
 //! Gets that a single layer answers: the memtable, or the page cache behind a block cache that holds little.
 
-use super::main_sequence::check;
+use super::sample::Sample;
 use super::{Bench, VALUE_BYTES, emit, fresh, group, put_rows, reads};
 use crate::keys::Permutation;
 use crate::store::{Result, Settings, Store};
@@ -20,7 +20,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let order = Permutation::new(rows, 160);
     let store: S = fresh(&bench.dir.join("rows"), Settings::default())?;
     put_rows(&store, &values, 0, (0..rows).map(|at| order.at(at)), group::<S>())?;
-    check(&store, &values, rows, 0..=0)?;
+    Sample::of(rows).check(&store, &values)?;
     reads::get_rows(&store, rows, gets, 161)?;
     let measure = bench.measure("get, from the memtable")?;
     reads::get_rows(&store, rows, gets, 162)?;
@@ -36,7 +36,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let cache_bytes = usize::try_from(SMALL_CACHE_BYTES as u64 * bench.rows.min(5_000_000) / 5_000_000)?;
     let store = S::open(&bench.dir.join("rows"), Settings { cache_bytes, ..Settings::default() })?;
     store.settle()?;
-    check(&store, &values, bench.rows, 0..=0)?;
+    Sample::of(bench.rows).check(&store, &values)?;
     reads::get_rows(&store, bench.rows, gets, 164)?;
     let measure = bench.measure("get, from the page cache")?;
     reads::get_rows(&store, bench.rows, gets, 165)?;

@@ -9,14 +9,15 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use super::main_sequence::{check, expect};
+use super::main_sequence::expect;
+use super::sample::Sample;
 use super::timed::{Budget, repeat};
-use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows};
+use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows, reads};
 use crate::control_group::ControlGroup;
 use crate::keys::{Draw, Permutation, key};
 use crate::machine::{forget_pages, memory};
 use crate::store::{Direction, Reader, Result, Settings, Store};
-use crate::values::{Values, read_all, read_ends};
+use crate::values::{Values, read_ends};
 use crate::zipf::Zipf;
 
 /// The part that runs in the group.
@@ -81,13 +82,13 @@ pub(super) fn reads<S: Store>(bench: &Bench) -> Result<()> {
     let store = S::open(&bench.dir, settings)?;
     store.settle()?;
     let rows = bench.rows * TIMES;
-    check(&store, &Values::new(VALUE_BYTES), rows, 0..=0)?;
+    Sample::of(rows).check(&store, &Values::new(VALUE_BYTES))?;
 
     let mut reader = store.reader()?;
     let mut draw = Draw::new(rows, 121);
-    row(bench, &group, "capped: get", || get::<S>(&mut reader, draw.next()))?;
+    row(bench, &group, "capped: get", || reads::get(&mut reader, draw.next()))?;
     let (mut zipf, order) = (Zipf::new(rows, 122), Permutation::new(rows, 123));
-    row(bench, &group, "capped: get, zipf", || get::<S>(&mut reader, order.at(zipf.next())))?;
+    row(bench, &group, "capped: get, zipf", || reads::get(&mut reader, order.at(zipf.next())))?;
     let mut draw = Draw::new(rows - SEEK_ROWS, 124);
     row(bench, &group, "capped: seek + 10 rows", || {
         let mut sum = 0;
@@ -114,12 +115,4 @@ fn row(
     let figure = measure.done(histogram.count())?.with_latencies(&histogram);
     let (_, anonymous) = memory()?;
     emit(&figure.with("group_peak_mib", mib(group.peak()?)).with("anonymous_mib", mib(anonymous)))
-}
-
-/// Get row `row`, which is there, and read every byte of its value.
-fn get<S: Store>(reader: &mut S::Reader<'_>, row: u64) -> Result<()> {
-    let found = reader.get(&key(row), |value| {
-        black_box(read_all(value));
-    })?;
-    expect(found, || format!("row {row} is gone"))
 }

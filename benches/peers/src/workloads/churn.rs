@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::main_sequence::written;
+use super::sample::Sample;
 use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows};
 use crate::keys::{Draw, Key, Permutation};
 use crate::store::{Result, Settings, Store};
@@ -20,11 +21,12 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     store.settle()?;
 
     let row_bytes = (VALUE_BYTES + size_of::<Key>()) as u64;
+    let drawn = |pass| Draw::new(bench.rows, 90 + pass);
     let whole = bench.measure("five passes")?;
     let mut end = Instant::now();
     let mut peak_mib = 0.0f64;
     for pass in 1..=PASSES {
-        let mut draw = Draw::new(bench.rows, 90 + pass);
+        let mut draw = drawn(pass);
         let measure = bench.measure(&format!("overwriting, pass {pass}"))?;
         put_rows(&store, &values, pass, (0..bench.rows).map(|_| draw.next()), group::<S>())?;
         end = store.settle()?;
@@ -44,5 +46,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
             .with("disk_peak_per_live", peak)
             .with("peak_mib", peak_mib),
     )?;
+    let overwrite = |sample: Sample, pass| sample.overwritten(drawn(pass), bench.rows, pass);
+    (1..=PASSES).fold(Sample::of(bench.rows), overwrite).check(&store, &values)?;
     store.close()
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use super::sample::Sample;
 use super::{Bench, VALUE_BYTES, emit, fresh, in_threads, put_rows};
 use crate::keys::Permutation;
 use crate::store::{Result, Settings, Store};
@@ -33,6 +34,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
             put_rows(&store, &values, 0, mine, 1)
         })?;
         emit(&measure.done(rows)?)?;
+        Sample::of(rows).check(&store, &values)?;
         store.close()?;
         if threads == 1 {
             bare(bench, "bare write + fdatasync, after", operations)?;

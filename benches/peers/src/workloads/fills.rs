@@ -1,5 +1,6 @@
 //! Fills of an empty database: ordered, random, by several threads, in batches.
 
+use super::sample::Sample;
 use super::{Bench, GROUP, VALUE_BYTES, emit, fresh, group, in_threads, put_rows};
 use crate::keys::Permutation;
 use crate::store::{Result, Settings, Store};
@@ -20,6 +21,7 @@ fn fill<S: Store>(
     put_rows(&store, &values, 0, rows, group)?;
     let settled = store.settle()?;
     emit(&measure.done_at(operations, settled)?)?;
+    Sample::of(operations).check(&store, &values)?;
     store.close()
 }
 
@@ -103,5 +105,6 @@ pub(super) fn threads<S: Store>(bench: &Bench) -> Result<()> {
     })?;
     let settled = store.settle()?;
     emit(&measure.done_at(rows, settled)?)?;
+    Sample::of(rows).check(&store, &values)?;
     store.close()
 }

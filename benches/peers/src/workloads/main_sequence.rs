@@ -2,9 +2,9 @@
 //! half deleted. Reads see the tree that overwriting left: several levels, not compacted by hand. The
 //! peak of memory is that of the whole sequence.
 
-use std::ops::RangeInclusive;
 use std::time::Instant;
 
+use super::sample::Sample;
 use super::{
     Bench, Measure, VALUE_BYTES, emit, fresh, group, mib, mixed, put_rows, reads, timed, tombstones,
 };
@@ -13,9 +13,6 @@ use crate::machine::{disk_bytes, memory};
 use crate::record::Figure;
 use crate::store::{Reader, Result, Settings, Store};
 use crate::values::{Values, read_all};
-
-/// Rows that are compared with what was written.
-const CHECKED: u64 = 10_000;
 
 /// All of it.
 pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
@@ -28,8 +25,9 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let settled = store.settle()?;
     emit(&written(bench, measure, settled, bench.rows)?)?;
 
-    overwrite(bench, &store, &values)?;
-    check(&store, &values, bench.rows, 0..=1)?;
+    let overwritten = Draw::new(bench.rows, 5);
+    overwrite(bench, &store, &values, overwritten)?;
+    Sample::of(bench.rows).overwritten(overwritten, bench.rows, 1).check(&store, &values)?;
     reads::run(bench, &store)?;
     mixed::run(bench, &store, &values)?;
 
@@ -81,34 +79,10 @@ pub(super) fn written_of(
         .with("disk_peak_per_live", peak / live))
 }
 
-/// Rows drawn at random are written again; where puts go one by one, every one is timed.
-fn overwrite<S: Store>(bench: &Bench, store: &S, values: &Values) -> Result<()> {
-    let mut draw = Draw::new(bench.rows, 5);
+/// As many rows of `draw` as there are are written again; where puts go one by one, every one is timed.
+fn overwrite<S: Store>(bench: &Bench, store: &S, values: &Values, mut draw: Draw) -> Result<()> {
     let measure = bench.measure("overwrite")?;
     let histogram = timed::puts(store, values, 1, bench.rows, || draw.next())?;
     let settled = store.settle()?;
     emit(&written(bench, measure, settled, bench.rows)?.with_puts::<S>(&histogram))
-}
-
-/// A sample of `0..rows` holds what was written: a value of one of `versions`.
-pub(super) fn check<S: Store>(
-    store: &S,
-    values: &Values,
-    rows: u64,
-    versions: RangeInclusive<u64>,
-) -> Result<()> {
-    if S::NULL {
-        return Ok(());
-    }
-    let mut draw = Draw::new(rows, 6);
-    let mut reader = store.reader()?;
-    for _ in 0..CHECKED {
-        let row = draw.next();
-        let mut right = false;
-        reader.get(&key(row), |value| {
-            right = versions.clone().any(|version| value == values.of(row, version));
-        })?;
-        expect(right, || format!("row {row} is wrong"))?;
-    }
-    Ok(())
 }

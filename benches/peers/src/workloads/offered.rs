@@ -8,7 +8,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::main_sequence::{check, written};
+use super::main_sequence::written;
+use super::sample::Sample;
 use super::timed::{self, Budget, nanos};
 use super::walk::Walk;
 use super::{Bench, VALUE_BYTES, emit, fresh, group, put_rows};
@@ -34,13 +35,15 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     store.settle()?;
 
     let puts = bench.rows * TIMES;
-    let mut draw = Draw::new(bench.rows, 141);
+    let overwritten = Draw::new(bench.rows, 141);
+    let mut draw = overwritten;
     let measure = bench.measure("offered: capacity")?;
     let histogram = timed::puts(&store, &values, 1, puts, || draw.next())?;
     let settled = store.settle()?;
     let figure = written(bench, measure, settled, puts)?;
     let capacity = figure.per_second();
     emit(&figure.with_puts::<S>(&histogram))?;
+    let mut sample = Sample::of(bench.rows).overwritten(overwritten, puts, 1);
 
     for (version, share) in (2..).zip(SHARES) {
         let rate = capacity * share as f64 / 100.0;
@@ -48,7 +51,8 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
         let measure = bench.measure(&format!("offered: {share} %"))?;
         // Where an engine is not made for single puts, what arrives is a batch of 1,000.
         let size = group::<S>() as u64;
-        let mut draw = Draw::new(bench.rows, 142 + version);
+        let overwritten = Draw::new(bench.rows, 142 + version);
+        let mut draw = overwritten;
         let offered = offer(puts / size, size as f64 / rate, || {
             if size == 1 {
                 let row = draw.next();
@@ -59,8 +63,9 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
         store.settle()?;
         let figure = measure.done_at(puts / size * size, offered.end)?;
         emit(&offered.figure(figure).with("offered_kps", rate / 1e3))?;
+        sample = sample.overwritten(overwritten, puts / size * size, version);
     }
-    check(&store, &values, bench.rows, 0..=1 + SHARES.len() as u64)?;
+    sample.check(&store, &values)?;
     store.close()?;
     for share in SHARES {
         walk(bench, capacity, share)?;

@@ -45,6 +45,15 @@ pub(super) fn get_rows<S: Store>(store: &S, rows: u64, gets: u64, seed: u64) -> 
     Ok(())
 }
 
+/// Get row `row`, which is there, and read every byte of its value.
+#[inline]
+pub(super) fn get(reader: &mut impl Reader, row: u64) -> Result<()> {
+    let found = reader.get(&key(row), |value| {
+        black_box(read_all(value));
+    })?;
+    expect(found, || format!("row {row} is gone"))
+}
+
 pub(super) fn gets_by_threads<S: Store>(
     bench: &Bench,
     store: &S,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::main_sequence::expect;
 use super::{Bench, GROUP, Measure, emit, fresh, group, reads};
@@ -20,7 +20,8 @@ const SEEK_ROWS: u64 = 10;
 /// How long reads go on before they are measured again; not on databases so small that they are a test's.
 const READ_ON: Duration = Duration::from_secs(15);
 const READ_ON_ROWS: u64 = 10_000;
-/// What those are called.
+/// What they are called, and those that come after them.
+const READING_ON: &str = "15 s of reads";
 const LATER: &str = ", after 15 s of reads";
 
 /// A database of one shape.
@@ -72,24 +73,35 @@ impl Shaped<'_> {
         scan("full scan, reverse", Direction::Reverse)
     }
 
-    /// Gets and seeks for a while, by readers that live for a thousand of each.
+    /// Gets and seeks for a while, by readers that live for a thousand of each. What an engine does for them meanwhile is theirs.
     fn read_on<S: Store>(&self, store: &S) -> Result<()> {
+        if S::NULL || self.bench.rows < READ_ON_ROWS {
+            return Ok(());
+        }
+        let last = self.last_rows(Direction::Forward);
         let mut draw = Draw::new(self.bench.rows, 186);
-        let mut key = Vec::new();
-        let began = Instant::now();
-        while !S::NULL && self.bench.rows >= READ_ON_ROWS && began.elapsed() < READ_ON {
+        let (mut key, mut pairs) = (Vec::new(), 0);
+        let measure = self.measure(READING_ON)?;
+        while measure.elapsed() < READ_ON {
             let mut reader = store.reader()?;
             for _ in 0..1000 {
-                self.shape.key(draw.next(), &mut key);
-                reader.get(&key, |value| {
+                let row = draw.next();
+                self.shape.key(row, &mut key);
+                let found = reader.get(&key, |value| {
                     black_box(read_all(value));
                 })?;
-                reader.scan(Some(&key), Direction::Forward, SEEK_ROWS, |key, value| {
+                expect(found, || format!("{} is gone", self.workload(&format!("row {row}"))))?;
+                let seen = reader.scan(Some(&key), Direction::Forward, SEEK_ROWS, |key, value| {
                     black_box(read_ends(key, value));
                 })?;
+                let there = shown(&last, row);
+                expect(seen == there, || {
+                    format!("{}: {seen} rows instead of {there}", self.workload(&format!("row {row}")))
+                })?;
+                pairs += 1;
             }
         }
-        Ok(())
+        emit(&measure.done(pairs)?)
     }
 
     fn workload(&self, what: &str) -> String {
@@ -195,8 +207,7 @@ impl Shaped<'_> {
         black_box(sum);
         let last = self.last_rows(direction);
         let mut from = draw;
-        let left = |row| (1..).zip(&last).find(|(_, last)| **last == row).map(|(left, _)| left);
-        let there: u64 = (0..seeks).map(|_| left(from.next()).unwrap_or(SEEK_ROWS)).sum();
+        let there: u64 = (0..seeks).map(|_| shown(&last, from.next())).sum();
         expect(seen == there || S::NULL, || {
             format!("{}: {seen} rows instead of {there} in {seeks} scans", self.workload(what))
         })?;
@@ -224,6 +235,11 @@ impl Shaped<'_> {
     }
 }
 
+/// How many rows a seek to `row` shows if `last` are those that a scan meets last, the very last one first.
+fn shown(last: &[u64], row: u64) -> u64 {
+    (1..).zip(last).find(|(_, last)| **last == row).map_or(SEEK_ROWS, |(left, _)| left)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,7 +251,7 @@ mod tests {
         for shape in Shape::ALL {
             let begin = format!("{} keys: ", shape.name());
             let rows = ROWS.iter().filter(|(_, workload, ..)| workload.starts_with(&begin));
-            assert_eq!(rows.count(), 12, "{begin}");
+            assert_eq!(rows.count(), 14, "{begin}");
         }
     }
 
@@ -287,6 +303,9 @@ mod tests {
             for direction in [Direction::Forward, Direction::Reverse] {
                 assert!(shaped.seeks(&store, "seek", direction).is_err(), "{shape:?}, {direction:?}");
             }
+            let more = Bench { dir: bench.dir.clone(), rows: READ_ON_ROWS, engine: String::new() };
+            let shaped = Shaped { bench: &more, shape, values: &values };
+            assert!(shaped.read_on(&store).is_err(), "{shape:?}");
             store.close().expect("closed");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::sample::Sample;
 use super::{Bench, emit, fresh, put_rows, reads};
 use crate::keys::Permutation;
 use crate::store::{Result, Settings, Store};
@@ -29,6 +30,7 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
         put_rows(&store, &values, 0, (0..rows).map(|at| order.at(at)), group)?;
         let settled = store.settle()?;
         emit(&measure.done_at(rows, settled)?)?;
+        Sample::of(rows).check(&store, &values)?;
         reads::get_rows(&store, rows, rows, 101)?;
         let measure = bench.measure(&format!("{name} values: get"))?;
         let mut passes = 0;

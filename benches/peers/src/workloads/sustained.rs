@@ -4,7 +4,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::main_sequence::{check, expect, written_of};
+use super::main_sequence::{expect, written_of};
+use super::sample::Sample;
 use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows, reads, timed};
 use crate::keys::{Draw, Key, Permutation};
 use crate::machine::available_memory;
@@ -25,12 +26,13 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let store: S = fresh(&bench.dir, Settings::default())?;
     fill(bench, &store, &values, rows)?;
 
-    let mut draw = Draw::new(rows, 131);
+    let overwritten = Draw::new(rows, 131);
+    let mut draw = overwritten;
     let measure = bench.measure("sustained: overwrite")?;
     let histogram = timed::puts(&store, &values, 1, rows / 2, || draw.next())?;
     let settled = store.settle()?;
     emit(&written_of(bench, measure, settled, rows / 2, rows)?.with_puts::<S>(&histogram))?;
-    check(&store, &values, rows, 0..=1)?;
+    Sample::of(rows).overwritten(overwritten, rows / 2, 1).check(&store, &values)?;
 
     gets(bench, &store, "sustained: get", bench.rows / 5)?;
     store.close()?;

@@ -1,7 +1,8 @@
 //! The shortest sequence that shows an engine's character, with the settings that its own guides recommend
 //! instead of its defaults: see `Settings::tuned` and what each store makes of it.
 
-use super::main_sequence::{check, written};
+use super::main_sequence::written;
+use super::sample::Sample;
 use super::{Bench, VALUE_BYTES, emit, fills, fresh, group, put_rows, reads, timed, tombstones};
 use crate::keys::{Draw, Permutation};
 use crate::store::{Direction, Result, Settings, Store};
@@ -17,12 +18,13 @@ pub(super) fn run<S: Store>(bench: &Bench) -> Result<()> {
     let settled = store.settle()?;
     emit(&written(bench, measure, settled, bench.rows)?)?;
 
-    let mut draw = Draw::new(bench.rows, 181);
+    let overwritten = Draw::new(bench.rows, 181);
+    let mut draw = overwritten;
     let measure = bench.measure("tuned: overwrite")?;
     let histogram = timed::puts(&store, &values, 1, bench.rows, || draw.next())?;
     let settled = store.settle()?;
     emit(&written(bench, measure, settled, bench.rows)?.with_puts::<S>(&histogram))?;
-    check(&store, &values, bench.rows, 0..=1)?;
+    Sample::of(bench.rows).overwritten(overwritten, bench.rows, 1).check(&store, &values)?;
 
     let gets = bench.rows / 5;
     reads::get_rows(&store, bench.rows, gets, 182)?;

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use super::main_sequence::{expect, written};
+use super::sample::Sample;
 use super::{Bench, VALUE_BYTES, emit, fresh, group, mib, put_rows, reads};
 use crate::keys::{Key, Permutation};
 use crate::machine::disk_bytes;
@@ -40,6 +41,7 @@ fn long_values<S: Store>(bench: &Bench, settings: Settings, what: &str) -> Resul
     let amplification = figure.measures["written_mib"] / user;
     let disk = mib(disk_bytes(&bench.dir)) / user;
     emit(&figure.with("write_amplification", amplification).with("disk_per_live", disk))?;
+    Sample::of(rows).check(&store, &values)?;
 
     reads::get_rows(&store, rows, rows, 71)?;
     let measure = bench.measure(&format!("{what}: get"))?;
@@ -80,6 +82,7 @@ pub(super) fn lz4<S: Store>(bench: &Bench) -> Result<()> {
     put_rows(&store, &values, 0, (0..bench.rows).map(|at| order.at(at)), group::<S>())?;
     let settled = store.settle()?;
     emit(&written(bench, measure, settled, bench.rows)?)?;
+    Sample::of(bench.rows).check(&store, &values)?;
 
     let gets = bench.rows / 5;
     reads::get_rows(&store, bench.rows, gets, 81)?;
