@@ -205,14 +205,14 @@ struct MovesAndDrops(Mutex<Option<Database>>);
 impl esker::event::Listener for MovesAndDrops {
     fn on_event(&self, event: &Event) {
         let db = if matches!(event, Event::MemtableSealed { .. }) {
-            self.0.lock().unwrap().take()
+            self.0.lock().expect("no panic").take()
         } else {
             None
         };
         let Some(db) = db else { return };
-        let [from, to] = ["from", "to"].map(|name| db.existing_keyspace(name).unwrap());
-        to.put("key", from.get("key").unwrap().unwrap()).unwrap();
-        db.drop_keyspace("from").unwrap();
+        let [from, to] = ["from", "to"].map(|name| db.existing_keyspace(name).expect("there"));
+        to.put("key", from.get("key").expect("read").expect("there")).expect("put");
+        db.drop_keyspace("from").expect("dropped");
     }
 }
 
