@@ -1,5 +1,7 @@
 //! fjall: one keyspace with default settings. It has no empty key, so every key has a byte in front.
 
+use std::ops::Bound;
+
 use esker_layouts::Result;
 use esker_layouts::kv::{Bytes, Caps, KeyRange};
 use fjall::{
@@ -106,8 +108,18 @@ impl View for FjallView {
     }
 
     fn rows(&self, range: &KeyRange, reverse: bool) -> Result<Rows<'_>> {
-        let end = range.end.as_deref().map_or(vec![BEHIND], prefixed);
-        let rows = self.snapshot.range(&self.rows, prefixed(&range.start)..end);
+        // fjall panics at a bound longer than its keys. Such a bound lies right behind its own beginning, with no key between.
+        let max = CAPS.key_bytes_max;
+        let start = match range.start.get(..max) {
+            Some(start) if range.start.len() > max => Bound::Excluded(prefixed(start)),
+            _ => Bound::Included(prefixed(&range.start)),
+        };
+        let end = match range.end.as_deref() {
+            Some(end) if end.len() > max => Bound::Included(prefixed(&end[..max])),
+            Some(end) => Bound::Excluded(prefixed(end)),
+            None => Bound::Excluded(vec![BEHIND]),
+        };
+        let rows = self.snapshot.range(&self.rows, (start, end));
         let own = |row: Guard| match row.into_inner() {
             Ok((key, value)) => {
                 let key = key.get(1..).unwrap_or_default();
