@@ -329,6 +329,7 @@ impl Database {
     /// # Errors
     /// [`Error::InvalidArgument`] if `dir` exists, be it since the call began, and [`Error::Locked`] if somebody opens a database in
     /// it the moment it is made: both leave alone what is there. Of several calls for one `dir` at once, one is Ok.
+    /// [`Error::InvalidArgument`] too if keyspaces are dropped all the time, one during each of eight flushes.
     /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Closed`], [`Error::Aborted`];
     /// [`Error::Io`], after which what was made of it is removed again.
     ///

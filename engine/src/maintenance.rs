@@ -25,6 +25,9 @@ use crate::table_io;
 /// What a checkpoint does with its target, for messages.
 const CHECKPOINT: &str = "make a checkpoint in";
 
+/// How often a checkpoint flushes because a keyspace was dropped meanwhile.
+const FLUSHES_MAX: u32 = 8;
+
 impl Core {
     /// See [`Database::verify`](crate::Database::verify).
     pub(crate) fn verify(&self) -> Result<Verified> {
@@ -116,9 +119,10 @@ impl Core {
 
     /// A version whose tables hold everything that was committed before the call, and a prefix of commit order: memtables
     /// become tables whole and in order. A keyspace that was dropped is not in the manifest any more, whether or not what was
-    /// committed before its drop is in tables: after one during the flush there is another.
+    /// committed before its drop is in tables: after one during the flush there is another, but not for ever. (A drop cannot wait:
+    /// a listener may drop a keyspace on the thread that flushes.)
     fn flushed_version(&self) -> Result<Arc<Version>> {
-        loop {
+        for _ in 0..FLUSHES_MAX {
             // A drop that is counted here takes place before the flush, which waits for the commit lock.
             let drops = self.keyspace_drops.load(Ordering::Acquire);
             self.flush(SealReason::Asked)?;
@@ -127,6 +131,10 @@ impl Core {
                 return Ok(version);
             }
         }
+        let what = format!(
+            "cannot make a checkpoint now: during each of {FLUSHES_MAX} flushes a keyspace was dropped"
+        );
+        Err(Error::invalid(what))
     }
 
     fn fill_checkpoint(&self, target: &Path, version: &Arc<Version>) -> Result<()> {

@@ -233,6 +233,37 @@ fn a_checkpoint_has_no_drop_without_what_was_committed_before_it() {
     assert!(moved.is_some() || copy.existing_keyspace("from").is_ok(), "the row is nowhere");
 }
 
+/// Drops a keyspace and makes it anew whenever a memtable was sealed.
+#[derive(Default)]
+struct DropsAlways(Mutex<Option<Database>>);
+
+impl esker::event::Listener for DropsAlways {
+    fn on_event(&self, event: &Event) {
+        let db = self.0.lock().expect("no panic").clone();
+        let Some(db) = db.filter(|_| matches!(event, Event::MemtableSealed { .. })) else { return };
+        db.drop_keyspace("passing").expect("dropped");
+        let passing = db.keyspace("passing", KeyspaceOptions::default()).expect("created");
+        passing.put("key", "value").expect("put");
+    }
+}
+
+/// A checkpoint does not go on flushing for ever where keyspaces are dropped all the time.
+#[test]
+fn a_checkpoint_gives_up_where_keyspaces_are_always_dropped() {
+    let disk = MemFs::simulated();
+    let listener = Arc::new(DropsAlways::default());
+    let env = Simulation::on(disk.clone(), 1).env();
+    let db = Database::builder("/db").env(env).listener(listener.clone()).open().unwrap();
+    hundred(&db);
+    db.keyspace("passing", KeyspaceOptions::default()).unwrap();
+    *listener.0.lock().unwrap() = Some(db.clone());
+    let told = db.checkpoint("/copy").unwrap_err();
+    assert!(told.to_string().contains("a keyspace was dropped"), "{told}");
+    assert!(disk.stat("/copy".as_ref()).unwrap().is_none());
+    *listener.0.lock().unwrap() = None;
+    db.checkpoint("/copy").unwrap();
+}
+
 /// Of two salvages into one place one is made, whole.
 #[test]
 fn one_of_two_salvages_into_one_place_is_made() {

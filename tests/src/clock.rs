@@ -141,7 +141,17 @@ pub fn sweep(setup: impl Fn(u64) -> Setup, count: u64, per_history: usize, threa
         let setup = setup(nth);
         nth += 1;
         total.lock().histories += 1;
-        let calls = one(&setup, Leap::Ahead, u64::MAX).unwrap_or(1);
+        // No clock is asked so often.
+        let calls = match one(&setup, Leap::Ahead, u64::MAX) {
+            Ok(calls) => calls,
+            Err(what) => {
+                let replay =
+                    format!("--seed {} --mode {} --case Ahead:{}", setup.seed, setup.mode, u64::MAX);
+                let mut total = total.into_inner();
+                total.failures.push(Failure { replay, what: format!("without a leap: {what}") });
+                return total;
+            }
+        };
         let mut all: Vec<(Leap, u64)> =
             Leap::ALL.iter().flat_map(|&l| (0..calls).map(move |at| (l, at))).collect();
         if per_history > 0 && all.len() > per_history {

@@ -212,10 +212,11 @@ pub fn contained<T>(action: impl FnOnce() -> Result<T, Violation>) -> Result<T, 
         let message = panic.downcast_ref::<String>().cloned();
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(format!("panic: {}", message.unwrap_or_else(|| "without a message".to_owned())))
-    })?;
-    match heard_since(before) {
-        None => Ok(came),
-        Some(what) => Err(format!("a panic was caught: {what}")),
+    });
+    match (came, heard_since(before)) {
+        (came, None) => came,
+        (Ok(_), Some(heard)) => Err(format!("a panic was caught: {heard}")),
+        (Err(what), Some(heard)) => Err(format!("{what}; a panic was caught: {heard}")),
     }
 }
 

@@ -447,6 +447,11 @@ fn range_tombstones_are_fragmented_and_kept_up_to_date() {
     assert_eq!(memtable.keyspaces(), [SPACE]);
     assert_eq!(memtable.entries(), 0);
     assert!(memtable.bytes() > 0);
+
+    writer.insert(KeyspaceId(2), b"k", SeqNo(4), Kind::Put, b"");
+    for seqno in [SeqNo::MAX, SeqNo(4)] {
+        assert!(memtable.tombstones(KeyspaceId(2), seqno).is_none(), "one with entries, and still none");
+    }
 }
 
 /// What is published together is kept once, however deep it lies; work and memory are those of the fragments'

@@ -116,7 +116,8 @@ impl Tombstones {
     }
 
     fn with_fragments<R>(&self, seqno: SeqNo, read: impl FnOnce(&Arc<Fragments>) -> R) -> Option<R> {
-        if self.missing.load(Ordering::Acquire) <= seqno.0 {
+        let missing = self.missing.load(Ordering::Acquire);
+        if missing != NONE_MISSING && missing <= seqno.0 {
             return Some(read(&self.build()));
         }
         self.built.load().as_ref().map(|built| read(&built.fragments))
