@@ -72,7 +72,8 @@ pub enum Error {
         /// Who holds it, as far as known.
         holder: String,
     },
-    /// An option, name or argument is out of its bounds. Nothing was changed.
+    /// An option, name or argument is out of its bounds, or the call cannot be made from there or at this moment. No row was
+    /// changed.
     #[error("{what}")]
     InvalidArgument {
         /// Which argument, its value, and its bounds.

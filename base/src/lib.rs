@@ -1,9 +1,10 @@
 //! Floor 0 of the `esker` storage engine: what a key, an entry, an error is.
 //!
-//! Everything here is plain data or a contract that more than one floor above speaks: keys and
+//! Most of it is plain data or a contract that more than one floor above speaks: keys and
 //! sequence numbers ([`key`]), the cursor contract ([`cursor`]), errors ([`error`]), what a call costs
 //! ([`cost`]), checked byte coding ([`coding`]) and checksums ([`checksum`]), file names, limits and
-//! format versions. Nothing here does I/O.
+//! format versions. Besides, the merge of cursors ([`merge`]), event counts ([`event_count`]), and locks and threads by the names
+//! that model checkers replace ([`sync`]). Nothing here does I/O.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 #![forbid(unsafe_code)]

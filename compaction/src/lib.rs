@@ -9,7 +9,7 @@
 //! | file | concept |
 //! |---|---|
 //! | [`settings`] | what can be set |
-//! | [`score`](mod@score) | how full each level is; targets; back-pressure |
+//! | [`score`](mod@score) | how full each level is; targets; how much is to be read |
 //! | [`sublevels`] | level 0 taken apart |
 //! | [`busy`] | what running jobs use |
 //! | [`pick`](mod@pick), [`range`] | what to do next |

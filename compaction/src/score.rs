@@ -31,7 +31,7 @@ pub struct Score {
     /// Tables in level 0.
     pub l0_tables: usize,
     /// Bytes that compactions will have to read until every level is within its target, estimated.
-    /// For back-pressure: writers outrun compaction if it grows.
+    /// Writers outrun compaction if it grows. (Nobody is slowed by it: that goes by level 0's depth.)
     pub pending_bytes: u64,
 }
 

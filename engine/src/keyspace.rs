@@ -200,7 +200,7 @@ impl Keyspace {
     /// Give `operand` for `key` to the keyspace's merge operator: a write for which the value need not be known. An operand that the
     /// operator refuses (overflow, a wrong length) is written all the same: reads of the key err with [`Error::Merge`] then.
     ///
-    /// If the memtable holds what the operand can be folded onto, the commit folds it at once. If it holds a long chain of
+    /// If the memtable holds what the operand can be folded onto, at most 512 bytes long, the commit folds it at once. If it holds a long chain of
     /// operands instead, the commit reads the value below them, which other commits wait for and no [`OpCost`] counts.
     ///
     /// Errs as [`Keyspace::put`] does, and with [`Error::InvalidArgument`] if the keyspace has no operator.

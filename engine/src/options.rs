@@ -84,8 +84,8 @@ pub enum LogWrites {
 
 /// What a write does where it has to stop for flushes or compactions: at `sealed_memtables_max` and `l0_tables_stop`.
 ///
-/// Before that, with more than one memtable's memory in use or beyond `l0_tables_slowdown`, writes are delayed, whatever this
-/// says: small ones by a few milliseconds now and then, long ones by about as long as it takes to flush them.
+/// Before that, where the memtable is filled further than the flush under way has come, or beyond `l0_tables_slowdown`, writes are
+/// delayed, whatever this says: small ones by a few milliseconds now and then, long ones by about as long as it takes to flush them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStalled {
     /// Wait as long as it takes: on a full disk until there is space. The default.

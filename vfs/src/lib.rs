@@ -54,8 +54,8 @@
 //!
 //! `tests/toy.rs` is the proof of the scheduling seam, `tests/agreement.rs` that of the filesystems,
 //! `tests/crash.rs` states what each policy promises. Images a second:
-//! `cargo test -p esker-vfs --release --test crash -- --ignored --nocapture`. Windows and macOS compile;
-//! only Linux is tested.
+//! `cargo test -p esker-vfs --release --test crash -- --ignored --nocapture`. Windows and macOS are
+//! meant to compile; only Linux is tested.
 //!
 //! This crate is an inner floor of the package `esker`; it promises no semver of its own.
 

@@ -7,8 +7,8 @@
 //!
 //! Rules:
 //! 1. One job's steps never run at the same time; jobs of different lanes may.
-//! 2. A job holds no lock between steps, and a step does a bounded amount of work (about one block
-//!    or one file operation).
+//! 2. A job holds no lock between steps, and a step does a bounded amount of work (at most some hundred
+//!    KiB of merging, or one file operation).
 //! 3. A step that panics ends its job: the scheduler drops it and calls [`Job::panicked`].
 //! 4. Nobody who holds a lock that a job may want calls [`Scheduler::wait`] or
 //!    [`Scheduler::breathe`].
