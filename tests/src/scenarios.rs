@@ -246,7 +246,10 @@ struct Bomb;
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        assert!(std::thread::panicking(), "the payload of a panic was dropped");
+        if !std::thread::panicking() {
+            // No hook hears it: where the engine is on its guard, it is none of its own.
+            std::panic::resume_unwind(Box::new("the payload of a panic was dropped"));
+        }
     }
 }
 
