@@ -100,8 +100,7 @@ pub fn read(fs: &dyn Fs, dir: &Path) -> Result<Current> {
 
 /// Make `CURRENT` in `dir` say `current`, durably. After an error it says that or what it said before.
 pub fn write(fs: &dyn Fs, dir: &Path, current: &Current) -> Result<()> {
-    stage(fs, dir, current)?;
-    put_in_place(fs, dir, current)
+    fs::replace(fs, dir, CURRENT, &temporary(current.manifest), current.encode().as_bytes())
 }
 
 /// The first half of [`write()`]: prepare it. After an error `CURRENT` is untouched.

@@ -12,7 +12,7 @@ use esker_wal::{LogIdentity, LogKind, LogWriter};
 
 use super::copy::LogCopy;
 use crate::batch::Op;
-use crate::{Database, DatabaseOptions, Durability, Error, KeyspaceOptions};
+use crate::{Database, DatabaseOptions, Durability, Error, Keyspace, KeyspaceOptions};
 
 const DIR: &str = "/db";
 
@@ -36,6 +36,20 @@ fn keys(db: &Database, keyspace: &str) -> Vec<Vec<u8>> {
 fn logs(disk: &MemFs) -> Vec<String> {
     let names = disk.list(Path::new(DIR)).expect("listed").into_iter().map(|entry| entry.name);
     names.filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "log")).collect()
+}
+
+/// Puts log `number` there, of `map`'s database and without a predecessor, in which operation `seqno` puts one row.
+fn forge_log(disk: &MemFs, map: &Keyspace, number: u64, seqno: u64) {
+    let identity = LogIdentity {
+        database: map.database().core().database,
+        number: FileNumber(number),
+        kind: LogKind::WriteAhead,
+    };
+    let mut log = LogWriter::create(disk, Path::new(DIR), identity, None, 0).expect("made");
+    let op = Op { keyspace: map.id(), kind: Kind::Put, key: b"forged", value: b"" };
+    log.stage_with(seqno, |out| op.encode(out));
+    log.write().expect("written");
+    log.syncer().sync().expect("synced");
 }
 
 /// What was recovered and not flushed is recovered again, as often as it takes.
@@ -270,17 +284,7 @@ fn a_log_with_a_number_beyond_every_handle_is_passed_over() {
         let map = db.keyspace("map", KeyspaceOptions::default()).expect("created");
         map.put("key", "value").expect("put");
         db.flush().expect("flushed");
-        let identity = LogIdentity {
-            database: db.core().database,
-            number: FileNumber(number),
-            kind: LogKind::WriteAhead,
-        };
-        let mut forged = LogWriter::create(&disk, Path::new(DIR), identity, None, 0).expect("made");
-        let op = Op { keyspace: map.id(), kind: Kind::Put, key: b"forged", value: b"" };
-        forged.stage_with(1000, |out| op.encode(out));
-        forged.write().expect("written");
-        forged.syncer().sync().expect("synced");
-        drop(forged);
+        forge_log(&disk, &map, number, 1000);
         db.close().expect("closed");
         let before = logs(&disk).len();
         for _ in 0..2 {
@@ -336,15 +340,7 @@ fn short_logs_beside_a_long_one_take_little_memory() {
     let long = db.core().current.load_full().active.memtable.bytes();
     let first = db.core().commits.lock().log_number.0 + 1;
     for number in first..first + SHORT {
-        let identity = LogIdentity {
-            database: db.core().database,
-            number: FileNumber(number),
-            kind: LogKind::WriteAhead,
-        };
-        let mut log = LogWriter::create(&left, Path::new(DIR), identity, None, 0).expect("made");
-        let op = Op { keyspace: map.id(), kind: Kind::Put, key: b"key", value: b"value" };
-        log.stage_with(10_000 + number, |out| op.encode(out));
-        log.write().expect("written");
+        forge_log(&left, &map, number, 10_000 + number);
     }
     let db = Database::builder(DIR).env(Simulation::on(left, 2).env()).open().expect("opened");
     let current = db.core().current.load_full();
