@@ -37,6 +37,38 @@ fn every_cost_equals_its_formula_on_both_stores() {
     assert!(on_map.compared() > 500);
 }
 
+/// A layout that answers as another does, but for what it amends.
+trait Amended: Sync {
+    fn inner(&self) -> &dyn Interest;
+    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.inner().plays(user, game)
+    }
+    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
+        self.inner().players(game, part)
+    }
+    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        self.inner().played(game)
+    }
+}
+
+impl<A: Amended> Interest for A {
+    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
+        self.inner().load(rows)
+    }
+    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
+        self.inner().games_of(user)
+    }
+    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        Amended::plays(self, user, game)
+    }
+    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
+        Amended::players(self, game, part)
+    }
+    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
+        Amended::played(self, game)
+    }
+}
+
 /// A layout as somebody would write it who does not trust prefixes: it reads all there is, often, before it answers.
 struct ReadsAll<'k> {
     store: &'k MapStore,
@@ -58,21 +90,18 @@ impl ReadsAll<'_> {
     }
 }
 
-impl Interest for ReadsAll<'_> {
-    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
-        self.inner.load(rows)
-    }
-    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
-        self.inner.games_of(user)
+impl Amended for ReadsAll<'_> {
+    fn inner(&self) -> &dyn Interest {
+        &*self.inner
     }
     fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.wasted(2, 1, self.inner.plays(user, game)?)
+        self.wasted(2, 1, self.inner().plays(user, game)?)
     }
     fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
-        self.wasted(3, 9, self.inner.players(game, part)?)
+        self.wasted(3, 9, self.inner().players(game, part)?)
     }
     fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.wasted(4, 1, self.inner.played(game)?)
+        self.wasted(4, 1, self.inner().played(game)?)
     }
 }
 
@@ -132,22 +161,13 @@ fn verdicts_follow_what_was_measured() {
 /// Asks whether anybody plays a game with a scan too many, which reads no key.
 struct ScansTwice<'k>(Box<dyn Interest + 'k>);
 
-impl Interest for ScansTwice<'_> {
-    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
-        self.0.load(rows)
-    }
-    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
-        self.0.games_of(user)
-    }
-    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.0.plays(user, game)
-    }
-    fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
-        self.0.players(game, part)
+impl Amended for ScansTwice<'_> {
+    fn inner(&self) -> &dyn Interest {
+        &*self.0
     }
     fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        let mut found = self.0.played(game)?;
-        found.cost.add(&self.0.plays("nobody", game)?.cost);
+        let mut found = self.inner().played(game)?;
+        found.cost.add(&self.inner().plays("nobody", game)?.cost);
         Ok(found)
     }
 }
@@ -182,22 +202,13 @@ fn a_call_too_many_is_a_mismatch_however_many_keys_may_be_read() {
 /// Notes in how many parts it is asked who plays.
 struct InParts<'k>(Box<dyn Interest + 'k>, Mutex<Vec<usize>>);
 
-impl Interest for InParts<'_> {
-    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
-        self.0.load(rows)
-    }
-    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
-        self.0.games_of(user)
-    }
-    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.0.plays(user, game)
+impl Amended for InParts<'_> {
+    fn inner(&self) -> &dyn Interest {
+        &*self.0
     }
     fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
         self.1.lock().expect("lock").push(part.of);
-        self.0.players(game, part)
-    }
-    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.0.played(game)
+        self.inner().players(game, part)
     }
 }
 
@@ -230,22 +241,13 @@ fn a_growing_table_is_scanned_in_as_many_parts_at_every_size() {
 /// Forgets one of the players.
 struct Forgets<'k>(Box<dyn Interest + 'k>);
 
-impl Interest for Forgets<'_> {
-    fn load(&self, rows: &[Loaded]) -> esker_layouts::Result<OpCost> {
-        self.0.load(rows)
-    }
-    fn games_of(&self, user: &str) -> esker_layouts::Result<Costed<Games>> {
-        self.0.games_of(user)
-    }
-    fn plays(&self, user: &str, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.0.plays(user, game)
+impl Amended for Forgets<'_> {
+    fn inner(&self) -> &dyn Interest {
+        &*self.0
     }
     fn players(&self, game: &str, part: Part) -> esker_layouts::Result<Costed<Followers>> {
-        let found = self.0.players(game, part)?;
+        let found = self.inner().players(game, part)?;
         Ok(found.map(|found| Followers { users: found.users.saturating_sub(1), ..found }))
-    }
-    fn played(&self, game: &str) -> esker_layouts::Result<Costed<bool>> {
-        self.0.played(game)
     }
 }
 
