@@ -64,6 +64,8 @@ impl Core {
         let checking = match work {
             Work::One(_) | Work::Batch(_) => None,
             Work::Transaction(_, reads) => {
+                // First, since another attempt mends a conflict but brings no keyspace back.
+                self.check_keyspaces(&work)?;
                 let checking = self.commits.begin_check();
                 // Validate here, outside the queue, so that the leader only checks what was committed since.
                 reads.check(self)?;
@@ -92,8 +94,8 @@ impl Core {
         self.keyspace_drops.load(Ordering::Acquire) > 0
     }
 
-    /// Err if an operation goes to a keyspace that was dropped. Under the commit lock, which a drop holds: whoever has seen the
-    /// drop sees nothing of a commit that comes after it.
+    /// Err if an operation goes to a keyspace that was dropped. What counts is asked under the commit lock, which a drop holds:
+    /// whoever has seen the drop sees nothing of a commit that comes after it.
     #[inline]
     fn check_keyspaces(&self, work: &Work<'_>) -> Result<()> {
         if self.any_keyspace_dropped() { self.look_for_keyspaces(work) } else { Ok(()) }

@@ -313,7 +313,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Conflict`]: something it read was written since, or a keyspace that it read was dropped; nothing of it took
-    /// effect. [`Error::KeyspaceDropped`]: one that it writes to was. Otherwise as [`Batch::commit`](crate::Batch::commit).
+    /// effect. [`Error::KeyspaceDropped`], which is told first: one that it writes to was. Otherwise as [`Batch::commit`](crate::Batch::commit).
     pub fn commit(self) -> Result<()> {
         self.commit_costed(&mut OpCost::default())
     }

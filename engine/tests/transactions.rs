@@ -116,6 +116,21 @@ fn a_key_of_a_keyspace_that_was_dropped_conflicts() {
     assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
 }
 
+/// Another attempt mends a conflict but brings no keyspace back: who has met both is told of the keyspace.
+#[test]
+fn a_dropped_keyspace_is_told_before_a_conflict() {
+    let db = Database::in_memory().unwrap();
+    let old = db.keyspace("old", KeyspaceOptions::default()).unwrap();
+    let doomed = db.keyspace("doomed", KeyspaceOptions::default()).unwrap();
+    let mut tx = db.begin().unwrap();
+    assert_eq!(tx.get(&old, "key").unwrap(), None);
+    tx.put(&doomed, "key", "value").unwrap();
+    db.drop_keyspace("doomed").unwrap();
+    old.put("key", "of somebody else").unwrap();
+    let refused = tx.commit().unwrap_err();
+    assert!(matches!(refused, Error::KeyspaceDropped { id } if id == doomed.id()), "{refused:?}");
+}
+
 /// A keyspace that was gone before the transaction began is none that anybody can change: to have met it conflicts with nothing.
 #[test]
 fn a_keyspace_that_was_gone_before_conflicts_with_nothing() {
