@@ -55,7 +55,7 @@ pub use blobs::{BlobRules, MakeBlobWriter};
 pub use busy::{Busy, JobId};
 pub use level_cursor::LevelCursor;
 pub use outputs::{Cut, MakeWriter};
-pub use pick::{pick, pick_among};
+pub use pick::{Candidate, pick, pick_among};
 pub use plan::{Plan, Reason};
 pub use range::{RangeRequest, RangeStep, plan_range};
 pub use run::{MergeRun, RemoveFile, RunInput, RunOutput, RunSource};

@@ -57,42 +57,54 @@ pub fn pick(
     oldest_snapshot: SeqNo,
     load: Load,
 ) -> Option<Plan> {
-    pick_among([(keyspace, tree, load)], settings, busy, oldest_snapshot)
+    let candidate = Candidate { keyspace, tree, load, may_clean_up: true };
+    pick_among([candidate], settings, busy, oldest_snapshot)
+}
+
+/// The tree of a keyspace, for [`pick_among`].
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The keyspace.
+    pub keyspace: KeyspaceId,
+    /// Its tree.
+    pub tree: &'a Tree,
+    /// The load on its level 0.
+    pub load: Load,
+    /// Whether it may be merged for the sake of its garbage, tables' or blob files', alone.
+    pub may_clean_up: bool,
 }
 
 /// The compaction of these trees that is worth most now: [`pick`] for several keyspaces at once.
 pub fn pick_among<'a>(
-    trees: impl IntoIterator<Item = (KeyspaceId, &'a Tree, Load)>,
+    candidates: impl IntoIterator<Item = Candidate<'a>>,
     settings: &Settings,
     busy: &Busy,
     oldest_snapshot: SeqNo,
 ) -> Option<Plan> {
-    let trees = trees.into_iter().map(|(keyspace, tree, load)| Scored {
-        keyspace,
-        tree,
-        load,
-        score: score(tree, settings, load),
-    });
-    let mut trees: Vec<Scored<'_>> = trees.collect();
+    let scored = |candidate: Candidate<'a>| Scored {
+        candidate,
+        score: score(candidate.tree, settings, candidate.load),
+    };
+    let mut trees: Vec<Scored<'_>> = candidates.into_iter().map(scored).collect();
     trees.sort_by(|a, b| b.score.greatest().total_cmp(&a.score.greatest()));
     let urgent = trees.iter().take_while(|scored| scored.score.greatest() >= 1.0);
     let plan = urgent.map(|scored| scored.picker(settings, busy)).find_map(|picker| picker.full_level());
     plan.or_else(|| {
-        let mut pickers = trees.iter().map(|scored| scored.picker(settings, busy));
+        let dirty = trees.iter().filter(|scored| scored.candidate.may_clean_up);
+        let mut pickers = dirty.map(|scored| scored.picker(settings, busy));
         pickers.find_map(|picker| picker.garbage(oldest_snapshot).or_else(|| picker.values()))
     })
 }
 
 struct Scored<'a> {
-    keyspace: KeyspaceId,
-    tree: &'a Tree,
-    load: Load,
+    candidate: Candidate<'a>,
     score: Score,
 }
 
 impl<'a> Scored<'a> {
     fn picker(&'a self, settings: &'a Settings, busy: &'a Busy) -> Picker<'a> {
-        Picker::new(self.tree, self.keyspace, settings, busy, self.load, &self.score)
+        let Candidate { keyspace, tree, load, .. } = self.candidate;
+        Picker::new(tree, keyspace, settings, busy, load, &self.score)
     }
 }
 

@@ -455,6 +455,7 @@ impl Core {
         self.check_process()?;
         self.check_not_within(&[Lane::Flush, Lane::Compaction])?;
         let _settling = self.jobs.settle();
+        let _waits = self.hand_waits();
         self.spare.give_back();
         loop {
             let seen = self.progress.epoch();

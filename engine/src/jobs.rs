@@ -13,8 +13,9 @@
 //! Threads without work of their own help with parts of compactions and flushes ([`subcompaction`]). A failed job is contained:
 //! its output is removed, its inputs stay, reads go on. A full disk is tried again for as long as it
 //! takes; any other error of a call, and a panic of a merge operator, a few times in a row; what does
-//! not pass by then stops writes, and damage does at once. A merge that only reads have asked for
-//! is left alone if it fails, until level 0 is another: nobody needs it.
+//! not pass by then stops writes, and damage does at once. What nobody needs is left alone: a merge that only reads
+//! have asked for, if it fails, until level 0 is another; one that is to clean up, if the disk is full, until the tree is another
+//! ([`shortage`]).
 //!
 //! Why a compaction that cannot be done stops writes, instead of being left alone: what lies above it could
 //! not be merged either, and writers would wait for ever, later, at level 0. And a panic of the engine's
@@ -27,6 +28,7 @@ mod flush;
 mod garbage;
 mod parts;
 mod preallocate;
+mod shortage;
 mod subcompaction;
 mod sweep;
 #[cfg(test)]
@@ -70,6 +72,8 @@ pub(crate) struct Jobs {
     looking: Mutex<()>,
     /// Tables and ranges that running compactions use.
     busy: Mutex<Busy>,
+    /// What full disks have told. Taken behind `busy`, with nothing behind it.
+    shortage: Mutex<shortage::Shortage>,
     /// How many callers wait until nothing is left to compact.
     settling: AtomicUsize,
     /// How many wait for a flush.
@@ -85,15 +89,27 @@ struct State {
     /// How many times a flush has failed, and why the last one did, if none has succeeded since.
     flush_failures: (u64, Option<Error>),
     closing: bool,
-    /// The threads that compact by hand.
-    by_hand: Vec<ThreadId>,
+    by_hand: Vec<Hand>,
+}
+
+/// A thread that compacts by hand.
+struct Hand {
+    thread: ThreadId,
+    /// It waits, from within a callback, for background work or for others' hands.
+    waits: bool,
 }
 
 impl State {
-    /// Whether nobody works by hand but perhaps this thread, from within a callback.
+    /// Whether nobody works by hand but those who wait themselves, and perhaps this thread, from within a callback.
     fn no_other_hands(&self) -> bool {
         let mine = thread::current().id();
-        self.by_hand.iter().all(|thread| *thread == mine)
+        self.by_hand.iter().all(|hand| hand.waits || hand.thread == mine)
+    }
+
+    /// Whether the calling thread waits, if it works by hand.
+    fn set_waits(&mut self, waits: bool) {
+        let mine = thread::current().id();
+        self.by_hand.iter_mut().filter(|hand| hand.thread == mine).for_each(|hand| hand.waits = waits);
     }
 }
 
@@ -107,7 +123,7 @@ impl Drop for ByHand<'_> {
         let mine = thread::current().id();
         {
             let mut state = self.core.jobs.state.lock();
-            if let Some(place) = state.by_hand.iter().position(|thread| *thread == mine) {
+            if let Some(place) = state.by_hand.iter().position(|hand| hand.thread == mine) {
                 state.by_hand.remove(place);
             }
         }
@@ -122,13 +138,14 @@ impl Core {
         if state.closing {
             return Err(closed());
         }
-        state.by_hand.push(thread::current().id());
+        state.by_hand.push(Hand { thread: thread::current().id(), waits: false });
         Ok(ByHand { core: self })
     }
 
-    /// Return when nobody works by hand any more, but perhaps this thread itself, from within a callback.
-    /// Whoever is at it hears at its next step that the database is closed.
+    /// Return when nobody works by hand any more, but perhaps threads that wait from within a callback, as this one may: two that
+    /// wait would wait for each other. Whoever is at it hears at its next step that the database is closed.
     pub(crate) fn wait_for_hands(&self) {
+        let _waits = self.hand_waits();
         loop {
             let seen = self.progress.epoch();
             if self.jobs.state.lock().no_other_hands() {
@@ -136,6 +153,22 @@ impl Core {
             }
             self.env.scheduler.wait(&self.progress, seen, None);
         }
+    }
+
+    /// From now until the guard is dropped, the calling thread waits, if it works by hand: nobody waits for it.
+    pub(crate) fn hand_waits(&self) -> HandWaits<'_> {
+        self.jobs.state.lock().set_waits(true);
+        self.progress.notify_all();
+        HandWaits(&self.jobs.state)
+    }
+}
+
+/// See [`Core::hand_waits`].
+pub(crate) struct HandWaits<'a>(&'a Mutex<State>);
+
+impl Drop for HandWaits<'_> {
+    fn drop(&mut self) {
+        self.0.lock().set_waits(false);
     }
 }
 
@@ -261,7 +294,8 @@ impl Jobs {
 
     /// Whether the calling thread works by hand.
     pub(crate) fn works_by_hand(&self) -> bool {
-        self.state.lock().by_hand.contains(&thread::current().id())
+        let mine = thread::current().id();
+        self.state.lock().by_hand.iter().any(|hand| hand.thread == mine)
     }
 
     /// How many times a flush has failed, and why the last one did, if none has succeeded since.

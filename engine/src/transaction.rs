@@ -445,7 +445,7 @@ impl std::fmt::Debug for TransactionScan {
 }
 
 impl TransactionScan {
-    /// What the scan has cost so far.
+    /// What the scan has cost so far, a row included that was read and then refused, since the transaction had ended.
     pub fn cost(&mut self) -> OpCost {
         self.scan.cost()
     }

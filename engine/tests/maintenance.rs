@@ -74,6 +74,53 @@ fn a_compaction_by_hand_is_waited_for() {
     by_hand.join().unwrap().unwrap();
 }
 
+/// Has two threads meet that have just compacted by hand, and do what each would wait for the other in.
+struct Meeting {
+    db: OnceLock<Database>,
+    met: Barrier,
+    wait: fn(&Database) -> esker::Result<()>,
+}
+
+impl Listener for Meeting {
+    fn on_event(&self, event: &Event) {
+        if let (Event::Compacted { .. }, Some(db)) = (event, self.db.get()) {
+            self.met.wait();
+            (self.wait)(db).expect("nothing fails");
+        }
+    }
+}
+
+/// Two threads that compact by hand, and wait from within callbacks for nobody to compact any more, do not wait for each other.
+#[test]
+fn those_who_compact_by_hand_do_not_wait_for_each_other() {
+    let waits: [fn(&Database) -> esker::Result<()>; 2] =
+        [|db| db.clone().close(), Database::wait_for_compactions];
+    for wait in waits {
+        let meeting = Arc::new(Meeting { db: OnceLock::new(), met: Barrier::new(2), wait });
+        // Nothing but hands compacts: level 0 is left to itself.
+        let options = DatabaseOptions { l0_tables_trigger: 30, ..DatabaseOptions::default() };
+        let builder = Database::builder("/db").options(options).env(Env::memory().unwrap());
+        let db = builder.listener(Arc::<Meeting>::clone(&meeting)).open().unwrap();
+        let maps = ["one", "two"].map(|name| db.keyspace(name, KeyspaceOptions::default()).unwrap());
+        for _ in 0..2 {
+            for map in &maps {
+                map.put("key", "value").unwrap();
+            }
+            db.flush().unwrap();
+        }
+        assert!(meeting.db.set(db.clone()).is_ok());
+        let (done, finished) = mpsc::channel();
+        for map in maps {
+            let done = done.clone();
+            std::thread::spawn(move || done.send(map.compact_range::<&[u8]>(..)));
+        }
+        for _ in 0..2 {
+            let outcome = finished.recv_timeout(Duration::from_secs(20)).expect("they wait for each other");
+            assert!(matches!(outcome, Ok(()) | Err(esker::Error::Closed { .. })), "{outcome:?}");
+        }
+    }
+}
+
 /// Each merge after a range deletion looks at all range deletions of its memtable: the memtable is sealed
 /// before they are many, and what is merged stands over what was deleted before it only.
 #[test]

@@ -33,12 +33,17 @@ fn a_full_level_goes_before_the_garbage_of_a_more_urgent_keyspace() {
     busy.start(&plan);
     tables.push((6, table(1, deeper, 9)));
     let (first, second) = (Tree::build(tables), Tree::build(level0(deep, 20..23)));
-    let trees = || [(deeper, &first, Load::Rested), (deep, &second, Load::Rested)];
-    let pick = |busy: &Busy| pick_among(trees(), &settings, busy, SeqNo::MAX);
+    let pick_where = |may_clean_up: bool, busy: &Busy| {
+        let trees = [(deeper, &first), (deep, &second)];
+        let candidate = |(keyspace, tree)| Candidate { keyspace, tree, load: Load::Rested, may_clean_up };
+        pick_among(trees.map(candidate), &settings, busy, SeqNo::MAX)
+    };
+    let pick = |busy: &Busy| pick_where(true, busy);
 
     let plan = pick(&busy).expect("there is work");
     assert!(plan.keyspace == deep && matches!(plan.reason, Reason::Level0 { .. }), "{plan}");
     busy.start(&plan);
+    assert!(pick_where(false, &busy).is_none(), "garbage is left where nobody may clean up");
     let plan = pick(&busy).expect("there is garbage");
     assert!(plan.keyspace == deeper && matches!(plan.reason, Reason::Garbage { .. }), "{plan}");
     busy.start(&plan);

@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use esker_base::event::Event;
-use esker_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
-use esker_compaction::{JobId, LevelCursor, Load, MergeRun, Plan, Reason, RunOutput};
+use esker_base::{Error, FileNumber, Result, SeqNo};
+use esker_compaction::{Candidate, JobId, LevelCursor, Load, MergeRun, Plan, Reason, RunOutput};
 use esker_manifest::{TableHandle, Tree};
 use esker_sstable::TableCursor;
 use esker_vfs::scheduler::{Job, Progress};
@@ -174,20 +174,46 @@ pub(crate) fn load(core: &Core, tree: &Tree, paid: Option<FileNumber>) -> Load {
 
 /// The most urgent plan over all keyspaces, its inputs claimed.
 fn pick_and_claim(core: &Arc<Core>) -> Option<Carrying> {
-    let settings = table_io::compaction_settings(&core.options);
+    let mut settings = table_io::compaction_settings(&core.options);
     let oldest = core.snapshots.boundaries().first().copied().unwrap_or(SeqNo::ZERO);
     let paid = core.read_costs.paid();
-    let load = |keyspace: KeyspaceId, tree: &Tree| load(core, tree, paid.get(&keyspace).copied());
     // The claims first, the version second: a claim that is gone has its result in the version. The other
     // way round, a job that ended in between would have its inputs picked again.
     let mut busy = core.jobs.busy();
     let version = core.versions.current();
+    let shortage = core.jobs.shortage.lock();
+    shortage.limit(&mut settings);
     let keyspaces = version.keyspaces().iter().filter(|keyspace| !keyspace.tree.is_empty());
-    let trees = keyspaces.map(|keyspace| (keyspace.id, &*keyspace.tree, load(keyspace.id, &keyspace.tree)));
-    let plan = esker_compaction::pick_among(trees, &settings, &busy, oldest)?;
+    let candidates = keyspaces.map(|keyspace| Candidate {
+        keyspace: keyspace.id,
+        tree: &keyspace.tree,
+        load: load(core, &keyspace.tree, paid.get(&keyspace.id).copied()),
+        may_clean_up: shortage.may_clean_up(keyspace.id, &keyspace.tree),
+    });
+    let plan = esker_compaction::pick_among(candidates, &settings, &busy, oldest)?;
+    drop(shortage);
     let claim = busy.start(&plan);
     drop(busy);
     Some(Carrying::new(core, plan, claim))
+}
+
+/// Whether `plan`, which has failed for `error`, is not due any more.
+fn is_left_alone(core: &Core, plan: &Plan, error: &Error) -> bool {
+    if stops_writes(error) {
+        return false;
+    }
+    if error.is_no_space() {
+        let version = core.versions.current();
+        let tree = version.keyspace(plan.keyspace).map(|keyspace| &keyspace.tree);
+        if core.jobs.shortage.lock().found_none(plan, tree, core.options.table_bytes) {
+            return true;
+        }
+    }
+    let is_for_reads = matches!(plan.reason, Reason::Read { .. });
+    if is_for_reads {
+        core.read_costs.refuse(plan.keyspace);
+    }
+    is_for_reads
 }
 
 /// See the module.
@@ -219,6 +245,7 @@ impl Compaction {
         if carrying.step()? {
             self.carrying = None;
             self.failures = Failures::default();
+            core.jobs.shortage.lock().found_space();
             // What it has put down may be work for the others.
             core.jobs.start_compactions();
         }
@@ -251,12 +278,10 @@ impl Job for Compaction {
         };
         let carried = self.carrying.take();
         if let Some(plan) = carried.as_ref().map(|carrying| &carrying.plan)
-            && matches!(plan.reason, Reason::Read { .. })
-            && !stops_writes(&error)
+            && is_left_alone(&core, plan, &error)
         {
             // Nobody needs it: neither may it stop writes, nor fill a full disk again and again. First it is not due any more,
             // then its claim ends, and then a listener, who may compact by hand, is told.
-            core.read_costs.refuse(plan.keyspace);
             drop(carried);
             tell_failure(&core, NAME, &error, false);
             return Progress::More;

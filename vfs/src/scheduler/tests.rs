@@ -182,6 +182,44 @@ fn a_job_that_asks_for_a_pause_runs_again_after_it_and_lets_others_by() {
     });
 }
 
+/// However many jobs are ready, one whose moment has come waits for a step or two; and one whose moment has always come lets
+/// others by.
+#[test]
+fn a_moment_that_has_come_goes_first_but_not_always() {
+    let scheduler = Threads::new(1).expect("threads start");
+    let rig = Rig::default();
+    // How many steps of others there were between two of the timed job.
+    let between = Arc::new(Mutex::new(vec![0]));
+    for _ in 0..200 {
+        let (mut left, between) = (20, Arc::clone(&between));
+        let other = move || {
+            if let Some(last) = between.lock().last_mut() {
+                *last += 1;
+            }
+            left -= 1;
+            std::thread::sleep(Duration::from_micros(100));
+            if left == 0 { Progress::Done } else { Progress::More }
+        };
+        scheduler.spawn(Lane::Upkeep, rig.job("other", other));
+    }
+    let seen = rig.event.epoch();
+    let counts = Arc::clone(&between);
+    let timed = move || {
+        let mut counts = counts.lock();
+        counts.push(0);
+        if counts.len() > 12 { Progress::Done } else { Progress::After(Duration::ZERO) }
+    };
+    scheduler.spawn(Lane::Upkeep, rig.job("timed", timed));
+    let mut now = seen;
+    while between.lock().len() <= 12 {
+        scheduler.wait(&rig.event, now, Some(Duration::from_secs(1)));
+        now = rig.event.epoch();
+    }
+    let counts = between.lock().clone();
+    // The first waits for its turn among those that are ready; the others are due at once, and let one by.
+    assert!(counts[1..12].iter().all(|count| (1..=2).contains(count)), "{counts:?}");
+}
+
 #[test]
 fn a_wait_ends_at_its_timeout() {
     on_both(|scheduler| {

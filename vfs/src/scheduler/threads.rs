@@ -1,7 +1,7 @@
 //! Background work on threads: one for flushes, a few for compactions, one for removing files, one for upkeep.
 //!
-//! Each lane has a queue of its own, whose jobs take turns step by step: a long job cannot keep a
-//! timed one waiting. A worker without work sleeps on the lane's condition variable, until the next
+//! Each lane has a queue of its own, whose jobs take turns step by step. One whose moment has come goes first, so that it waits
+//! for two steps at most, however many jobs there are, unless others' moments have come too. A worker without work sleeps on the lane's condition variable, until the next
 //! timer at the latest; nothing polls.
 //!
 //! Locks: one mutex a lane, held for queue operations only, never across a step or the drop of a job.
@@ -55,6 +55,8 @@ struct State {
     /// Jobs that wait for a moment, by that moment; the number keeps jobs with equal moments in order.
     timers: BTreeMap<(Instant, u64), Box<dyn Job>>,
     timers_made: u64,
+    /// The last job that a worker took had waited for its moment.
+    timer_was_last: bool,
     stopping: bool,
     workers: usize,
     /// The workers that stop the scheduler from within a step. They wait for all others; only a thread that
@@ -184,26 +186,22 @@ impl Queue {
             if state.stopping {
                 return None;
             }
-            // Jobs whose moment has come go behind those that are ready already.
-            let mut next_due = None;
-            while let Some(timer) = state.timers.first_entry() {
-                let due = timer.key().0;
-                if due > Instant::now() {
-                    next_due = Some(due);
-                    break;
-                }
-                let job = timer.remove();
-                state.ready.push_back(job);
-            }
-            if let Some(job) = state.ready.pop_front() {
+            let due = state.timers.first_key_value().map(|((due, _), _)| *due);
+            // A job whose moment has come goes before those that were ready, however many they are: it was promised to somebody.
+            // But not twice in a row, since timers may be due all the time.
+            let its_turn = !state.timer_was_last || state.ready.is_empty();
+            let is_due = its_turn && due.is_some_and(|due| due <= Instant::now());
+            let timed = if is_due { state.timers.pop_first() } else { None };
+            state.timer_was_last = timed.is_some();
+            if let Some(job) = timed.map(|(_, job)| job).or_else(|| state.ready.pop_front()) {
                 // Another worker that was notified of this job may have found that this one was faster:
-                // notify one for the jobs that are left.
-                if !state.ready.is_empty() {
+                // notify one for the jobs that are left, and for the moments to come.
+                if !(state.ready.is_empty() && state.timers.is_empty()) {
                     self.work.notify_one();
                 }
                 return Some(job);
             }
-            match next_due {
+            match due {
                 Some(due) => {
                     self.work.wait_until(&mut state, due);
                 }
