@@ -216,8 +216,8 @@ fn a_moment_that_has_come_goes_first_but_not_always() {
         now = rig.event.epoch();
     }
     let counts = between.lock().clone();
-    // The first waits for its turn among those that are ready; the others are due at once, and let one by.
-    assert!(counts[1..12].iter().all(|count| (1..=2).contains(count)), "{counts:?}");
+    // It waited for its first turn among those that were ready, and was due at once then. From there on it lets one by each time.
+    assert!(counts[1] <= 1 && counts[2..12].iter().all(|count| *count == 1), "{counts:?}");
 }
 
 #[test]
