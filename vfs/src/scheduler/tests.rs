@@ -197,7 +197,6 @@ fn a_moment_that_has_come_goes_first_but_not_always() {
                 *last += 1;
             }
             left -= 1;
-            std::thread::sleep(Duration::from_micros(100));
             if left == 0 { Progress::Done } else { Progress::More }
         };
         scheduler.spawn(Lane::Upkeep, rig.job("other", other));
