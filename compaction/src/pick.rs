@@ -29,6 +29,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use esker_base::table_meta::KeyBounds;
@@ -118,6 +119,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) score: &'a Score,
     /// The blob files that are to be collected, the deadest first.
     pub(crate) collect: Vec<FileNumber>,
+    /// What level 0 is made of; worked out at the first call that asks for it.
+    level0: OnceCell<level0::Parts>,
 }
 
 type Tables = Vec<Arc<TableHandle>>;
@@ -132,7 +135,7 @@ impl<'a> Picker<'a> {
         score: &'a Score,
     ) -> Self {
         let collect = to_collect(tree, settings);
-        Picker { tree, keyspace, settings, busy, load, score, collect }
+        Picker { tree, keyspace, settings, busy, load, score, collect, level0: OnceCell::new() }
     }
 }
 

@@ -21,21 +21,28 @@ mod tests;
 
 /// The structure of one level 0. Tables are named by their index in `Level::tables`.
 ///
-/// Takes memory in proportion to their number, however they overlap.
+/// Two tables overlap exactly if they share an interval. Takes memory in proportion to the number of tables, however
+/// they overlap; making it takes time in proportion to that number times the depth.
 #[derive(Clone, Debug)]
 pub struct Sublevels {
     /// Each table's sublevel.
     of_tables: Vec<usize>,
     /// The intervals that each table covers, which are numbered from left to right.
     covered: Vec<Range<usize>>,
+    /// The tables that each table lies on directly. They are at most three times as many as the tables: seen from above,
+    /// each new table adds two pieces at most, and all but two of those under it are not seen again.
+    lies_on: Vec<Vec<usize>>,
     /// How many tables cover each interval.
     heights: Vec<usize>,
+    /// The newest table that covers each interval: it overlaps all others that do.
+    newest: Vec<Option<usize>>,
 }
 
 /// An end of a table: before a key, or right after it.
-type End<'a> = (&'a [u8], bool);
+pub(crate) type End<'a> = (&'a [u8], bool);
 
-fn ends(bounds: &KeyBounds) -> [End<'_>; 2] {
+/// Where `bounds` begin and end.
+pub(crate) fn ends(bounds: &KeyBounds) -> [End<'_>; 2] {
     [(&bounds.smallest, false), (&bounds.largest, !bounds.largest_exclusive)]
 }
 
@@ -52,17 +59,19 @@ impl Sublevels {
         };
         let covered: Vec<Range<usize>> = tables.iter().map(|table| intervals(&table.meta.bounds)).collect();
         let mut of_tables = vec![0; tables.len()];
+        let mut lies_on = vec![Vec::new(); tables.len()];
         let mut heights = vec![0; all.len()];
-        // One more than the sublevel of the newest table seen in each interval.
-        let mut tops = vec![0; all.len()];
+        let mut newest = vec![None; all.len()];
         // Tables stand newest first.
         for (index, covered) in covered.iter().enumerate().rev() {
-            let sublevel = tops[covered.clone()].iter().copied().max().unwrap_or(0);
-            of_tables[index] = sublevel;
-            tops[covered.clone()].fill(sublevel + 1);
+            let below = newest[covered.clone()].chunk_by(|a, b| a == b).filter_map(|same| same[0]);
+            let below: Vec<usize> = below.collect();
+            of_tables[index] = below.iter().map(|&older| of_tables[older] + 1).max().unwrap_or(0);
+            lies_on[index] = below;
+            newest[covered.clone()].fill(Some(index));
             heights[covered.clone()].iter_mut().for_each(|height| *height += 1);
         }
-        Sublevels { of_tables, covered, heights }
+        Sublevels { of_tables, covered, lies_on, heights, newest }
     }
 
     /// The sublevel of table `index`; 0 is the oldest.
@@ -75,12 +84,34 @@ impl Sublevels {
         self.of_tables.iter().map(|sublevel| sublevel + 1).max().unwrap_or(0)
     }
 
-    /// The stacks of all intervals that at least `worth` tables cover, and at least one, highest first; each oldest
-    /// table first. A stack is listed when it is asked for.
-    pub fn stacks(&self, worth: usize) -> impl Iterator<Item = Vec<usize>> + '_ {
+    /// The tables that table `index` lies on directly: in some interval, the next older one. It overlaps an older table
+    /// only if it lies on it, directly or through others that overlap it, too.
+    pub(crate) fn lies_on(&self, index: usize) -> &[usize] {
+        &self.lies_on[index]
+    }
+
+    /// The tables that overlap no other, from left to right.
+    pub(crate) fn alone(&self) -> Vec<usize> {
+        let is_alone = |index: &usize| {
+            let mut heights = self.heights[self.covered[*index].clone()].iter();
+            heights.all(|height| *height == 1)
+        };
+        let mut alone: Vec<usize> = (0..self.covered.len()).filter(is_alone).collect();
+        alone.sort_unstable_by_key(|&index| self.covered[index].start);
+        alone
+    }
+
+    /// The stacks of all intervals that at least `worth` tables cover, and at least one, and whose newest table
+    /// `is_free`; highest first; each oldest table first. A stack is listed when it is asked for, in one walk over all
+    /// tables.
+    pub fn stacks(
+        &self,
+        worth: usize,
+        is_free: impl Fn(usize) -> bool,
+    ) -> impl Iterator<Item = Vec<usize>> {
         let worth = worth.max(1);
-        let mut highest: Vec<usize> =
-            (0..self.heights.len()).filter(|&at| self.heights[at] >= worth).collect();
+        let is_wanted = |&at: &usize| self.heights[at] >= worth && self.newest[at].is_some_and(&is_free);
+        let mut highest: Vec<usize> = (0..self.heights.len()).filter(is_wanted).collect();
         // Stable: of equal heights, the leftmost first.
         highest.sort_by_key(|&at| std::cmp::Reverse(self.heights[at]));
         highest.into_iter().map(|at| {
@@ -132,9 +163,15 @@ fn floor(tree: &Tree) -> Vec<Slab<'_>> {
     let base = tree.levels.iter().skip(1).find(|level| !level.is_empty()).map_or(&[][..], Level::tables);
     let sublevels = Sublevels::new(&tree.levels[0]);
     let oldest = level0.iter().enumerate().filter(|(at, _)| sublevels.sublevel(*at) == 0);
-    let oldest: Vec<&KeyBounds> = oldest.map(|(_, table)| &table.meta.bounds).collect();
+    let mut oldest: Vec<&KeyBounds> = oldest.map(|(_, table)| &table.meta.bounds).collect();
+    // They do not overlap: if any overlaps a table below, the first that reaches to it does.
+    oldest.sort_unstable_by(|a, b| a.smallest.cmp(&b.smallest));
+    let overlaps_oldest = |bounds: &KeyBounds| {
+        let reaching = oldest.partition_point(|table| table.ends_before(&bounds.smallest));
+        oldest.get(reaching).is_some_and(|table| table.overlaps(bounds))
+    };
     let below = base.iter().map(|table| &table.meta.bounds);
-    let alone = below.filter(|bounds| !oldest.iter().any(|table| table.overlaps(bounds)));
+    let alone = below.filter(|bounds| !overlaps_oldest(bounds));
     let mut ground: Vec<&KeyBounds> = alone.chain(oldest.iter().copied()).collect();
     ground.sort_unstable_by(|a, b| a.smallest.cmp(&b.smallest));
     let mut floor: Vec<Slab<'_>> = Vec::new();

@@ -234,7 +234,7 @@ impl Scene {
         let stack = |stack: Vec<usize>| {
             stack.iter().map(|&index| tables[index].number().0.to_string()).collect::<Vec<_>>().join("<")
         };
-        let stacks: Vec<String> = sublevels.stacks(1).map(stack).collect();
+        let stacks: Vec<String> = sublevels.stacks(1, |_| true).map(stack).collect();
         writeln!(text, "stacks {}", stacks.join(" ")).expect("a string");
         text
     }

@@ -38,7 +38,25 @@ proptest! {
                 .map(|older| sublevels.sublevel(older) + 1)
                 .max();
             prop_assert_eq!(sublevels.sublevel(newer), older.unwrap_or(0));
+            // What it lies on, it overlaps; and what it overlaps, it lies on or what it lies on overlaps.
+            let overlaps = |at: usize, older: usize| {
+                at < older && tables[at].meta.bounds.overlaps(&tables[older].meta.bounds)
+            };
+            let directly = sublevels.lies_on(newer);
+            for older in 0..tables.len() {
+                let through = |&between: &usize| between == older || overlaps(between, older);
+                prop_assert!(!directly.contains(&older) || overlaps(newer, older));
+                prop_assert!(!overlaps(newer, older) || directly.iter().any(through));
+            }
         }
+        let directly = (0..tables.len()).map(|index| sublevels.lies_on(index).len()).sum::<usize>();
+        prop_assert!(directly <= 3 * tables.len(), "{} of {}", directly, tables.len());
+        let overlapping = |at: usize| {
+            tables.iter().filter(|other| other.meta.bounds.overlaps(&tables[at].meta.bounds)).count()
+        };
+        let mut alone: Vec<usize> = (0..tables.len()).filter(|&at| overlapping(at) == 1).collect();
+        alone.sort_by(|a, b| tables[*a].meta.bounds.smallest.cmp(&tables[*b].meta.bounds.smallest));
+        prop_assert_eq!(sublevels.alone(), alone);
         prop_assert!(level.depth() <= sublevels.count());
         // A stack is what covers some key. Between two neighbouring one-byte keys lies a longer one.
         let keys = (0u8..60).flat_map(|key| [vec![key], vec![key, 0]]);
@@ -49,9 +67,11 @@ proptest! {
         covers.retain(|stack| !stack.is_empty());
         covers.sort();
         covers.dedup();
-        let mut stacks: Vec<Vec<usize>> = sublevels.stacks(1).collect();
+        let mut stacks: Vec<Vec<usize>> = sublevels.stacks(1, |_| true).collect();
         let high = stacks.iter().filter(|stack| stack.len() >= 3);
-        prop_assert!(sublevels.stacks(3).eq(high.cloned()));
+        prop_assert!(sublevels.stacks(3, |_| true).eq(high.cloned()));
+        let free = stacks.iter().filter(|stack| stack.last().is_some_and(|newest| newest % 2 == 0));
+        prop_assert!(sublevels.stacks(1, |newest| newest % 2 == 0).eq(free.cloned()));
         prop_assert!(stacks.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
         stacks.sort();
         stacks.dedup();
@@ -86,7 +106,9 @@ proptest! {
         let oldest: Vec<&KeyBounds> = oldest.map(|(_, table)| &table.meta.bounds).collect();
         let below = tree.levels[6].tables().iter().map(|table| &table.meta.bounds);
         let alone = below.filter(|bounds| !oldest.iter().any(|table| table.overlaps(bounds)));
-        for bounds in alone.chain(oldest.iter().copied()) {
+        let ground: Vec<&KeyBounds> = alone.chain(oldest.iter().copied()).collect();
+        prop_assert_eq!(floor(&tree).len(), ground.len());
+        for bounds in ground {
             let inside = |cut: &&Vec<u8>| bounds.smallest < **cut && !bounds.ends_before(cut);
             prop_assert_eq!(cut.before.iter().find(inside), None, "in {:?}", bounds);
         }
