@@ -16,7 +16,7 @@ use crate::batch::Batch;
 use crate::core::Core;
 use crate::group_sync::SyncFailed;
 use crate::health::closed;
-use crate::jobs::collect_garbage_now;
+use crate::jobs::{Doing, collect_garbage_now};
 use crate::keyspace::Keyspace;
 use crate::metrics::{BlobMetrics, DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
 use crate::open::DatabaseBuilder;
@@ -291,8 +291,9 @@ impl Database {
     }
 
     /// Return when no flush and no compaction is due any more and none is under way, one by another thread's
-    /// [`Keyspace::compact_range`] included, and give back the space that is kept for coming logs. A database opened for
-    /// reading only has none. It does not flush the memtable in use, and may wait for ever while others write or compact.
+    /// [`Keyspace::compact_range`] included (unless that thread waits likewise, from within a callback), and give back the space
+    /// that is kept for coming logs. Cleaning up for which a full disk has no room is not due. A database opened for reading only
+    /// has none. It does not flush the memtable in use, and may wait for ever while others write or compact.
     ///
     /// # Errors
     /// [`Error::Poisoned`] once a flush or compaction has failed for good and stopped writes; [`Error::Closed`].
@@ -455,7 +456,7 @@ impl Core {
         self.check_process()?;
         self.check_not_within(&[Lane::Flush, Lane::Compaction])?;
         let _settling = self.jobs.settle();
-        let _waits = self.hand_waits();
+        let _settles = self.hand_is(Doing::Settle);
         self.spare.give_back();
         loop {
             let seen = self.progress.epoch();

@@ -95,21 +95,31 @@ struct State {
 /// A thread that compacts by hand.
 struct Hand {
     thread: ThreadId,
-    /// It waits, from within a callback, for background work or for others' hands.
-    waits: bool,
+    doing: Doing,
+}
+
+/// What a thread that compacts by hand is doing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It compacts.
+    Work,
+    /// It waits, from within a callback, until nothing is left to compact: until the database is closed, if that comes first.
+    Settle,
+    /// It closes the database, from within a callback.
+    Close,
 }
 
 impl State {
-    /// Whether nobody works by hand but those who wait themselves, and perhaps this thread, from within a callback.
-    fn no_other_hands(&self) -> bool {
+    /// Whether each thread that works by hand, but for this one, is doing something that `is_idle`.
+    fn other_hands_are(&self, is_idle: impl Fn(Doing) -> bool) -> bool {
         let mine = thread::current().id();
-        self.by_hand.iter().all(|hand| hand.waits || hand.thread == mine)
+        self.by_hand.iter().all(|hand| hand.thread == mine || is_idle(hand.doing))
     }
 
-    /// Whether the calling thread waits, if it works by hand.
-    fn set_waits(&mut self, waits: bool) {
+    /// What the calling thread is doing, if it works by hand.
+    fn set_doing(&mut self, doing: Doing) {
         let mine = thread::current().id();
-        self.by_hand.iter_mut().filter(|hand| hand.thread == mine).for_each(|hand| hand.waits = waits);
+        self.by_hand.iter_mut().filter(|hand| hand.thread == mine).for_each(|hand| hand.doing = doing);
     }
 }
 
@@ -138,37 +148,37 @@ impl Core {
         if state.closing {
             return Err(closed());
         }
-        state.by_hand.push(Hand { thread: thread::current().id(), waits: false });
+        state.by_hand.push(Hand { thread: thread::current().id(), doing: Doing::Work });
         Ok(ByHand { core: self })
     }
 
-    /// Return when nobody works by hand any more, but perhaps threads that wait from within a callback, as this one may: two that
-    /// wait would wait for each other. Whoever is at it hears at its next step that the database is closed.
+    /// Return when nobody works by hand any more, but perhaps threads that close from within a callback, as this one may: two that
+    /// close would wait for each other. Whoever is at it hears at its next step that the database is closed.
     pub(crate) fn wait_for_hands(&self) {
-        let _waits = self.hand_waits();
+        let _closes = self.hand_is(Doing::Close);
         loop {
             let seen = self.progress.epoch();
-            if self.jobs.state.lock().no_other_hands() {
+            if self.jobs.state.lock().other_hands_are(|doing| doing == Doing::Close) {
                 return;
             }
             self.env.scheduler.wait(&self.progress, seen, None);
         }
     }
 
-    /// From now until the guard is dropped, the calling thread waits, if it works by hand: nobody waits for it.
-    pub(crate) fn hand_waits(&self) -> HandWaits<'_> {
-        self.jobs.state.lock().set_waits(true);
+    /// From now until the guard is dropped, this is what the calling thread is doing, if it works by hand.
+    pub(crate) fn hand_is(&self, doing: Doing) -> HandIs<'_> {
+        self.jobs.state.lock().set_doing(doing);
         self.progress.notify_all();
-        HandWaits(&self.jobs.state)
+        HandIs(&self.jobs.state)
     }
 }
 
-/// See [`Core::hand_waits`].
-pub(crate) struct HandWaits<'a>(&'a Mutex<State>);
+/// See [`Core::hand_is`].
+pub(crate) struct HandIs<'a>(&'a Mutex<State>);
 
-impl Drop for HandWaits<'_> {
+impl Drop for HandIs<'_> {
     fn drop(&mut self) {
-        self.0.lock().set_waits(false);
+        self.0.lock().set_doing(Doing::Work);
     }
 }
 
@@ -289,7 +299,10 @@ impl Jobs {
     /// Whether no work is under way, in the background or by another thread's hand, or could start at once.
     pub(crate) fn idle(&self) -> bool {
         let state = self.state.lock();
-        !state.flushing && state.compacting == 0 && state.waste.is_gone() && state.no_other_hands()
+        !state.flushing
+            && state.compacting == 0
+            && state.waste.is_gone()
+            && state.other_hands_are(|doing| doing != Doing::Work)
     }
 
     /// Whether the calling thread works by hand.

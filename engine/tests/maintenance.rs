@@ -65,6 +65,49 @@ fn a_compaction_by_hand_does_not_outlast_a_close() {
     let _ = by_hand.join().unwrap();
 }
 
+/// Waits for compactions in the middle of one, until the database is closed.
+#[derive(Default)]
+struct Settles {
+    db: OnceLock<Database>,
+    entered: OnceLock<mpsc::Sender<()>>,
+    left: AtomicBool,
+}
+
+impl MergeOperator for Settles {
+    fn name(&self) -> &'static str {
+        "settles"
+    }
+    fn fold(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        if let (Some(db), Some(entered)) = (self.db.get(), self.entered.get()) {
+            entered.send(()).map_err(|error| error.to_string())?;
+            while db.wait_for_compactions().is_ok() {}
+            std::thread::sleep(Duration::from_millis(100));
+            self.left.store(true, Ordering::SeqCst);
+        }
+        Ok([base.unwrap_or_default(), &operands.concat()].concat())
+    }
+}
+
+/// The same of one that waits in the middle of a step: it hears of the close, and is waited for.
+#[test]
+fn a_compaction_by_hand_that_waits_does_not_outlast_a_close() {
+    let settles = Arc::new(Settles::default());
+    let builder = Database::builder("/db").env(Env::memory().unwrap());
+    let db = builder.merge_operator(Arc::<Settles>::clone(&settles)).open().unwrap();
+    let map = db.keyspace("map", KeyspaceOptions::default().with_merge_operator("settles")).unwrap();
+    for operand in ["a", "b"] {
+        map.merge("key", operand).unwrap();
+        db.flush().unwrap();
+    }
+    let (enters, entered) = mpsc::channel();
+    assert!(settles.entered.set(enters).is_ok() && settles.db.set(db.clone()).is_ok());
+    let by_hand = std::thread::spawn(move || map.compact_range::<&[u8]>(..));
+    entered.recv().unwrap();
+    db.close().unwrap();
+    assert!(settles.left.load(Ordering::SeqCst), "close returned in the middle of a compaction");
+    let _ = by_hand.join().unwrap();
+}
+
 /// Who waits for compactions waits for one by another thread's hand too.
 #[test]
 fn a_compaction_by_hand_is_waited_for() {

@@ -53,6 +53,7 @@ impl Shortage {
         if !are_smallest || !matches!(plan.reason, Reason::Garbage { .. } | Reason::Values { .. }) {
             return false;
         }
+        self.put_off.retain(|_, refused| refused.strong_count() > 0);
         if let Some(tree) = tree {
             self.put_off.insert(plan.keyspace, Arc::downgrade(tree));
         }

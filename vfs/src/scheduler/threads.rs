@@ -1,8 +1,8 @@
 //! Background work on threads: one for flushes, a few for compactions, one for removing files, one for upkeep.
 //!
 //! Each lane has a queue of its own, whose jobs take turns step by step. One whose moment has come goes first, so that it waits
-//! for two steps at most, however many jobs there are, unless others' moments have come too. A worker without work sleeps on the lane's condition variable, until the next
-//! timer at the latest; nothing polls.
+//! for two steps at most, however many jobs there are, unless others' moments have come too. A worker without work sleeps on the
+//! lane's condition variable, until the next timer at the latest; nothing polls.
 //!
 //! Locks: one mutex a lane, held for queue operations only, never across a step or the drop of a job.
 #![expect(clippy::disallowed_methods, reason = "threads start, wait and read the clock here")]
@@ -62,6 +62,17 @@ struct State {
     /// The workers that stop the scheduler from within a step. They wait for all others; only a thread that
     /// joins them waits for their steps.
     stop_from_within: Vec<ThreadId>,
+}
+
+impl State {
+    /// The moment that comes first.
+    fn next_due(&self) -> Option<Instant> {
+        self.timers.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    fn is_timer_due(&self) -> bool {
+        self.next_due().is_some_and(|due| due <= Instant::now())
+    }
 }
 
 impl Threads {
@@ -186,22 +197,20 @@ impl Queue {
             if state.stopping {
                 return None;
             }
-            let due = state.timers.first_key_value().map(|((due, _), _)| *due);
             // A job whose moment has come goes before those that were ready, however many they are: it was promised to somebody.
             // But not twice in a row, since timers may be due all the time.
             let its_turn = !state.timer_was_last || state.ready.is_empty();
-            let is_due = its_turn && due.is_some_and(|due| due <= Instant::now());
-            let timed = if is_due { state.timers.pop_first() } else { None };
+            let timed = if its_turn && state.is_timer_due() { state.timers.pop_first() } else { None };
             state.timer_was_last = timed.is_some();
             if let Some(job) = timed.map(|(_, job)| job).or_else(|| state.ready.pop_front()) {
                 // Another worker that was notified of this job may have found that this one was faster:
-                // notify one for the jobs that are left, and for the moments to come.
-                if !(state.ready.is_empty() && state.timers.is_empty()) {
+                // notify one for the jobs that are left.
+                if !state.ready.is_empty() || state.is_timer_due() {
                     self.work.notify_one();
                 }
                 return Some(job);
             }
-            match due {
+            match state.next_due() {
                 Some(due) => {
                     self.work.wait_until(&mut state, due);
                 }
