@@ -55,14 +55,21 @@ impl Busy {
 
     /// Whether `plan` can run beside the running jobs.
     pub fn allows(&self, plan: &Plan) -> bool {
-        let levels = passed(plan);
+        !plan.tables().any(|(_, table)| self.uses(table.number()))
+            && self.leaves_way(plan.keyspace, plan.from_level(), plan.output_level, &plan.bounds)
+    }
+
+    /// Whether data within `bounds` can go down from level `from` to level `to` of `keyspace`, or be written anew there if
+    /// they are the same, with no running job's in its way.
+    pub fn leaves_way(&self, keyspace: KeyspaceId, from: u8, to: u8, bounds: &KeyBounds) -> bool {
+        let levels = passed(from, to);
         let apart = |job: &Job| {
-            job.keyspace != plan.keyspace
+            job.keyspace != keyspace
                 || job.levels.start() > levels.end()
                 || levels.start() > job.levels.end()
-                || !job.bounds.overlaps(&plan.bounds)
+                || !job.bounds.overlaps(bounds)
         };
-        !plan.tables().any(|(_, table)| self.uses(table.number())) && self.jobs.iter().all(apart)
+        self.jobs.iter().all(apart)
     }
 
     /// `plan` is being carried out from now on. Panics if that is not allowed.
@@ -73,7 +80,8 @@ impl Busy {
         let tables: Vec<FileNumber> = plan.tables().map(|(_, table)| table.number()).collect();
         self.tables.extend(&tables);
         let (keyspace, bounds) = (plan.keyspace, plan.bounds.clone());
-        self.jobs.push(Job { id, keyspace, tables, levels: passed(plan), bounds });
+        let levels = passed(plan.from_level(), plan.output_level);
+        self.jobs.push(Job { id, keyspace, tables, levels, bounds });
         id
     }
 
@@ -87,10 +95,9 @@ impl Busy {
     }
 }
 
-/// The levels that a plan's data enters.
-fn passed(plan: &Plan) -> RangeInclusive<u8> {
-    let below_input = plan.from_level() + 1;
-    below_input.min(plan.output_level)..=plan.output_level
+/// The levels that data enters on its way from one level to another.
+fn passed(from: u8, to: u8) -> RangeInclusive<u8> {
+    (from + 1).min(to)..=to
 }
 
 #[cfg(test)]

@@ -158,6 +158,18 @@ impl Picker<'_> {
         level.flat_map(|level| level.overlapping(bounds)).cloned().collect()
     }
 
+    /// Whether running jobs leave `table` of `level` free to go to level `to`, or to be written anew if it is there, with
+    /// what it overlaps there and nothing else. If they do not, there is no plan with it; if they do, there is
+    /// none if they are in the way of what else comes along.
+    pub(crate) fn is_free(&self, level: u8, table: &TableHandle, to: u8) -> bool {
+        let is_free = |table: &TableHandle| {
+            let bounds = &table.meta.bounds;
+            !self.busy.uses(table.number()) && self.busy.leaves_way(self.keyspace, level, to, bounds)
+        };
+        let mut lower = self.tree.level(to).into_iter().flat_map(|to| to.overlapping(&table.meta.bounds));
+        is_free(table) && lower.all(|lower| is_free(lower))
+    }
+
     /// A plan, if running jobs allow it, with the blob files that it collects.
     pub(crate) fn plan(&self, inputs: Vec<(u8, Tables)>, output_level: u8, reason: Reason) -> Option<Plan> {
         let plan = Plan::new(self.tree, self.keyspace, self.settings, inputs, output_level, reason);

@@ -27,7 +27,6 @@ impl Picker<'_> {
         let is_candidate = |table: &TableHandle| {
             table.meta.largest_seqno <= oldest_snapshot
                 && is_garbage(&table.meta, self.settings.garbage_percent)
-                && !self.busy.uses(table.number())
         };
         let mut candidates: Vec<(f64, u8, usize)> = Vec::new();
         for (level, content) in (0u8..).zip(&self.tree.levels) {
@@ -36,9 +35,15 @@ impl Picker<'_> {
                 if !is_candidate(table) || growing && !is_mostly_tombstones(&table.meta) {
                     continue;
                 }
-                let stays = level > 0 && self.is_cleaned_in_place(level, table);
-                let to = if level == 0 { self.score.base_level - 1 } else { level };
-                let ratio = if stays { 0.0 } else { self.cost_ratio(to, table) };
+                let to = match level {
+                    0 => self.score.base_level,
+                    _ if self.is_cleaned_in_place(level, table) => level,
+                    _ => level + 1,
+                };
+                if !self.is_free(level, table, to) {
+                    continue;
+                }
+                let ratio = if to == level { 0.0 } else { self.cost_ratio(to - 1, table) };
                 candidates.push((ratio, level, index));
             }
         }
@@ -58,7 +63,11 @@ impl Picker<'_> {
             return self.push_down(level, vec![Arc::clone(table)], reason);
         }
         // Neighbours of the same kind come along, so that the survivors share tables.
-        let stays = |table: &TableHandle| is_candidate(table) && self.is_cleaned_in_place(level, table);
+        let stays = |table: &TableHandle| {
+            is_candidate(table)
+                && self.is_cleaned_in_place(level, table)
+                && self.is_free(level, table, level)
+        };
         let mut run: Tables = Vec::new();
         for table in tables[index..].iter().take_while(|table| stays(table)) {
             if !run.is_empty() && bytes(&run) + table.meta.file_bytes > self.settings.job_bytes_max {

@@ -12,13 +12,13 @@ use crate::sublevels::{Sublevels, ends};
 #[cfg(test)]
 mod tests;
 
-/// How many stacks are tried that running jobs may be in the way of.
+/// How many stacks are tried that running jobs may be in the way of by what comes along.
 const STACKS_MAX: usize = 64;
 
 /// What level 0 is made of.
 pub(super) struct Parts {
     sublevels: Sublevels,
-    /// Of each table, whether running jobs use it or one that it lies on: then it cannot go down.
+    /// Of each table, whether running jobs are in the way of it or of one that it lies on: then it cannot go down.
     held: Vec<bool>,
 }
 
@@ -31,7 +31,7 @@ impl Picker<'_> {
             // Tables stand newest first, so this pass sees every table after all older ones.
             for (index, table) in tables.iter().enumerate().rev() {
                 let lies_on_held = sublevels.lies_on(index).iter().any(|&older| held[older]);
-                held[index] = lies_on_held || self.busy.uses(table.number());
+                held[index] = lies_on_held || !self.is_free(0, table, self.score.base_level);
             }
             Parts { sublevels, held }
         })
@@ -68,12 +68,11 @@ impl Picker<'_> {
     fn lone_tables(&self) -> Option<Plan> {
         let (base, reason) = (self.score.base_level, self.level0_reason());
         let may_go = |table: &&Arc<TableHandle>| {
-            self.overlapping(base, &table.meta.bounds).is_empty()
-                && self.may_move(base, table)
-                && self.plan(vec![(0, vec![Arc::clone(table)])], base, reason).is_some()
+            self.overlapping(base, &table.meta.bounds).is_empty() && self.may_move(base, table)
         };
         let tables = self.level_tables(0);
-        let alone = self.parts().sublevels.alone().into_iter().map(|index| &tables[index]);
+        let Parts { sublevels, held } = self.parts();
+        let alone = sublevels.alone().into_iter().filter(|&index| !held[index]).map(|index| &tables[index]);
         let lone: Tables = alone.filter(may_go).take(MOVED_TABLES_MAX).cloned().collect();
         self.move_apart(0, lone, base, reason)
     }
@@ -93,7 +92,7 @@ impl Picker<'_> {
 
     /// Merge `stack` (indices into level 0, oldest first) into the base level, or as many of its oldest
     /// tables as fit a job. But no fewer than it takes to be worth it: what they lie on is written anew
-    /// however few they are. `None` if running jobs are in the way.
+    /// however few they are. `None` if running jobs are in the way of any table of the stack.
     pub(crate) fn stack_down(&self, stack: &[usize], reason: Reason) -> Option<Plan> {
         let base = self.score.base_level;
         if stack.iter().any(|&index| self.parts().held[index]) {

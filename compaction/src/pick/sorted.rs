@@ -27,7 +27,7 @@ impl Picker<'_> {
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self
             .level_tables(level)
             .iter()
-            .filter(|table| !self.busy.uses(table.number()))
+            .filter(|table| self.is_free(level, table, level + 1))
             .map(|table| (self.cost_ratio(level, table), table))
             .collect();
         candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number().cmp(&b.1.number())));
@@ -41,10 +41,9 @@ impl Picker<'_> {
             if moved.len() >= MOVED_TABLES_MAX || (!moved.is_empty() && bytes(&moved) >= excess) {
                 break;
             }
-            let loose = !self.busy.uses(table.number())
-                && self.overlapping(level + 1, &table.meta.bounds).is_empty()
-                && self.may_move(level + 1, table)
-                && self.plan(vec![(level, vec![Arc::clone(table)])], level + 1, reason).is_some();
+            let loose = self.overlapping(level + 1, &table.meta.bounds).is_empty()
+                && self.is_free(level, table, level + 1)
+                && self.may_move(level + 1, table);
             if loose {
                 moved.push(Arc::clone(table));
             }

@@ -49,3 +49,27 @@ fn a_full_level_goes_before_the_garbage_of_a_more_urgent_keyspace() {
     busy.start(&plan);
     assert!(pick(&busy).is_none());
 }
+
+/// Whatever is in the way of many tables full of tombstones, a pick answers.
+#[test]
+fn twenty_thousand_tables_of_garbage_that_a_job_holds_are_no_burden() {
+    let keyspace = KeyspaceId(1);
+    let settings = Settings::default();
+    let row = |level: u8, first: u64, point_tombstones| {
+        (0u32..20_000).map(move |at| {
+            let [from, to] = [at * 1000, at * 1000 + 500].map(u32::to_be_bytes);
+            let bounds = described(0, from, to).bounds;
+            let meta = table(first + u64::from(at), keyspace, point_tombstones).meta.clone();
+            (level, TableHandle::detached(TableMeta { bounds, ..meta }))
+        })
+    };
+    let tree = Tree::build(row(0, 20_000, 9).chain(row(6, 0, 0)));
+    let pick = |busy: &Busy| pick(&tree, keyspace, &settings, busy, SeqNo::MAX, Load::Rested);
+    assert!(pick(&Busy::default()).is_some());
+    // The first and the last table below become one, and so does all that lies between them for other jobs.
+    let [first, .., last] = tree.levels[6].tables() else { panic!("there are many") };
+    let ends = vec![(6, vec![Arc::clone(first), Arc::clone(last)])];
+    let mut busy = Busy::default();
+    busy.start(&Plan::new(&tree, keyspace, &settings, ends, 6, Reason::Asked));
+    assert!(pick(&busy).is_none());
+}

@@ -68,7 +68,7 @@ impl Picker<'_> {
             let deepest = self.tree.deepest().unwrap_or(0);
             (1..=deepest).rev().find_map(|level| {
                 let tables = self.level_tables(level);
-                let wanted = |table: &TableHandle| refers(table) && !self.busy.uses(table.number());
+                let wanted = |table: &TableHandle| refers(table) && self.is_free(level, table, level);
                 let starts = (0..tables.len()).filter(|&at| wanted(&tables[at]));
                 starts.take(STARTS_MAX).find_map(|at| self.written_anew(level, &tables[at..]))
             })
@@ -87,7 +87,7 @@ impl Picker<'_> {
             let Some(values) = values else { break };
             let all = bytes(&run).saturating_add(table.meta.file_bytes).saturating_add(moved);
             let fits = all.saturating_add(values) <= self.settings.job_bytes_max;
-            if self.busy.uses(table.number()) || !(fits || run.is_empty()) {
+            if !self.is_free(level, table, level) || !(fits || run.is_empty()) {
                 break;
             }
             moved = moved.saturating_add(values);

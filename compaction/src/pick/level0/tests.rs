@@ -1,5 +1,5 @@
 use esker_base::table_meta::TableMeta;
-use esker_base::{KeyspaceId, SeqNo};
+use esker_base::{FileNumber, KeyspaceId, SeqNo};
 use esker_manifest::Tree;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -51,12 +51,16 @@ impl Plain<'_> {
     fn stack_down(&self, stack: &[usize], reason: Reason) -> Option<Plan> {
         let Plain(picker) = self;
         let base = picker.score.base_level;
+        let is_free = |table: &Arc<TableHandle>| {
+            let lower = picker.overlapping(base, &table.meta.bounds);
+            picker.plan(vec![(0, vec![Arc::clone(table)]), (base, lower)], base, reason).is_some()
+        };
+        if !self.with_older(stack).iter().all(is_free) {
+            return None;
+        }
         let mut take = stack.len();
         loop {
             let upper = self.with_older(&stack[..take]);
-            if upper.iter().any(|table| picker.busy.uses(table.number())) {
-                return None;
-            }
             let lower = picker.overlapping(base, &hull(&upper)?);
             let beyond = bytes(&upper) + bytes(&lower) > picker.settings.job_bytes_max;
             if take == 1 || !beyond || bytes(&upper) <= bytes(&lower) {
@@ -259,4 +263,28 @@ fn twenty_thousand_tables_side_by_side_are_no_burden() {
     let plan = picker_of(&Busy::default()).level0().expect("each may move");
     assert!(plan.trivial_move && plan.tables().count() == MOVED_TABLES_MAX);
     assert_eq!(flush_cut(&tree, &settings).before.len(), 7);
+}
+
+/// However many stacks cannot go down, one that can does.
+#[test]
+fn a_stack_goes_down_beside_hundreds_that_a_job_holds() {
+    let settings = Settings::default();
+    // Some five tables are over each key of the last column, six over those of the others.
+    let mut tables = in_columns(301, 6);
+    let last = 300u32 * 1000;
+    tables.retain(|(_, table)| table.number() != FileNumber(6 * 301));
+    let below = |number, from: u32, to: u32| {
+        TableHandle::detached(described(number, from.to_be_bytes(), to.to_be_bytes()))
+    };
+    let held = below(30_000, 0, last - 1);
+    tables.push((5, Arc::clone(&held)));
+    tables.push((5, below(30_001, last, last + 999)));
+    let tree = Tree::build(tables);
+    let mut busy = Busy::default();
+    busy.start(&Plan::new(&tree, KEYSPACE, &settings, vec![(5, vec![held])], 6, Reason::Asked));
+    let score = score(&tree, &settings, Load::Rested);
+    let plan = Picker::new(&tree, KEYSPACE, &settings, &busy, Load::Rested, &score).level0();
+    let plan = plan.expect("nothing is in its way");
+    assert!(plan.bounds.smallest.as_slice() >= last.to_be_bytes().as_slice(), "{plan}");
+    assert_eq!(plan.tables().count(), 6, "{plan}");
 }
