@@ -53,8 +53,6 @@ pub struct TableWriter {
     /// The encoded block but its values; with compression, all of it.
     encoded: Vec<u8>,
     index: IndexBuilder,
-    /// The block written last, which the index does not have yet: its separator depends on the next key.
-    unindexed: Option<u32>,
     last_key: Vec<u8>,
     last_seqno: SeqNo,
     first_key: Vec<u8>,
@@ -110,7 +108,6 @@ impl TableWriter {
             pads: true,
             encoded: Vec::new(),
             index: IndexBuilder::default(),
-            unindexed: None,
             last_key: Vec::new(),
             last_seqno: SeqNo::ZERO,
             first_key: Vec::new(),
@@ -167,7 +164,7 @@ impl TableWriter {
         }
         let with_this = self.block.raw_bytes_with(key.len(), seqno, kind, value.len()) + TRAILER_BYTES;
         if with_this > self.block_bytes_max && !self.block.is_empty() {
-            self.finish_block()?;
+            self.finish_block(Some(InternalKey::new(key, seqno)))?;
         }
         let key_hash = key_hash(key);
         if !same_key {
@@ -175,10 +172,6 @@ impl TableWriter {
             if self.options.filter_bits_per_key > 0 {
                 self.hashes.push(key_hash);
             }
-        }
-        if let Some(stored) = self.unindexed.take() {
-            let last = InternalKey::new(&self.last_key, self.last_seqno);
-            self.index.add(stored, last, Some(InternalKey::new(key, seqno)));
         }
         if self.totals.entries == 1 {
             self.first_key = key.to_vec();
@@ -247,10 +240,7 @@ impl TableWriter {
     pub fn finish(mut self) -> Result<TableMeta> {
         assert!(self.totals.entries > 0 || !self.fragments.is_empty(), "a table holds something");
         if !self.block.is_empty() {
-            self.finish_block()?;
-        }
-        if let Some(stored) = self.unindexed.take() {
-            self.index.add(stored, InternalKey::new(&self.last_key, self.last_seqno), None);
+            self.finish_block(None)?;
         }
         let tombstones = match self.fragments.as_slice() {
             [] => self.output.absent(),
@@ -289,14 +279,14 @@ impl TableWriter {
         Ok(properties.meta)
     }
 
-    /// Encode the block, write it, and leave it to the index until the next key is known.
-    fn finish_block(&mut self) -> Result<()> {
+    /// Encode the block, write it, and index it: what separates it from the next depends on the key behind it.
+    fn finish_block(&mut self, next: Option<InternalKey<'_>>) -> Result<()> {
         self.last_key.clear();
         self.last_key.extend_from_slice(self.block.last_key());
         self.encoded.clear();
         self.block.encode(&mut self.encoded);
         let stored = self.store_block()?;
-        self.unindexed = Some(stored);
+        self.index.add(stored, InternalKey::new(&self.last_key, self.last_seqno), next);
         self.block.clear();
         self.block_bytes_max = pages::block_bytes_max(self.output.offset(), self.options.block_bytes);
         Ok(())
