@@ -1,24 +1,19 @@
 //! The database handle.
 
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
 use esker_base::event::SealReason;
-use esker_base::ledger::PURPOSES;
 use esker_base::limits::{self, KEYSPACE_NAME_BYTES_MAX};
 use esker_base::sync::atomic::Ordering;
 use esker_base::{Error, KeyspaceId, Result};
 use esker_manifest::Edit;
-use esker_vfs::scheduler::Lane;
 
 use crate::batch::Batch;
 use crate::core::Core;
 use crate::group_sync::SyncFailed;
-use crate::health::closed;
-use crate::jobs::{Doing, collect_garbage_now};
 use crate::keyspace::Keyspace;
-use crate::metrics::{BlobMetrics, DatabaseMetrics, KeyspaceMetrics, LevelMetrics};
+use crate::metrics::DatabaseMetrics;
 use crate::open::DatabaseBuilder;
 use crate::options::{Durability, KeyspaceOptions};
 use crate::snapshot::Snapshot;
@@ -410,16 +405,6 @@ impl Database {
     }
 }
 
-/// Lets go of the database's lock, also where closing panics: others wait for that.
-struct Unlock<'a>(&'a Core);
-
-impl Drop for Unlock<'_> {
-    fn drop(&mut self) {
-        *self.0.lock.lock() = None;
-        self.0.progress.notify_all();
-    }
-}
-
 /// What [`Database::verify`] has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
@@ -448,158 +433,4 @@ impl Core {
         self.forget_operator(id);
         Ok(())
     }
-
-    fn wait_until_settled(&self) -> Result<()> {
-        if self.options.read_only {
-            return self.health.check_open();
-        }
-        self.check_process()?;
-        self.check_not_within(&[Lane::Flush, Lane::Compaction])?;
-        let _settling = self.jobs.settle();
-        let _settles = self.hand_is(Doing::Settle);
-        self.spare.give_back();
-        loop {
-            let seen = self.progress.epoch();
-            self.health.check()?;
-            self.jobs.check_open()?;
-            // What flushes leave meanwhile, unless somebody goes on writing.
-            self.spare.rest();
-            self.jobs.start_compactions();
-            self.jobs.start_helpers();
-            if self.jobs.idle() && self.current.load_full().sealed.is_empty() {
-                self.give_log_space_back();
-                return Ok(());
-            }
-            self.env.scheduler.wait(&self.progress, seen, None);
-        }
-    }
-
-    pub(crate) fn close(&self) -> Result<()> {
-        if self.health.check_open().is_err() {
-            self.wait_until_unlocked();
-            return Ok(());
-        }
-        if let Some(error) = self.health.forked() {
-            // Everything is the parent's: its files, and the lock that a close would let go of.
-            self.health.close();
-            return if self.options.read_only { Ok(()) } else { Err(error) };
-        }
-        let outcome = if self.options.read_only { Ok(()) } else { self.flush_and_mark() };
-        if outcome.is_ok() {
-            self.flushed_to_close.store(true, Ordering::Release);
-        }
-        self.jobs.close();
-        self.progress.notify_all();
-        self.env.scheduler.stop();
-        self.health.close();
-        let unlock = Unlock(self);
-        self.progress.notify_all();
-        self.wait_for_hands();
-        // Threads of the user may be about to commit a keyspace or a compaction: not once the lock is gone.
-        self.versions.close(self.health.check().err().unwrap_or_else(closed));
-        collect_garbage_now(self);
-        drop(unlock);
-        // Two may close at the same time, and the one that is ahead closes what the other still wants to write
-        // to. Nothing was taken since that began: what one of them has flushed is all there is.
-        if self.flushed_to_close.load(Ordering::Acquire) { Ok(()) } else { outcome }
-    }
-
-    /// Return when the call that closes, if one does, has let go of the lock, for whoever closes a second time and opens then; but
-    /// not where that call waits for this thread.
-    fn wait_until_unlocked(&self) {
-        // First of all, since a child may find a lock held by a thread that is not there.
-        if self.health.forked().is_some() || self.jobs.check_open().is_ok() {
-            return;
-        }
-        if self.check_not_within(&Lane::ALL).is_err() || self.jobs.works_by_hand() {
-            return;
-        }
-        loop {
-            let seen = self.progress.epoch();
-            if self.lock.lock().is_none() {
-                return;
-            }
-            self.progress.wait(seen);
-        }
-    }
-
-    fn flush_and_mark(&self) -> Result<()> {
-        // Nothing is acknowledged that the flush, and the length recorded below, would leave out.
-        self.commits.lock().closing = true;
-        if let Err(error) = self.flush(SealReason::Closing) {
-            // The log may take a sync where there is no room for a table.
-            self.sync_at_last();
-            return Err(error);
-        }
-        self.persist()?;
-        let (log, len) = {
-            let state = self.commits.lock();
-            match &state.log {
-                Some(log) => (state.log_number, log.written()),
-                None => return Ok(()),
-            }
-        };
-        self.check_in_place()?;
-        self.versions.commit(vec![Edit::CleanClose { log, len }])?;
-        Ok(())
-    }
-
-    fn database_metrics(&self) -> DatabaseMetrics {
-        let current = self.current.load_full();
-        let (log_bytes, log_memory) = {
-            // No log is closed meanwhile: its bytes would count twice, or not at all.
-            let state = self.commits.lock();
-            let (written, memory) = state.log.as_ref().map_or((0, 0), |log| (log.written(), log.memory()));
-            (self.metrics.log_bytes_retired() + written, memory)
-        };
-        let keyspaces = current.version.keyspaces().iter();
-        let keyspaces = keyspaces.map(|keyspace| KeyspaceMetrics {
-            id: keyspace.id,
-            name: keyspace.name.clone(),
-            levels: (0u8..)
-                .zip(&keyspace.tree.levels)
-                .filter(|(_, level)| !level.is_empty())
-                .map(|(number, level)| level_metrics(number, level))
-                .collect(),
-            blobs: blob_metrics(&keyspace.tree),
-        });
-        let memtables = current.memtables().map(|m| m.memtable.bytes()).sum::<u64>() + self.spare.bytes();
-        let held = PURPOSES.iter().map(|(purpose, name)| (*name, self.tables.ledger.held(*purpose)));
-        let memory =
-            iter::once(("memtables", memtables)).chain(held).chain([("log buffer", log_memory)]).collect();
-        DatabaseMetrics {
-            counters: self.metrics.counters(log_bytes, &self.group_sync.times),
-            keyspaces: keyspaces.collect(),
-            memory,
-            sealed_memtables: current.sealed.len() as u64,
-            snapshots: self.snapshots.len() as u64,
-            table_bytes: current.version.bytes(),
-            blob_bytes: current.version.blob_bytes(),
-            open_files: self.tables.files.open_now() as u64,
-        }
-    }
-}
-
-fn blob_metrics(tree: &esker_manifest::Tree) -> BlobMetrics {
-    let mut metrics = BlobMetrics::default();
-    for blob in tree.blobs() {
-        metrics.files += 1;
-        metrics.bytes += blob.handle.meta.file_bytes;
-        metrics.live_values += blob.live_values;
-        metrics.live_bytes += blob.live_bytes;
-        metrics.dead_bytes += blob.dead_bytes();
-    }
-    metrics
-}
-
-fn level_metrics(number: u8, level: &esker_manifest::Level) -> LevelMetrics {
-    let mut metrics = LevelMetrics { level: number, bytes: level.bytes(), ..LevelMetrics::default() };
-    for table in level.tables() {
-        metrics.tables += 1;
-        metrics.entries += table.meta.entries;
-        metrics.point_tombstones += table.meta.point_tombstones;
-        metrics.hidden_versions += table.meta.hidden_versions;
-        metrics.range_tombstones += table.meta.range_tombstones;
-    }
-    metrics
 }

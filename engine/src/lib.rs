@@ -33,10 +33,12 @@
 
 mod backlog;
 mod batch;
+mod closing;
 mod commit;
 mod conflict_priority;
 mod core;
 mod database;
+mod database_metrics;
 mod dead_ranges;
 mod deletes;
 mod durability;
