@@ -169,6 +169,14 @@ fn run() -> Result<()> {
     }
     scan(&rows, true, ROWS)?;
     gets(&rows, "get from a live tree")?;
+    let some: Vec<[u8; 16]> = (0..COUNTED).map(|n| key(mixed(n) % ROWS)).collect();
+    count("get from a live tree, sixteen a call, a key", COUNTED, || {
+        some.chunks(16).try_for_each(|keys| {
+            let found = rows.multi_get(keys)?;
+            assert!(found.iter().all(Option::is_some), "every row is there");
+            Ok(())
+        })
+    })?;
     let mut cursor = rows.cursor()?;
     each("seek and ten rows of a live tree", |row| ten(&mut cursor, row, true))?;
     each("seek and ten rows of a live tree, backwards", |row| ten(&mut cursor, row, false))?;

@@ -3,10 +3,11 @@
 //!
 //! Invariant leaned on: for one key, everything in a source is newer than everything in the sources
 //! after it. So the first version found decides, a range tombstone found in a source decides over all
-//! sources after it, and only merge operands make the walk go on.
+//! sources after it, and only merge operands make the lookup go on.
 
 mod prefetch;
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use crate::operators;
 use crate::read_costs::Reads;
 use crate::superversion::SuperVersion;
 use crate::table_io;
-use prefetch::{Tables, prefetch_gets};
+use prefetch::{Ahead, Tables, look_ahead};
 
 /// Bytes of one key's operands in tables that a read or scan holds at once before it gives up: tables may
 /// be hostile. What lies in memtables is in memory already; after a crash that may be a chain which the
@@ -100,12 +101,8 @@ impl View<'_> {
     }
 
     /// Look `key` up and keep a copy of its value.
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the method's path has one lifetime, a closure any"
-    )]
     pub(crate) fn get_bytes(&self, key: &[u8], cost: &mut OpCost) -> Result<Option<Bytes>> {
-        self.look_up(key, cost, true, |found| found.into_bytes())?.transpose()
+        self.look_up(key, cost, true, keep)?.transpose()
     }
 
     /// Look `key` up, hand its value to `take`, and count what it took.
@@ -117,9 +114,25 @@ impl View<'_> {
         wants_value: bool,
         take: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>> {
+        let hash = key_hash(key);
+        let tables = || Tables::of(self.tree, key, hash);
+        self.look_up_in(key, hash, tables, cost, wants_value, take)
+    }
+
+    /// The same, with the key's hash, and its tables when the lookup comes to them.
+    #[inline]
+    fn look_up_in<'t, R, T: Borrow<Tables<'t>>>(
+        &'t self,
+        key: &[u8],
+        hash: u64,
+        tables: impl FnOnce() -> T,
+        cost: &mut OpCost,
+        wants_value: bool,
+        take: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>> {
         cost.calls += 1;
         let take = Some(take);
-        let mut walk = Walk {
+        let mut lookup = Lookup {
             key,
             cover: SeqNo::ZERO,
             operands: Vec::new(),
@@ -131,24 +144,25 @@ impl View<'_> {
             tombstones: 0,
             bytes: 0,
         };
-        let found = self.search(&mut walk, cost)?;
+        let found = self.search(&mut lookup, hash, tables, cost)?;
         cost.keys_read += u64::from(found.is_some());
-        cost.bytes_read += if wants_value { walk.bytes } else { walk.bytes.min(key.len() as u64) };
-        cost.tombstones_skipped += walk.tombstones;
-        if let Some(blob) = &walk.blob {
+        cost.bytes_read += if wants_value { lookup.bytes } else { lookup.bytes.min(key.len() as u64) };
+        cost.tombstones_skipped += lookup.tombstones;
+        if let Some(blob) = &lookup.blob {
             cost.add(blob);
         }
         Ok(found)
     }
 
-    /// Ask one source after the other, newest first, until one ends the walk.
-    fn search<R, F: FnOnce(Found<'_>) -> R>(
-        &self,
-        walk: &mut Walk<'_, F>,
+    /// Ask one source after the other, newest first, until one ends the lookup.
+    fn search<'t, R, F: FnOnce(Found<'_>) -> R, T: Borrow<Tables<'t>>>(
+        &'t self,
+        lookup: &mut Lookup<'_, F>,
+        hash: u64,
+        tables: impl FnOnce() -> T,
         cost: &mut OpCost,
     ) -> Result<Option<R>> {
-        let key = walk.key;
-        let hash = key_hash(key);
+        let key = lookup.key;
         let own = self.own.map(|memtable| (memtable, SeqNo::MAX));
         let committed = self.superversion.memtables().map(|layer| (&*layer.memtable, self.read_seqno));
         for (memtable, read_seqno) in own.into_iter().chain(committed) {
@@ -159,23 +173,24 @@ impl View<'_> {
             if let Some(cover) = memtable.covering(self.keyspace, key, read_seqno)
                 && !(planted::is(Planted::SealedTombstones) && self.is_sealed(memtable))
             {
-                walk.cover = walk.cover.max(cover);
+                lookup.cover = lookup.cover.max(cover);
             }
             let mut seqno = read_seqno;
             while memtable.may_contain(self.keyspace, hash)
                 && let Some(entry) = memtable.get(self.keyspace, key, seqno)
             {
-                if let Step::Ends(end) = self.visit(walk, entry.seqno, entry.kind, entry.value, None)? {
+                if let Step::Ends(end) = self.visit(lookup, entry.seqno, entry.kind, entry.value, None)? {
                     return Ok(end);
                 }
                 seqno = SeqNo(entry.seqno.0 - 1);
             }
-            if walk.cover > SeqNo::ZERO {
-                return self.finish(walk, None);
+            if lookup.cover > SeqNo::ZERO {
+                return self.finish(lookup, None);
             }
         }
-        walk.in_tables = true;
-        let tables = Tables::of(self.tree, key, hash);
+        lookup.in_tables = true;
+        let tables = tables();
+        let tables = tables.borrow();
         let mut number = 0;
         for level in &self.tree.levels {
             let mut consulted = false;
@@ -184,7 +199,7 @@ impl View<'_> {
                     cost.levels += u64::from(!consulted);
                     consulted = true;
                     if let Step::Ends(end) =
-                        self.search_table(table, hash, tables.near(number), walk, cost)?
+                        self.search_table(table, hash, tables.near(number), lookup, cost)?
                     {
                         return Ok(end);
                     }
@@ -192,7 +207,7 @@ impl View<'_> {
                 number += 1;
             }
         }
-        self.finish(walk, None)
+        self.finish(lookup, None)
     }
 
     /// Whether `memtable` takes no writes any more.
@@ -206,20 +221,20 @@ impl View<'_> {
         table: &TableHandle,
         hash: u64,
         near: Option<Near>,
-        walk: &mut Walk<'_, F>,
+        lookup: &mut Lookup<'_, F>,
         cost: &mut OpCost,
     ) -> Result<Step<R>> {
         let reader = table.reader()?;
         let tombstones = reader.tombstones();
         if !tombstones.is_empty()
-            && let Some(cover) = tombstones.covering(walk.key, self.read_seqno)
+            && let Some(cover) = tombstones.covering(lookup.key, self.read_seqno)
         {
-            walk.cover = walk.cover.max(cover);
+            lookup.cover = lookup.cover.max(cover);
         }
         let mut seqno = self.read_seqno;
         loop {
-            let met = reader.get_with(walk.key, hash, seqno, near, cost, |entry| {
-                (entry.seqno, self.visit(walk, entry.seqno, entry.kind, entry.value, Some(table)))
+            let met = reader.get_with(lookup.key, hash, seqno, near, cost, |entry| {
+                (entry.seqno, self.visit(lookup, entry.seqno, entry.kind, entry.value, Some(table)))
             })?;
             match met {
                 None | Some((SeqNo::ZERO, Ok(Step::Older))) => break,
@@ -227,8 +242,8 @@ impl View<'_> {
                 Some((_, ends)) => return ends,
             }
         }
-        if walk.cover > SeqNo::ZERO {
-            return self.finish(walk, None).map(Step::Ends);
+        if lookup.cover > SeqNo::ZERO {
+            return self.finish(lookup, None).map(Step::Ends);
         }
         Ok(Step::Older)
     }
@@ -237,25 +252,25 @@ impl View<'_> {
     #[inline]
     fn visit<R, F: FnOnce(Found<'_>) -> R>(
         &self,
-        walk: &mut Walk<'_, F>,
+        lookup: &mut Lookup<'_, F>,
         seqno: SeqNo,
         kind: Kind,
         value: &[u8],
         table: Option<&TableHandle>,
     ) -> Result<Step<R>> {
-        if seqno < walk.cover || matches!(kind, Kind::Delete | Kind::RangeDelete) {
-            walk.tombstones += 1;
-            return self.finish(walk, None).map(Step::Ends);
+        if seqno < lookup.cover || matches!(kind, Kind::Delete | Kind::RangeDelete) {
+            lookup.tombstones += 1;
+            return self.finish(lookup, None).map(Step::Ends);
         }
         if kind == Kind::Put {
-            return self.finish(walk, Some(Found::Lent(value))).map(Step::Ends);
+            return self.finish(lookup, Some(Found::Lent(value))).map(Step::Ends);
         }
         if kind == Kind::BlobPut {
-            return self.visit_pointer(walk, value, table);
+            return self.visit_pointer(lookup, value, table);
         }
-        walk.operands.push(memory::copied(value, "a merge operand")?);
-        if walk.in_tables {
-            count_operand(walk.key, value, &mut walk.operand_bytes, CHAIN_BYTES_MAX)?;
+        lookup.operands.push(memory::copied(value, "a merge operand")?);
+        if lookup.in_tables {
+            count_operand(lookup.key, value, &mut lookup.operand_bytes, CHAIN_BYTES_MAX)?;
         }
         Ok(Step::Older)
     }
@@ -264,45 +279,45 @@ impl View<'_> {
     #[inline(never)]
     fn visit_pointer<R, F: FnOnce(Found<'_>) -> R>(
         &self,
-        walk: &mut Walk<'_, F>,
+        lookup: &mut Lookup<'_, F>,
         pointer: &[u8],
         table: Option<&TableHandle>,
     ) -> Result<Step<R>> {
-        if !walk.wants_value && walk.operands.is_empty() {
-            return self.finish(walk, Some(Found::Lent(&[]))).map(Step::Ends);
+        if !lookup.wants_value && lookup.operands.is_empty() {
+            return self.finish(lookup, Some(Found::Lent(&[]))).map(Step::Ends);
         }
         let table = table.ok_or_else(|| Error::invalid("a memtable refers to no blob file"))?;
         let pointer =
             table_io::pointer(pointer, || table.reader().map(|reader| reader.path().to_path_buf()))?;
-        let cost = walk.blob.get_or_insert_default();
-        let mut value = table.blob(&pointer)?.read(walk.key, &pointer, cost)?;
-        self.finish(walk, Some(Found::Own(&mut value))).map(Step::Ends)
+        let cost = lookup.blob.get_or_insert_default();
+        let mut value = table.blob(&pointer)?.read(lookup.key, &pointer, cost)?;
+        self.finish(lookup, Some(Found::Own(&mut value))).map(Step::Ends)
     }
 
-    /// End the walk on `base`: hand the value to `take`, with the operands folded onto it.
+    /// End the lookup on `base`: hand the value to `take`, with the operands folded onto it.
     #[inline]
     fn finish<R, F: FnOnce(Found<'_>) -> R>(
         &self,
-        walk: &mut Walk<'_, F>,
+        lookup: &mut Lookup<'_, F>,
         base: Option<Found<'_>>,
     ) -> Result<Option<R>> {
-        let take = walk.take.take().expect("a walk ends once");
-        if walk.operands.is_empty() {
+        let take = lookup.take.take().expect("a lookup ends once");
+        if lookup.operands.is_empty() {
             return Ok(base.map(|value| {
-                walk.bytes = (walk.key.len() + value.bytes().len()) as u64;
+                lookup.bytes = (lookup.key.len() + value.bytes().len()) as u64;
                 take(value)
             }));
         }
-        let oldest_first: Vec<&[u8]> = walk.operands.iter().rev().map(Vec::as_slice).collect();
+        let oldest_first: Vec<&[u8]> = lookup.operands.iter().rev().map(Vec::as_slice).collect();
         let base = base.as_ref().map(Found::bytes);
-        let value = operators::fold(self.operator, walk.key, base, &oldest_first)?;
-        walk.bytes = (walk.key.len() + value.len()) as u64;
+        let value = operators::fold(self.operator, lookup.key, base, &oldest_first)?;
+        lookup.bytes = (lookup.key.len() + value.len()) as u64;
         Ok(Some(take(Found::Lent(&value))))
     }
 }
 
-/// The walk of one get.
-struct Walk<'k, F> {
+/// What one get has met so far, and what is to become of its value.
+struct Lookup<'k, F> {
     key: &'k [u8],
     /// The newest visible range tombstone over the key, met so far.
     cover: SeqNo,
@@ -324,11 +339,11 @@ struct Walk<'k, F> {
     bytes: u64,
 }
 
-/// What a version of the key, or a source, means for the walk.
+/// What a version of the key, or a source, means for the lookup.
 enum Step<R> {
     /// Go on with older versions.
     Older,
-    /// The walk ends with this (`None`: no such key).
+    /// The lookup ends with this (`None`: no such key).
     Ends(Option<R>),
 }
 
@@ -348,13 +363,14 @@ impl Found<'_> {
             Found::Own(bytes) => bytes,
         }
     }
+}
 
-    #[inline]
-    fn into_bytes(self) -> Result<Bytes> {
-        match self {
-            Found::Lent(bytes) => owned(bytes),
-            Found::Own(bytes) => Ok(std::mem::take(bytes)),
-        }
+/// `found`, to outlive where it was found.
+#[inline]
+fn keep(found: Found<'_>) -> Result<Bytes> {
+    match found {
+        Found::Lent(bytes) => owned(bytes),
+        Found::Own(bytes) => Ok(std::mem::take(bytes)),
     }
 }
 
@@ -373,11 +389,13 @@ impl View<'_> {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|&a, &b| keys[a].as_ref().cmp(keys[b].as_ref()));
         let mut values = vec![None; keys.len()];
+        let mut ahead = Vec::with_capacity(keys.len().min(TOGETHER));
         for some in order.chunks(TOGETHER) {
-            let asked: Vec<&[u8]> = some.iter().map(|&index| keys[index].as_ref()).collect();
-            prefetch_gets(self.tree, &asked, self.read_seqno);
-            for (key, &index) in asked.into_iter().zip(some) {
-                values[index] = self.get_bytes(key, cost)?;
+            let asked = some.iter().map(|&index| keys[index].as_ref());
+            look_ahead(self.tree, asked, self.read_seqno, &mut ahead);
+            for (Ahead { key, hash, tables, .. }, &index) in ahead.iter().zip(some) {
+                let found = self.look_up_in(key, *hash, || tables, cost, true, keep)?;
+                values[index] = found.transpose()?;
             }
         }
         Ok(values)

@@ -283,7 +283,7 @@ impl TableCursor {
             Some(block) if index.is_in(block, target) => block,
             _ => {
                 self.cost.tables += 1;
-                self.table.locate(target.user, target.seqno).0
+                self.table.locate(target)
             }
         }
     }

@@ -62,6 +62,6 @@ pub use cursor::{CursorOptions, TableCursor};
 pub use index::Near;
 pub use inspect::{Field, Inspection, Verdict, inspect};
 pub use options::{Compression, TableIdentity, TableOptions};
-pub use reader::{EntryRef, Located, TableContext, TableEntry, TableReader};
+pub use reader::{EntryRef, TableContext, TableEntry, TableReader};
 pub use source::TableSource;
 pub use writer::TableWriter;

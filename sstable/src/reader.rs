@@ -76,10 +76,6 @@ pub struct TableReader {
     _held: Held,
 }
 
-/// Where an entry would lie in a table; see [`TableReader::locate`].
-#[derive(Clone, Copy, Debug)]
-pub struct Located(pub(crate) usize);
-
 /// An entry found by [`TableReader::get`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
@@ -237,15 +233,17 @@ impl TableReader {
         near
     }
 
-    /// Where an entry of `key` not after `upper` would lie.
+    /// Prefetch the block in which an entry of `key` not after `upper` would lie, if it is cached. `near` is what `approach` said.
     #[inline]
-    pub fn locate(&self, key: &[u8], upper: SeqNo) -> Located {
-        Located(self.index.arrive(self.approach(key), InternalKey::new(key, upper)))
+    pub fn prefetch_near(&self, near: Near, key: &[u8], upper: SeqNo) {
+        self.prefetch_block(self.index.arrive(near, InternalKey::new(key, upper)), 0);
     }
 
-    /// Prefetch the block in which an entry was `located`, if it is cached.
-    pub fn prefetch_located(&self, located: Located) {
-        self.prefetch_block(located.0, 0);
+    /// The block in which the first entry at or after `target` lies, or behind which: that of the index search, whose slot in
+    /// the cache is prefetched on the way.
+    #[inline]
+    pub(crate) fn locate(&self, target: InternalKey<'_>) -> usize {
+        self.index.arrive(self.approach(target.user), target)
     }
 
     /// Whether a key with this hash may be in the table; a table without a filter never says no.
