@@ -20,8 +20,8 @@
 mod blob;
 pub(crate) mod dead;
 mod forward;
-mod home;
 mod lent;
+mod owner;
 mod progress;
 mod reverse;
 mod sight;
@@ -36,8 +36,8 @@ use esker_base::planted::{self, Planted};
 use esker_base::{Cursor, Error, InternalKey, Kind, MergeOperator, OpCost, Result, SeqNo};
 use esker_sstable::BlobWalk;
 
-use self::home::Home;
 use self::lent::Standing;
+use self::owner::Owner;
 use self::progress::Progress;
 pub(crate) use self::sight::Sight;
 use crate::get::CHAIN_BYTES_MAX;
@@ -99,12 +99,12 @@ pub(crate) struct Rows {
     /// Passing this many dead rows in a row takes the walk to [`Rows::cross_dead_run`].
     dead_run: u32,
     /// Who knows of dead ranges, and is told what walks cost.
-    home: Home,
+    owner: Owner,
 }
 
 /// What a step in a run did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Run {
+enum RunOutcome {
     /// The next row is the leading source's, and nobody else has its key.
     On,
     /// The merge stands on an entry that is to be looked at, or nowhere.
@@ -115,7 +115,7 @@ enum Run {
 
 /// How a walk ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Walk {
+enum WalkEnd {
     /// On a row, or nowhere.
     Done,
     /// On an entry that is still to be looked at, after as many dead rows in a row as it was to pass.
@@ -162,7 +162,7 @@ impl Rows {
             cost,
             failed: None,
             dead_run: u32::MAX,
-            home: Home::default(),
+            owner: Owner::default(),
         }
     }
 
@@ -176,7 +176,7 @@ impl Rows {
     #[inline]
     fn begin_walk(&mut self) {
         self.cost.seeks += 1;
-        self.home.count_seek();
+        self.owner.count_seek();
         self.progress.begin();
     }
 
@@ -247,41 +247,41 @@ impl Rows {
     /// Step to the next row.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
-        let mut run = Run::Stays;
+        let mut run = RunOutcome::Stays;
         if self.stand == Stand::Alone {
             if self.next_of_run() {
                 return Ok(());
             }
             run = self.run_on();
         }
-        if run == Run::On { Ok(()) } else { self.next_out_of_run(run) }
+        if run == RunOutcome::On { Ok(()) } else { self.next_out_of_run(run) }
     }
 
     /// Step to the row before.
     #[inline]
     pub(crate) fn prev(&mut self) -> Result<()> {
-        let run = if self.stand == Stand::AloneReverse { self.run_back() } else { Run::Stays };
-        if run == Run::On { Ok(()) } else { self.prev_out_of_run(run) }
+        let run = if self.stand == Stand::AloneReverse { self.run_back() } else { RunOutcome::Stays };
+        if run == RunOutcome::On { Ok(()) } else { self.prev_out_of_run(run) }
     }
 
     /// A step of the leading source, whose entry leads alone.
     #[inline(never)]
-    fn run_on(&mut self) -> Run {
+    fn run_on(&mut self) -> RunOutcome {
         self.stand = Stand::Nowhere;
         match self.step_of_leader() {
             RunStep::Leads { entry, is_row } if is_row || self.looks_like_row(Bounds::past_end) => {
                 self.lend(Stand::Alone, entry);
                 self.begin_run();
-                Run::On
+                RunOutcome::On
             }
             RunStep::Ended => {
                 self.is_interrupted();
                 self.run_on_elsewhere()
             }
-            RunStep::Leads { .. } => Run::Ended,
+            RunStep::Leads { .. } => RunOutcome::Ended,
             RunStep::Stays => {
                 self.stand = Stand::Alone;
-                Run::Stays
+                RunOutcome::Stays
             }
         }
     }
@@ -289,15 +289,17 @@ impl Rows {
     /// Another source leads, or has the leader's key as well. Mostly another run begins where the merge stands now, with an entry
     /// that is a row as it stands.
     #[inline]
-    fn run_on_elsewhere(&mut self) -> Run {
-        let Some(entry) = self.merge.known_row().or_else(|| self.row_by_looks()) else { return Run::Ended };
+    fn run_on_elsewhere(&mut self) -> RunOutcome {
+        let Some(entry) = self.merge.known_row().or_else(|| self.row_by_looks()) else {
+            return RunOutcome::Ended;
+        };
         let (passed, alone) = self.merge.pass_older_at_hand();
         self.cost.entries_skipped += passed;
         if !alone {
-            return Run::Ended;
+            return RunOutcome::Ended;
         }
         self.lend(Stand::Alone, entry);
-        Run::On
+        RunOutcome::On
     }
 
     /// The merge's entry, if it is a row of which its source does not say so: a memtable does with a cheap step alone.
@@ -316,7 +318,7 @@ impl Rows {
 
     /// [`Rows::run_on`] backwards.
     #[inline(never)]
-    fn run_back(&mut self) -> Run {
+    fn run_back(&mut self) -> RunOutcome {
         self.stand = Stand::Nowhere;
         match self.merge.prev_in_run() {
             RunStep::Leads { entry, is_row }
@@ -324,7 +326,7 @@ impl Rows {
                     || self.merge.is_behind_distinct() && self.looks_like_row(Bounds::before_start) =>
             {
                 self.lend(Stand::AloneReverse, entry);
-                Run::On
+                RunOutcome::On
             }
             RunStep::Leads { .. } => self.run_back_overwritten(),
             RunStep::Ended => {
@@ -333,45 +335,45 @@ impl Rows {
             }
             RunStep::Stays => {
                 self.stand = Stand::AloneReverse;
-                Run::Stays
+                RunOutcome::Stays
             }
         }
     }
 
     /// The same backwards, on an entry that is not known to be its key's newest.
     #[inline(never)]
-    fn run_back_overwritten(&mut self) -> Run {
+    fn run_back_overwritten(&mut self) -> RunOutcome {
         if self.pass_overwritten() && self.looks_like_row(Bounds::before_start) {
             self.lend_entry(Stand::AloneReverse);
-            return Run::On;
+            return RunOutcome::On;
         }
-        Run::Ended
+        RunOutcome::Ended
     }
 
     /// The same backwards, where what a newer version hides comes first.
     #[inline]
-    fn run_back_elsewhere(&mut self) -> Run {
+    fn run_back_elsewhere(&mut self) -> RunOutcome {
         if self.has_tombstones {
-            return Run::Ended;
+            return RunOutcome::Ended;
         }
         while let Some(entry) = self.merge.known_row().or_else(|| self.row_behind_by_looks()) {
             if self.merge.leads_alone() {
                 self.lend(Stand::AloneReverse, entry);
-                return Run::On;
+                return RunOutcome::On;
             }
             if !self.is_overwritten() || self.merge.prev_in_run() == RunStep::Stays {
                 break;
             }
             self.cost.entries_skipped += 1;
         }
-        Run::Ended
+        RunOutcome::Ended
     }
 
     /// Step to the next row where that takes more than a step of the leading source.
     #[inline(never)]
-    fn next_out_of_run(&mut self, run: Run) -> Result<()> {
+    fn next_out_of_run(&mut self, run: RunOutcome) -> Result<()> {
         self.guard(|rows, stand| match stand {
-            _ if run == Run::Ended => rows.find_forward(false),
+            _ if run == RunOutcome::Ended => rows.find_forward(false),
             Stand::Alone | Stand::OnEntry => {
                 rows.own_key(stand);
                 rows.merge.next()?;
@@ -393,9 +395,9 @@ impl Rows {
 
     /// Step to the row before where that takes more than a step of the leading source.
     #[inline(never)]
-    fn prev_out_of_run(&mut self, run: Run) -> Result<()> {
+    fn prev_out_of_run(&mut self, run: RunOutcome) -> Result<()> {
         self.guard(|rows, stand| match stand {
-            _ if run == Run::Ended => rows.find_reverse(),
+            _ if run == RunOutcome::Ended => rows.find_reverse(),
             Stand::AloneReverse => {
                 rows.merge.prev()?;
                 rows.find_before_run()
@@ -414,7 +416,7 @@ impl Rows {
     /// From the merge's position backwards, where no run is known to go on, find the next row.
     #[inline]
     fn find_before_run(&mut self) -> Result<()> {
-        if self.run_back_elsewhere() == Run::On { Ok(()) } else { self.find_reverse() }
+        if self.run_back_elsewhere() == RunOutcome::On { Ok(()) } else { self.find_reverse() }
     }
 
     /// Run `step`, which is told where this stood and finds it standing nowhere; a failure is for ever.

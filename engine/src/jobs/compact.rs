@@ -16,7 +16,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
-use super::subcompaction::Of;
+use super::subcompaction::Sharer;
 use super::warm::are_cached;
 use super::{AfterFailure, Failures, after_failure, stops_writes, tell_failure};
 use crate::core::Core;
@@ -56,7 +56,7 @@ impl Carrying {
             // No output: the keyspace was dropped meanwhile.
             let Some(output) = output else { return Ok(true) };
             let parts = Arc::new(Parts::new(CALLBACK, output.compaction_runs(&self.plan)?));
-            self.core.jobs.offer(parts.clone(), Of::Compaction);
+            self.core.jobs.offer(parts.clone(), Sharer::Compaction);
             self.parts = Some(parts);
             return Ok(false);
         };

@@ -21,7 +21,7 @@ use esker_vfs::scheduler::{Job, Progress};
 
 use super::garbage::{not_installed, remove_written};
 use super::parts::Parts;
-use super::subcompaction::Of;
+use super::subcompaction::Sharer;
 use super::warm::{are_cached, warm};
 use super::{AfterFailure, Failures, after_failure};
 use crate::core::Core;
@@ -119,7 +119,7 @@ impl Work {
         // A dropped keyspace's entries go nowhere.
         if let Some(output) = table_io::Output::new(&self.core, keyspace, 0)? {
             let parts = Arc::new(Parts::new(CALLBACK, output.flush_runs(&self.source.memtable)));
-            self.core.jobs.offer(parts.clone(), Of::Flush);
+            self.core.jobs.offer(parts.clone(), Sharer::Flush);
             self.parts = Some(parts);
         }
         Ok(true)

@@ -20,12 +20,12 @@ use crate::core::Core;
 /// What a job has to share.
 struct Offer {
     parts: Arc<dyn Shared>,
-    of: Of,
+    sharer: Sharer,
 }
 
 /// Whose parts they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Sharer {
     Compaction,
     Flush,
 }
@@ -50,9 +50,9 @@ pub(super) struct Helping {
 
 impl Jobs {
     /// A job has parts to share until [`withdraw`](Self::withdraw).
-    pub(super) fn offer(&self, parts: Arc<dyn Shared>, of: Of) {
+    pub(super) fn offer(&self, parts: Arc<dyn Shared>, sharer: Sharer) {
         if parts.want_help() {
-            self.state.lock().helping.offers.push(Offer { parts, of });
+            self.state.lock().helping.offers.push(Offer { parts, sharer });
             self.start_helpers();
         }
     }
@@ -123,9 +123,9 @@ impl State {
 
     /// What a helper on `lane` is to go on with: with a flush, if one is awaited, before compactions.
     fn wants_help(&self, lane: Lane, awaited: Awaited) -> Option<&Arc<dyn Shared>> {
-        let of = |of: Of| self.helping.offers.iter().filter(move |offer| offer.of == of);
-        let flushes = of(Of::Flush).filter(|_| lane == Lane::Compaction && awaited.flushes);
-        flushes.chain(of(Of::Compaction)).map(|offer| &offer.parts).find(|parts| parts.want_help())
+        let of = |sharer: Sharer| self.helping.offers.iter().filter(move |offer| offer.sharer == sharer);
+        let flushes = of(Sharer::Flush).filter(|_| lane == Lane::Compaction && awaited.flushes);
+        flushes.chain(of(Sharer::Compaction)).map(|offer| &offer.parts).find(|parts| parts.want_help())
     }
 
     fn begin_to_help(&mut self, lane: Lane) {

@@ -6,7 +6,7 @@ use esker_base::cursor::Lent;
 use esker_base::planted::{self, Planted};
 use esker_base::{Cursor, Result};
 
-use super::{Rows, Stand, Walk};
+use super::{Rows, Stand, WalkEnd};
 
 impl Rows {
     /// Nobody will ask for values from here on.
@@ -19,12 +19,12 @@ impl Rows {
 
     /// The merge's entry, of `self.key`, is the row, and its value lies in a blob file.
     #[inline(never)]
-    pub(super) fn stand_on_blob(&mut self) -> Result<Walk> {
+    pub(super) fn stand_on_blob(&mut self) -> Result<WalkEnd> {
         if !self.keys_only {
             self.read_blob()?;
         }
         self.lend_blob(Stand::OnEntry);
-        Ok(Walk::Done)
+        Ok(WalkEnd::Done)
     }
 
     /// Read the value of the merge's entry from its blob file; it is what `blobs` has read last then.

@@ -6,7 +6,7 @@ use esker_base::key::after;
 use esker_base::{Cursor, Error, InternalKey, KeyspaceId, Result};
 
 use super::progress::disorder;
-use super::{Rows, Stand, Walk};
+use super::{Rows, Stand, WalkEnd};
 use crate::core::Core;
 use crate::dead_ranges::KeyRange;
 
@@ -18,7 +18,7 @@ impl Rows {
     /// that was not looked at: find the next row from there.
     #[cold]
     pub(super) fn cross_dead_run(&mut self, forward: bool) -> Result<()> {
-        let Some((keyspace, core)) = self.home.find() else {
+        let Some((keyspace, core)) = self.owner.find() else {
             // The database is closed: nothing is known, and nobody wants to hear.
             return if forward { self.walk_forward(true, u32::MAX) } else { self.walk_reverse(u32::MAX) }
                 .map(drop);
@@ -52,7 +52,7 @@ impl Rows {
             self.keep(!once);
             let walk = if forward { self.walk_forward(true, stride) } else { self.walk_reverse(stride) };
             self.keep(true);
-            if walk? == Walk::Done {
+            if walk? == WalkEnd::Done {
                 return Ok(());
             }
             passed = REMEMBERED_AFTER;

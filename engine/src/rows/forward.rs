@@ -11,7 +11,7 @@ use esker_base::{Cursor, InternalKey, Kind, Result, SeqNo};
 
 use super::progress::disorder;
 use super::sight::Sight;
-use super::{Rows, Stand, Walk};
+use super::{Rows, Stand, WalkEnd};
 use crate::get::count_operand;
 use crate::operators;
 use crate::source::{Source, SourceInfo};
@@ -26,18 +26,18 @@ impl Rows {
     #[inline]
     pub(super) fn find_forward(&mut self, passed: bool) -> Result<()> {
         match self.walk_forward(passed, self.dead_run)? {
-            Walk::Done => Ok(()),
-            Walk::DeadRun => self.cross_dead_run(true),
+            WalkEnd::Done => Ok(()),
+            WalkEnd::DeadRun => self.cross_dead_run(true),
         }
     }
 
     /// [`Rows::find_forward`], over no more than `dead_max` dead rows.
-    pub(super) fn walk_forward(&mut self, mut passed: bool, dead_max: u32) -> Result<Walk> {
+    pub(super) fn walk_forward(&mut self, mut passed: bool, dead_max: u32) -> Result<WalkEnd> {
         self.stand = Stand::Nowhere;
         let mut dead = 0;
         loop {
             if !self.merge.valid() {
-                return Ok(Walk::Done);
+                return Ok(WalkEnd::Done);
             }
             let entry = self.merge.entry();
             if passed && entry.key == self.key.as_slice() {
@@ -45,7 +45,7 @@ impl Rows {
                 continue;
             }
             if self.bounds.past_end(entry.key) {
-                return Ok(Walk::Done);
+                return Ok(WalkEnd::Done);
             }
             if !self.sight.sees(entry.seqno) {
                 // Written after this reader began; an older version may follow.
@@ -54,12 +54,12 @@ impl Rows {
                 continue;
             }
             if dead == dead_max {
-                return Ok(Walk::DeadRun);
+                return Ok(WalkEnd::DeadRun);
             }
             if !self.has_tombstones && entry.kind == Kind::Put {
                 self.cost.entries_skipped += self.merge.pass_older()?;
                 self.lend_entry(Stand::Alone);
-                return Ok(Walk::Done);
+                return Ok(WalkEnd::Done);
             }
             if !self.has_tombstones && entry.kind == Kind::Delete {
                 let (more, has_key) = self.pass_dead(dead_max - dead)?;
@@ -77,7 +77,7 @@ impl Rows {
             match self.merge.kind() {
                 Kind::Put => {
                     self.lend_entry(Stand::OnEntry);
-                    return Ok(Walk::Done);
+                    return Ok(WalkEnd::Done);
                 }
                 Kind::BlobPut => return self.stand_on_blob(),
                 Kind::Delete | Kind::RangeDelete => {
@@ -88,7 +88,7 @@ impl Rows {
                 Kind::Merge => {
                     self.fold_forward()?;
                     self.lend_copies(Stand::FoldedForward);
-                    return Ok(Walk::Done);
+                    return Ok(WalkEnd::Done);
                 }
             }
         }

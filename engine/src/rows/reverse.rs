@@ -9,7 +9,7 @@ use esker_base::blob::BlobPointer;
 use esker_base::{Cursor, InternalKey, Kind, Result, SeqNo};
 use esker_sstable::BlobReader;
 
-use super::{Rows, Stand, Walk};
+use super::{Rows, Stand, WalkEnd};
 use crate::operators;
 
 /// After so many versions of a key its newest is looked for.
@@ -53,21 +53,21 @@ impl Rows {
     #[inline]
     pub(super) fn find_reverse(&mut self) -> Result<()> {
         match self.walk_reverse(self.dead_run)? {
-            Walk::Done => Ok(()),
-            Walk::DeadRun => self.cross_dead_run(false),
+            WalkEnd::Done => Ok(()),
+            WalkEnd::DeadRun => self.cross_dead_run(false),
         }
     }
 
     /// [`Rows::find_reverse`], over no more than `dead_max` dead rows.
-    pub(super) fn walk_reverse(&mut self, dead_max: u32) -> Result<Walk> {
+    pub(super) fn walk_reverse(&mut self, dead_max: u32) -> Result<WalkEnd> {
         self.stand = Stand::Nowhere;
         let mut dead = 0;
         loop {
             if !self.merge.valid() || self.bounds.before_start(self.merge.key()) {
-                return Ok(Walk::Done);
+                return Ok(WalkEnd::Done);
             }
             if dead == dead_max {
-                return Ok(Walk::DeadRun);
+                return Ok(WalkEnd::DeadRun);
             }
             if !self.has_tombstones && (self.merge.is_behind_distinct() || self.pass_overwritten()) {
                 if self.is_overwritten() {
@@ -77,12 +77,12 @@ impl Rows {
                 }
                 if self.merge.leads_alone() && self.looks_like_row(|_, _| false) {
                     self.lend_entry(Stand::AloneReverse);
-                    return Ok(Walk::Done);
+                    return Ok(WalkEnd::Done);
                 }
             }
             self.copy_key();
             if self.collect_reverse()? {
-                return Ok(Walk::Done);
+                return Ok(WalkEnd::Done);
             }
             dead += 1;
         }

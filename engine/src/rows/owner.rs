@@ -15,7 +15,7 @@ const VISITS_TOLD: u64 = 4096;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Home {
+pub(super) struct Owner {
     /// Whose database is asked and told; none: nobody's.
     view: Option<Arc<ScanView>>,
     /// Since the database was told.
@@ -35,8 +35,8 @@ impl Rows {
         let young = self.infos.iter().take_while(|info| info.level.is_none_or(|level| level == 0)).count();
         let has_own = view.own.as_ref().is_some_and(|(memtable, _)| !memtable.is_empty());
         let (level0, sorted) = if has_own { (0, 0) } else { (memtables, young) };
-        (self.home.level0, self.home.sorted) = (level0, sorted);
-        self.home.view = Some(Arc::clone(view));
+        (self.owner.level0, self.owner.sorted) = (level0, sorted);
+        self.owner.view = Some(Arc::clone(view));
         // Of what a transaction itself has put there nobody else knows.
         self.dead_run = if has_own { u32::MAX } else { view.dead_run };
     }
@@ -45,13 +45,13 @@ impl Rows {
     #[inline]
     pub(super) fn count_visit(&mut self) {
         let Some(leader) = self.merge.leader() else { return };
-        if leader < self.home.sorted {
-            self.home.count_visit(leader);
+        if leader < self.owner.sorted {
+            self.owner.count_visit(leader);
         }
     }
 }
 
-impl Home {
+impl Owner {
     /// The keyspace and the database, as long as that is open.
     pub(super) fn find(&self) -> Option<(KeyspaceId, Arc<Core>)> {
         let view = self.view.as_ref()?;
@@ -99,7 +99,7 @@ impl Home {
 }
 
 /// Of walks that end before they have told anything some speak for all.
-impl Drop for Home {
+impl Drop for Owner {
     fn drop(&mut self) {
         let times = self.view.as_ref().map_or(0, |view| view.speaks_for);
         if times > 0
