@@ -18,10 +18,10 @@ fn expect_doubled(outcome: &Outcome) {
 
 #[test]
 fn power_loss_at_every_call_of_many_histories() {
-    let effort = Effort { per_history: Some(1_000), depth: 0, failures_max: 1 };
-    let outcome = crash_many(in_turn(1, &Mode::ALL), 20_000, effort, 2);
+    let effort = Effort { per_history: Some(500), depth: 0, failures_max: 1 };
+    let outcome = crash_many(in_turn(1, &Mode::ALL), 10_000, effort, 2);
     expect_none("crash", &outcome);
-    assert!(outcome.cases >= 20_000);
+    assert!(outcome.cases >= 10_000);
     expect_doubled(&outcome);
     for point in esker_tests::points::Point::ALL.into_iter().take(6) {
         assert!(outcome.hits.of(point) > 100, "{point:?} was hit {} times", outcome.hits.of(point));
@@ -30,7 +30,7 @@ fn power_loss_at_every_call_of_many_histories() {
 
 #[test]
 fn power_loss_in_the_recovery_from_power_loss() {
-    let effort = Effort { per_history: Some(40), depth: 2, failures_max: 1 };
+    let effort = Effort { per_history: Some(12), depth: 2, failures_max: 1 };
     let outcome = crash_many(in_turn(1_000, &Mode::ALL), 2_500, effort, 2);
     expect_none("nested", &outcome);
     expect_doubled(&outcome);
